@@ -45,14 +45,12 @@ lock: .venv/.dev ## pin the Python dependencies anew
 	@touch $@
 
 .venv/.base: .venv/.python requirements/base.txt pyproject.toml
-	@echo "Installing Python packages into .venv/ (about a minute)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/base.txt
+	@$(BIN)/python requirements/install.py requirements/base.txt "Installing Python packages into .venv/ (about a minute)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.dev: .venv/.base requirements/dev.txt
-	@echo "Installing the development tools into .venv/"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
+	@$(BIN)/python requirements/install.py requirements/dev.txt "Installing the development tools into .venv/"
 	@touch $@
 
 frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find frontend/src frontend/styles frontend/static frontend/*.json frontend/*.mjs -type f 2>/dev/null)
@@ -61,7 +59,11 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@touch $@
 
 ##@ Ship it
-.PHONY: images
+.PHONY: package images
+PACKAGES ?= dist
+package: .venv/.base ## the wheel and the source archive of command line and serving runtime, in dist/
+	@$(BIN)/python -m hatchling build --directory $(PACKAGES)
+
 IMAGES ?= control-plane one-machine runtime-cpu
 IMAGE_TAG ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Where pip finds packages is as in the shell that builds.

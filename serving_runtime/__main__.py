@@ -22,10 +22,36 @@ _COMMANDS = {
 }
 """Modules of `server`, by the command that each runs."""
 
+_NEEDED = {
+    "google": "protobuf",
+    "grpc": "grpcio",
+    "hpack": "hpack",
+    "httptools": "httptools",
+    "numpy": "numpy",
+    "orjson": "orjson",
+    "simdjson": "pysimdjson",
+    "uvloop": "uvloop",
+}
+"""Packages of the extra `serving`, by the module that each installs."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit code."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except ModuleNotFoundError as error:
+        # `pip install fairlead` has brought the command line alone, and this command beside it.
+        absent = (error.name or "").partition(".")[0]
+        if absent not in _NEEDED:
+            raise
+        sys.stderr.write(
+            f"fairlead-serve: the Python package {_NEEDED[absent]} is not installed; "
+            "run: pip install 'fairlead[serving-cpu]'\n"
+        )
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in _COMMANDS:
         command = import_module(f"serving_runtime.server.{_COMMANDS[arguments[0]]}")  # each imports what it needs
         exit_code: int = command.main(arguments)

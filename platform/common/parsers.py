@@ -1,4 +1,4 @@
-"""The JSON body of an API request, refused where something behind the API could not hold it.
+"""The body of an API request, JSON or YAML, refused where something behind the API could not hold it.
 
 PostgreSQL stores no zero byte in JSON and an environment variable carries none, UTF-8 has no half of a surrogate pair,
 and what is nested deeply exhausts Python's stack wherever it is copied, compared or written.
@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import yaml
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, JSONParser
 from rest_framework.request import Request
 
+from common import yaml_text
 from common.errors import InvalidInput
 
 MAX_DEPTH = 64
@@ -30,6 +32,31 @@ class StrictJSONParser(JSONParser):
             document = super().parse(stream, media_type=media_type, parser_context=parser_context)
         except RecursionError as error:
             raise _too_deep() from error
+        check(document)
+        return document
+
+
+class YAMLParser(BaseParser):
+    """One document of YAML that says what JSON could (`common.yaml_text`)."""
+
+    media_type = "application/yaml"
+
+    def parse(
+        self,
+        stream: Any,
+        media_type: str | None = None,  # noqa: ARG002 - DRF's signature
+        parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Any:
+        """Return what the body says; raises InvalidInput, which names the line of what is no such YAML."""
+        try:
+            document = yaml_text.load(stream.read().decode())
+        except UnicodeDecodeError as error:
+            raise InvalidInput("the body is no YAML: it is no UTF-8") from error
+        except yaml.MarkedYAMLError as error:
+            where = "" if error.problem_mark is None else f"line {error.problem_mark.line + 1}: "
+            raise InvalidInput(f"the body is no YAML that is taken: {where}{error.problem or error.context}") from error
+        except yaml.YAMLError as error:
+            raise InvalidInput(f"the body is no YAML: {str(error).splitlines()[0]}") from error
         check(document)
         return document
 
@@ -64,12 +91,15 @@ def check(document: object) -> None:
             waiting += ((inner, inner_path, depth + 1) for inner, inner_path in _inside(value, path))
 
 
-def _inside(value: list[Any] | dict[str, Any], path: str) -> Iterator[tuple[object, str]]:
+def _inside(value: list[Any] | dict[Any, Any], path: str) -> Iterator[tuple[object, str]]:
     """Yield what is in `value` with its dotted path; names of fields are texts too."""
     if isinstance(value, list):
         yield from ((item, f"{path}[{index}]") for index, item in enumerate(value))
         return
     for key, item in value.items():
+        if not isinstance(key, str):  # which YAML has, and JSON has not
+            where = f" in {path}" if path else ""
+            raise InvalidInput(f"the field {str(key)[:60]}{where} is no text; put quotes around it", field=path or None)
         yield key, path
         yield item, f"{path}.{key}" if path else key
 

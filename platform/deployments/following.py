@@ -17,7 +17,7 @@ from django.db import DatabaseError, close_old_connections
 
 from common.errors import FairleadError
 from deployments import due, hints, telemetry
-from deployments.models import Cluster, InferenceService
+from deployments.models import KUBERNETES, Cluster, InferenceService
 from integrations.clusters.kubernetes.access import Access
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.watches import Coalescer, Watcher
@@ -25,7 +25,6 @@ from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.watcher import Standing
 
 logger = logging.getLogger(__name__)
-KUBERNETES = "kubernetes"
 EVERY_S = 1.0
 """A service is turned to at most this often because of what happened to it."""
 _REFRESH_S = 5.0

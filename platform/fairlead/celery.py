@@ -7,11 +7,12 @@ every task is only a hint carrying an id and each job is found again from the da
 import os
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import celeryd_after_setup, worker_ready
 from django.conf import settings
 
 from fairlead import broker
 from fairlead.sqlite_files import hold_open
+from fairlead.prepared import wait_until_prepared
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
 
@@ -64,6 +65,12 @@ def configure(sender: Celery, **_: object) -> None:
             "tidy-models": {"task": "registry.tasks.delete_unused_files", "schedule": 600.0},
         },
     )
+
+
+@celeryd_after_setup.connect
+def wait(**_: object) -> None:
+    """Begin with the first task, and the beat, once the database is prepared."""
+    wait_until_prepared()
 
 
 @worker_ready.connect

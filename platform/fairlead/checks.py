@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+TAG = "fairlead"
 SHORTEST_SECRET_KEY = 32
 
 
-@register()
+@register(TAG)
 def settings_are_usable(**_: object) -> list[CheckMessage]:
     """Return an error for each setting the control plane cannot run with."""
     errors: list[CheckMessage] = []
@@ -33,7 +34,7 @@ def settings_are_usable(**_: object) -> list[CheckMessage]:
     return errors
 
 
-@register()
+@register(TAG)
 def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
     """Return what is wrong with how Prometheus is asked for the measurements of rollouts."""
     found: list[CheckMessage] = []
@@ -67,7 +68,7 @@ def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
     return found
 
 
-@register()
+@register(TAG)
 def people_can_sign_in(**_: object) -> list[CheckMessage]:
     """Return what is wrong with the sign-in at a provider; nothing where none is set up."""
     hint = "docs/how-to/sign-in.md tells what each provider is asked for."

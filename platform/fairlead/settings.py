@@ -154,7 +154,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["accounts.permissions.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["common.parsers.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["common.parsers.StrictJSONParser", "common.parsers.YAMLParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "common.parsers.Negotiation",
     "DEFAULT_FILTER_BACKENDS": ["common.filters.ListFilters"],
     "DEFAULT_PAGINATION_CLASS": "common.pagination.CursorPagination",

@@ -14,8 +14,8 @@ from fairlead_cli.table import COMMANDS, NOUNS, Command
 _EPILOG = """\
 environment:
   FAIRLEAD_URL, FAIRLEAD_TOKEN   the control plane and the API token to use; without them those of `fairlead up`
-                                 in this folder, else those of `fairlead login`
-  FAIRLEAD_HOME                  folder of the embedded platform (.fairlead)
+                                 in this folder or one above it, else those of `fairlead login`
+  FAIRLEAD_HOME                  folder of the embedded platform (.fairlead here, else the nearest one above)
 
 exit codes:
 """

@@ -1,6 +1,6 @@
 """Which control plane a command talks to and with which token.
 
-    address   --url, FAIRLEAD_URL, that of `fairlead up` in this folder, the last `fairlead login`, 127.0.0.1:8080
+    address   --url, FAIRLEAD_URL, that of `fairlead up` here or above, the last `fairlead login`, 127.0.0.1:8080
     token     FAIRLEAD_TOKEN, the folder's own for the folder's own address, else what `fairlead login` kept for it
 
 A stored token only ever goes to the address it belongs to.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead_cli.errors import CliError
-from fairlead_cli.up.home import Home, write_atomic
+from fairlead_cli.up.home import Home, home_path, write_atomic
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
@@ -70,7 +70,7 @@ def normalised(url: str) -> str:
 
 def resolve(url: str | None, environ: Mapping[str, str] = os.environ) -> Access:
     """Return the access that the command line (`url`), the environment and the files add up to."""
-    home = Home(Path(environ.get("FAIRLEAD_HOME") or ".fairlead").resolve())
+    home = Home(home_path(environ).resolve())
     known = read_credentials(credentials_path(environ))
     home_url = _home_url(home)
     chosen = normalised(url or environ.get("FAIRLEAD_URL") or home_url or known.current or DEFAULT_URL)

@@ -14,8 +14,8 @@ Every command that ends with an answer takes `-o, --output table|json`: with `js
 nothing else. Only `up`, `demo` and `completion` have none. Every command that talks to the control plane takes `--url`.
 While a command waits, it shows on a terminal how things stand, and elsewhere writes a line to standard error for each
 change, and for new figures every half minute. The address and the API token
-come from `FAIRLEAD_URL` and `FAIRLEAD_TOKEN`, else from `fairlead up` in this folder (`FAIRLEAD_HOME`, `.fairlead`),
-else from `fairlead login`.
+come from `FAIRLEAD_URL` and `FAIRLEAD_TOKEN`, else from `fairlead up` in this folder or one above it
+(`FAIRLEAD_HOME`, `.fairlead`), else from `fairlead login`.
 
 Shell completion: `source <(fairlead completion bash)` (or `zsh`), `fairlead completion fish | source`.
 """

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from common.errors import InvalidInput, TooLarge
-from integrations.model_files import ACCEPTED, ensemble_in, has_model
+from serving_runtime.shared.model_files import IN_FOLDERS, WITHOUT_CODE, ensemble_in, has_model, is_pickle
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 _CHUNK_BYTES = 1 << 20
@@ -116,9 +116,11 @@ def _check_model(names: Sequence[str]) -> None:
         )
     beside = versions[0] if versions else ""
     if not has_model(names, beside):
+        if pickled := next((name for name in names if is_pickle(name)), ""):
+            raise InvalidInput(f"{pickled[:200]!r} in the folder is {WITHOUT_CODE}")
         where = f"{beside}/" if beside else "a version folder such as 1/, or at its top"
         raise InvalidInput(
-            f"the folder has no model file ({ACCEPTED}) in {where}; lay it out as Triton does: 1/model.onnx"
+            f"the folder has no model file ({IN_FOLDERS}) in {where}; lay it out as Triton does: 1/model.onnx"
         )
 
 

@@ -24,7 +24,15 @@ from urllib.parse import unquote, urlsplit
 from common.errors import Conflict, InvalidInput, NotFound, TooLarge
 from common.no_room import naming
 from integrations.artifact_archives import SUFFIXES, Limits, Member, lay_down, unpack
-from integrations.model_files import ACCEPTED, stored_name
+from serving_runtime.shared.model_files import (
+    ACCEPTED,
+    HEAD_BYTES,
+    WITHOUT_CODE,
+    is_pickle,
+    may_be_model,
+    stored_name,
+    stored_name_by_content,
+)
 
 _INCOMING = ".incoming"
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -85,8 +93,7 @@ class ArtifactStore:
         check_filename(filename)
         self._drop_abandoned()
         archive = _archive_suffix(filename)
-        name = f"archive{archive}" if archive else stored_name(filename)
-        return ArtifactWriter(self, name, self._working_folder(owner), is_archive=bool(archive))
+        return ArtifactWriter(self, filename, self._working_folder(owner), archive=archive)
 
     def put_folder(self, members: Iterable[Member], *, owner: str) -> StoredArtifact:
         """Store the files as one model's folder; raises InvalidInput and TooLarge as for an archive."""
@@ -195,13 +202,14 @@ class ArtifactStore:
 class ArtifactWriter:
     """Takes one file's bytes as they come; leaving the `with` block without `commit` leaves nothing behind."""
 
-    def __init__(self, store: ArtifactStore, name: str, folder: Path, *, is_archive: bool) -> None:
+    def __init__(self, store: ArtifactStore, filename: str, folder: Path, *, archive: str) -> None:
         self._store = store
-        self._name = name
-        self._is_archive = is_archive
+        self._filename = filename
+        self._archive = archive
         self._hash = hashlib.sha256()
         self._folder = folder
-        self._file: BinaryIO | None = (self._folder / name).open("xb")
+        self._path = folder / (f"archive{archive}" if archive else "file")
+        self._file: BinaryIO | None = self._path.open("xb")
         self.size_bytes = 0
 
     @property
@@ -225,7 +233,7 @@ class ArtifactWriter:
         """Put the file, or what is in the archive, into the store; the same files again are the artifact that is there.
 
         Raises:
-            InvalidInput: nothing was written, or the archive does not hold one model's folder.
+            InvalidInput: nothing was written, the file is no model, or the archive does not hold one model's folder.
             TooLarge: the archive holds more than the store takes.
         """
         if self._file is None:
@@ -245,11 +253,26 @@ class ArtifactWriter:
 
     def _content(self) -> tuple[Path, Mapping[str, str]]:
         """Return the folder that becomes the artifact, and its files."""
-        if not self._is_archive:
-            return self._folder, {self._name: self.sha256}
+        if not self._archive:
+            name = self._stored_name()
+            self._path.rename(self._folder / name)
+            return self._folder, {name: self.sha256}
         folder = self._folder / "content"
         limits = Limits(self._store.max_bytes, self._store.max_files)
-        return folder, unpack(self._folder / self._name, folder, limits)
+        return folder, unpack(self._path, folder, limits)
+
+    def _stored_name(self) -> str:
+        """Return what the one file is called in its artifact; raises InvalidInput where its bytes are no model's."""
+        with self._path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+        if is_pickle("", head):
+            raise InvalidInput(f"{self._filename!r} is {WITHOUT_CODE}")
+        if name := stored_name(self._filename) or stored_name_by_content(head):
+            return name
+        raise InvalidInput(
+            f"{self._filename!r} is no model by what is in it: neither JSON or UBJSON of XGBoost nor text of LightGBM, "
+            "as Booster.save_model writes them; save the model again in one of these forms"
+        )
 
     def abort(self) -> None:
         """Throw away what was written; after `commit` this does nothing."""
@@ -272,6 +295,8 @@ def check_filename(filename: str) -> None:
     """Raise InvalidInput unless a file of that name can be a version; a path in place of a name cannot."""
     if filename in (".", "..") or any(sign in filename for sign in "/\\") or not _is_shown(filename):
         raise InvalidInput(f"{filename!r} is not a file name; give a plain name such as model.onnx", field="filename")
+    if is_pickle(filename):
+        raise InvalidInput(f"{filename!r} is {WITHOUT_CODE}", field="filename")
     if not is_model_file(filename):
         archives = ", ".join(f"*{known}" for known in SUFFIXES)
         raise InvalidInput(
@@ -282,7 +307,7 @@ def check_filename(filename: str) -> None:
 
 def is_model_file(filename: str) -> bool:
     """Return whether a file of that name can be a version: a model file, or an archive of a model's folder."""
-    return bool(stored_name(filename) or _archive_suffix(filename))
+    return may_be_model(filename) or bool(_archive_suffix(filename))
 
 
 def _archive_suffix(filename: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from common.errors import InvalidInput, NotFound
 from integrations.clusters.local.model_config import tokens_of, top_level
-from integrations.model_files import ensemble_in
+from serving_runtime.shared.model_files import ensemble_in
 
 _CONFIG = "config.pbtxt"
 _MOST_BYTES = 1 << 20

@@ -12,8 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from serving_runtime.artifacts.model_files import ACCEPTED, stored_name
 from serving_runtime.errors import ModelError
+from serving_runtime.shared.model_files import (
+    ACCEPTED,
+    HEAD_BYTES,
+    may_be_model,
+    stored_name,
+    stored_name_by_content,
+)
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 _CHUNK_BYTES = 1 << 20
@@ -34,7 +40,7 @@ def digest_of_folder(folder: Path) -> str:
 
 def is_known(filename: str) -> bool:
     """Return whether a file of that name can be an artifact by itself."""
-    return bool(stored_name(filename)) or filename.lower().endswith(ARCHIVES)
+    return may_be_model(filename) or filename.lower().endswith(ARCHIVES)
 
 
 def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, str]:
@@ -44,10 +50,10 @@ def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, st
         ModelError: its name does not say what it is, or it is no sound archive.
     """
     folder.mkdir(parents=True)
-    if name := stored_name(filename):
+    if name := stored_name(filename) or _told_by_content(file, filename):
         file.replace(folder / name)
         return {name: sha256}
-    if not is_known(filename):
+    if not filename.lower().endswith(ARCHIVES):
         raise ModelError(f"{filename!r} is neither a model ({ACCEPTED}) nor an archive ({', '.join(ARCHIVES)})")
     try:
         members = _zip(file) if filename.lower().endswith(".zip") else _tar(file)
@@ -56,6 +62,13 @@ def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, st
         raise ModelError(f"the archive {filename} cannot be unpacked: {error or type(error).__name__}") from error
     file.unlink()
     return without_wrapping(folder, files)
+
+
+def _told_by_content(file: Path, filename: str) -> str:
+    if not may_be_model(filename):
+        return ""
+    with file.open("rb") as content:
+        return stored_name_by_content(content.read(HEAD_BYTES))
 
 
 def _tar(file: Path) -> Iterator[tuple[str, IO[bytes]]]:

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from serving_runtime.errors import CodeNotAllowed, ModelError, NotInstalledError
+from serving_runtime.shared.model_files import HEAD_BYTES, stored_name_by_content
 
 if TYPE_CHECKING:
     from serving_runtime.backends.base import Backend  # brings numpy; the command line is read with this module
@@ -110,10 +111,24 @@ def exists(name: str, directory: Path | None) -> bool:
     return name in BUILT_IN or (file is not None and file.is_file())
 
 
-def backend_of(files: Container[str]) -> str:
-    """Return the backend for a version's folder by the files and folders in it; empty where none of them tells."""
+def backend_of(files: Container[str], folder: Path) -> str:
+    """Return the backend for a version's `folder` by the files and folders in it; empty where none of them tells.
+
+    `model.bst` is a name of XGBoost and of LightGBM: its first bytes tell.
+    """
     names = (name for name, known in BUILT_IN.items() if any(filename in files for filename in known.filenames))
-    return next(names, "")
+    found = next(names, "")
+    if found == "xgboost" and filename_in(found, files) == "model.bst":
+        return "lightgbm" if _is_lightgbm(folder / "model.bst") else found
+    return found
+
+
+def _is_lightgbm(file: Path) -> bool:
+    try:
+        with file.open("rb") as content:
+            return stored_name_by_content(content.read(HEAD_BYTES)) == "model.txt"
+    except OSError:
+        return False  # the backend that opens it says why
 
 
 def filename_in(name: str, files: Container[str]) -> str:

@@ -93,7 +93,7 @@ def _unpickled(file: Path, *, allowed: bool) -> Any:
     if not allowed:
         raise CodeNotAllowed(
             f"{file.name} is a pickle, which is code: it is opened only from a model repository and where that is "
-            f"allowed; {ALLOW_CODE}; skops.io.dump saves a model without code"
+            f"allowed; {ALLOW_CODE}; skops.io.dump saves a model without code, skl2onnx.to_onnx makes it ONNX"
         )
     try:
         return joblib.load(file)

@@ -178,7 +178,7 @@ def _backend_name(wanted: LoadPlan, version: int, settings: LoadSettings) -> str
     if not name and settings.auto_complete:
         ending = wanted.folder.name.rpartition(".")[2]
         name = ending if registry.exists(ending, settings.backend_directory) else ""
-    return name or registry.backend_of(_files(wanted, version)) or "onnxruntime"
+    return name or registry.backend_of(_files(wanted, version), wanted.folder.path / str(version)) or "onnxruntime"
 
 
 def _files(wanted: LoadPlan, version: int) -> set[str]:

@@ -24,7 +24,6 @@ from google.protobuf import json_format, text_format
 
 from serving_runtime.artifacts.cache import Cache, CacheUnusableError
 from serving_runtime.artifacts.fetching import INCOMING, Order, fetch
-from serving_runtime.artifacts.model_files import ensemble_in
 from serving_runtime.artifacts.reading import read
 from serving_runtime.artifacts.receiving import Patience
 from serving_runtime.artifacts.remotes import InterruptedTransferError, Remote
@@ -35,6 +34,7 @@ from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.server.flag_types import boolean
 from serving_runtime.server.options import Parser
 from serving_runtime.shared.code_files import is_code_file
+from serving_runtime.shared.model_files import ensemble_in
 
 ALLOW_CODE_FILES = "FAIRLEAD_ALLOW_CODE_FILES"
 """A variable, which older runtimes ignore, where an unknown flag would keep them from starting."""

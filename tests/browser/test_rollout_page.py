@@ -1,15 +1,17 @@
 """The page of one rollout as people see and use it."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
-from deployments.models import Event, Rollout
+from deployments.models import AnalysisRun, Event, Rollout
 from deployments.phases import Code, Phase
 from deployments.services import rollout_abort
 from tests import measuring, scenes
+from tests.browser._support.axes import note_labels, time_labels
 
 pytestmark = pytest.mark.browser
 
@@ -94,6 +96,24 @@ def test_a_page_that_hears_nothing_says_that_it_is_old_and_since_when_and_recove
     expect(page.locator("body[data-stale]")).not_to_be_attached()
     assert all("ERR_FAILED" in text for text in complaints)
     complaints.clear()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("began_s_ago", [0, 5400, 90_000])
+def test_no_two_labels_of_the_evidence_are_alike(page: Page, began_s_ago: int, width: int) -> None:
+    row = scenes.rollout(scenes.service())
+    scenes.move(row, step_index=1)
+    row.refresh_from_db()
+    measuring.measure(row, looks=90, canary_errors=0.001)
+    began = row.confirmed_at - timedelta(seconds=began_s_ago)
+    assert AnalysisRun.objects.filter(rollout=row, step_index=0).update(started_at=began) == 1
+    note_labels(page)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(address(row))
+    canvas = page.locator("evidence-plot[data-metric=server_errors] canvas").last
+    expect(canvas).to_be_visible()
+    labels = time_labels(canvas)
+    assert len(set(labels)) == len(labels) > 1, labels
 
 
 def test_the_evidence_is_drawn_told_in_words_and_walked_through_with_the_keyboard(page: Page) -> None:

@@ -15,6 +15,7 @@ from deployments.services import service_stop
 from deployments.web import log_views
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes
+from tests.browser._support.axes import note_labels, time_labels
 from tests.browser.axe import violations
 from tests.browser.states.of_home import WAVE
 from tests.browser.states.of_services import canary_traffic
@@ -52,6 +53,20 @@ def test_traffic_is_drawn_by_revision_told_in_words_and_walked_through_with_the_
     errors = page.locator("traffic-plot[data-measure=error_percent] .readout")
     expect(errors).to_contain_text(re.compile(r"stable 0\s% · canary 3\.\d+\s%"))
     assert requests.bounding_box()["height"] == height, "nothing jumps"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("looks", [3, 7, 12, 40, 120])
+def test_no_two_labels_of_a_time_axis_are_alike(page: Page, looks: int, width: int) -> None:
+    scenes.traffic(scenes.service(), *(WAVE * 10)[:looks])
+    note_labels(page)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(DETAIL)
+    canvas = page.locator("traffic-plot[data-measure=per_second] canvas")
+    expect(canvas).to_be_visible()
+    labels = time_labels(canvas)
+    assert labels[-1] == "now"
+    assert len(set(labels)) == len(labels) > 1, labels
 
 
 def test_a_new_service_says_when_its_first_numbers_come(page: Page) -> None:

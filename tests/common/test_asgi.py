@@ -106,9 +106,11 @@ async def test_json_without_a_length_is_refused_and_not_taken_for_empty(bearer: 
     assert (status, body["error"]["code"], client.taken) == (411, "length_required", 0)
 
 
-async def test_json_beyond_the_limit_is_refused_early(bearer: dict[str, str]) -> None:
+@pytest.mark.parametrize("media_type", ["application/json", "application/yaml"])
+async def test_a_body_beyond_the_limit_is_refused_early(bearer: dict[str, str], media_type: str) -> None:
     client = Client(*[b" " * 1000] * 5000)
-    status, body = await client.ask("POST", "/api/v1/models", bearer | {"Content-Length": "5000000"})
+    headers = bearer | {"Content-Type": media_type, "Content-Length": "5000000"}
+    status, body = await client.ask("POST", "/api/v1/models", headers)
     assert (status, body["error"]["code"]) == (413, "too_large")
     assert client.taken <= 3
 

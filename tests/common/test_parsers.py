@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
 from common.errors import InvalidInput
-from common.parsers import MAX_DEPTH, Negotiation, StrictJSONParser
+from common.parsers import MAX_DEPTH, Negotiation, StrictJSONParser, YAMLParser
 
 
 def parse(body: str | bytes) -> object:
@@ -61,3 +61,32 @@ def test_a_body_of_another_type_is_told_which_one_is_taken(content_type: str, se
     request = Request(APIRequestFactory().generic("PUT", "/", "a: 1", content_type=content_type))
     with pytest.raises(UnsupportedMediaType, match=sentence):
         Negotiation().select_parser(request, [JSONParser()])
+
+
+def parse_yaml(body: str | bytes) -> object:
+    return YAMLParser().parse(BytesIO(body.encode() if isinstance(body, str) else body), "application/yaml", {})
+
+
+def test_a_body_of_yaml_says_what_json_would() -> None:
+    text = "name: größe 😀\nsteps:\n- {weight: 10, pause: ~}\n- []\nmade: 2026-11-25\n"
+    assert parse_yaml(text) == {"name": "größe 😀", "steps": [{"weight": 10, "pause": None}, []], "made": "2026-11-25"}
+    assert parse_yaml(nested(MAX_DEPTH)) is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        pytest.param("a: b\nc: [", "no YAML that is taken: line 2: expected the node content", id="half"),
+        pytest.param("a: 1\n---\nb: 2\n", "line 2: but found another document", id="two documents"),
+        pytest.param("a: 1\na: 2\n", "line 2: the field 'a' is there twice", id="twice"),
+        pytest.param("a: {1: b}", "the field 1 in a is no text; put quotes around it", id="a number as a name"),
+        pytest.param("a: !!python/object/apply:os.system [id]", "line 1: could not determine a constructor", id="code"),
+        pytest.param(b"a: \xff", "it is no UTF-8", id="no UTF-8"),
+        pytest.param("a: \x07", "special characters are not allowed", id="a control character"),
+        pytest.param('a: "\\0"', "a has a text with a zero byte", id="zero byte"),
+    ],
+)
+def test_yaml_that_is_not_taken_is_refused_with_its_line(body: str | bytes, sentence: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_yaml(body)
+    assert sentence in caught.value.message

@@ -150,6 +150,12 @@ def test_a_misspelt_field_of_the_config_is_refused_when_the_file_is_applied(
     assert done.stderr.count("\n") == 1
 
 
+def test_the_start_says_what_has_come_up(served: Platform) -> None:
+    said = (served.home.parent / "up.log").read_text()
+    for what in ("the database is prepared", "gateway answers", "web answers", "worker answers"):
+        assert re.search(rf"^ +\d+\.\d s  {what}$", said, re.MULTILINE), said
+
+
 def test_a_second_start_in_the_folder_names_the_first(served: Platform) -> None:
     done = subprocess.run(
         served.command, env=served.environment, capture_output=True, text=True, timeout=30, check=False

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import ApiToken
@@ -26,6 +28,13 @@ def test_it_leaves_one_token_however_often_it_runs(tmp_path: Path) -> None:
     assert prepared(token) == "no"
     assert token.read_text() == first
     assert ApiToken.objects.filter(name="local").count() == 1
+
+
+def test_it_migrates_only_where_there_is_something_to_migrate(tmp_path: Path) -> None:
+    prepared(tmp_path / "token")
+    with CaptureQueriesContext(connection) as asked:
+        prepared(tmp_path / "token")
+    assert not [each["sql"] for each in asked if "auth_permission" in each["sql"]], "`migrate` asks for all of them"
 
 
 def test_it_says_whether_there_is_a_cluster_to_watch(tmp_path: Path) -> None:

@@ -98,6 +98,14 @@ def test_home_may_be_named_in_the_environment(at_home: Path) -> None:
     assert config.resolve(None, {"FAIRLEAD_HOME": str(other / ".fairlead")}) == Access(LOCAL, "flt_home")
 
 
+def test_a_home_is_found_from_a_folder_below_it(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home(at_home, "http://127.0.0.1:9000")
+    (at_home / "models" / "digits").mkdir(parents=True)
+    monkeypatch.chdir(at_home / "models" / "digits")
+
+    assert config.resolve(None, {}) == Access("http://127.0.0.1:9000", "flt_home")
+
+
 def test_logins_are_kept_per_address_and_for_the_owner_only(at_home: Path) -> None:
     signed_in(at_home)
     signed_in(at_home, LOCAL)

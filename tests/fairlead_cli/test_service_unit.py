@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairlead_cli.__main__ import build_parser
 from fairlead_cli.up.addresses import Address
-from fairlead_cli.up.components import components
+from fairlead_cli.up.components import Inherited, components
 from fairlead_cli.up.home import Home
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -40,5 +40,5 @@ def test_the_units_settings_are_documented_ones() -> None:
 def test_systemd_waits_longer_than_the_platform_takes_to_end() -> None:
 
     address = Address("127.0.0.1", 1)
-    parts = components(Home(Path("/home")), address, address, {}, (8, 9))
+    parts = components(Home(Path("/home")), address, address, {}, Inherited(8, 9, 7))
     assert int(unit()["TimeoutStopSec"][0]) > sum(part.patience_s for part in parts)

@@ -77,7 +77,8 @@ def test_a_file_of_several_pieces_arrives_whole(client: APIClient, store_folder:
         pytest.param({"filename": "..%5Cm.onnx"}, 400, "filename", "is not a file name", id="a Windows path"),
         pytest.param({"filename": ".."}, 400, "filename", "is not a file name", id="only dots"),
         pytest.param({"filename": "x" * 300 + ".onnx"}, 400, "filename", "305 characters", id="a long name"),
-        pytest.param({"filename": "model.pkl"}, 400, "filename", "accepted are *.onnx", id="a format nobody serves"),
+        pytest.param({"filename": "model.pkl"}, 400, "filename", "a pickle, which is code", id="a pickle"),
+        pytest.param({"filename": "model.h5"}, 400, "filename", "accepted are *.onnx", id="a format nobody serves"),
         pytest.param({"model": "a@b"}, 400, "name", "expected a model name", id="a wrong model name"),
         pytest.param({"body": b""}, 400, None, "the model file is empty", id="an empty file"),
         pytest.param(
@@ -122,6 +123,18 @@ def test_what_is_refused_leaves_nothing_behind(
     assert told in error["message"]
     assert stored(store_folder) == []
     assert not RegisteredModel.objects.exists()
+
+
+def test_a_form_is_refused_with_the_command_that_sends_the_file(client: APIClient, store_folder: Path) -> None:
+    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="model.onnx"\r\n\r\nbytes\r\n--x--\r\n'
+    answer = push(client, form, content_type="multipart/form-data; boundary=x", filename=None)
+    assert answer.status_code == 415
+    assert answer.json()["error"]["message"] == (
+        "the body is a form (multipart/form-data); send the file's bytes as application/octet-stream and nothing "
+        "around them, with the file's name in the address: curl --data-binary @model.onnx -H 'Content-Type: "
+        "application/octet-stream' 'http://testserver/api/v1/models/digits/versions?filename=model.onnx'"
+    )
+    assert stored(store_folder) == []
 
 
 def test_one_byte_too_many_is_refused_and_the_limit_itself_is_not(

@@ -28,6 +28,9 @@ TEXTS = [
     pytest.param("a: !!set {b}", id="a set"),
     pytest.param("a: .nan", id="not a number"),
     pytest.param("a: &a [*a]", id="an endless list"),
+    pytest.param("a: 1" + ":1" * 100_000, id="a number in base 60"),
+    pytest.param("a: !!omap [{b: 1}]", id="pairs"),
+    pytest.param("a: [" + "b," * 100_000 + "]", id="very many values"),
 ]
 
 

@@ -54,7 +54,10 @@ class TrafficPlot extends LivePlot<Traffic> {
     const colours = coloursOf(this);
     const isStepped = this.measure === "replicas";
     const paths = isStepped ? uPlot.paths.stepped?.({ align: -1 }) : undefined;
-    const axis = { ...timeAxis(colours, true), values: (_: uPlot, splits: number[]) => splits.map(ago) };
+    const axis: uPlot.Axis = {
+      ...timeAxis(colours, true),
+      values: (_plot, splits, _axis, _space, step) => splits.map((each) => ago(-each, step)),
+    };
     const options: uPlot.Options = {
       width: this.clientWidth,
       height: HEIGHT,
@@ -128,9 +131,10 @@ function stepsOf(isWhole: boolean): number[] {
   return isWhole ? whole : [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, ...whole];
 }
 
-function ago(seconds: number): string {
-  const minutes = Math.round(-seconds / 60);
-  return seconds > -1 ? "now" : minutes >= 1 ? `${minutes} min` : `${Math.round(-seconds)} s`;
+/** Return how long ago a label is; all labels of an axis are in minutes, or in seconds where they are less than one apart. */
+function ago(seconds: number, step: number): string {
+  if (seconds < 1) return "now";
+  return step < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
 customElements.define("traffic-plot", TrafficPlot);

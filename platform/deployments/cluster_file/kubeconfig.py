@@ -12,8 +12,8 @@ import yaml
 
 from common.errors import InvalidInput
 from common.web import is_web_address
+from common.yaml_text import load
 from deployments.document import Document
-from deployments.yaml_text import load
 from integrations.clusters.kubernetes.access import Credentials
 
 _IN_ITSELF = (

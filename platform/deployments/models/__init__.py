@@ -14,7 +14,7 @@ from deployments.models.questions import WebhookQuestion
 from deployments.models.recordings import Recording, Replay
 from deployments.models.repartitions import Repartition
 from deployments.models.rollouts import AnalysisPoint, AnalysisRun, Rollout
-from deployments.models.services import IS_WELL, Cluster, InferenceService, Revision
+from deployments.models.services import IS_WELL, KUBERNETES, Cluster, InferenceService, Revision
 from deployments.models.traffic import TrafficLook, TrafficPoint
 from deployments.models.trials import Trial
 from deployments.models.tunings import Tuning
@@ -22,6 +22,7 @@ from deployments.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
     "IS_WELL",
+    "KUBERNETES",
     "AnalysisPoint",
     "AnalysisRun",
     "Approval",

@@ -14,6 +14,9 @@ from integrations.clusters.base import DriftPolicy
 IS_WELL = ExpressionWrapper(Q(phase__in=[ServicePhase.READY, ServicePhase.PROGRESSING]), BooleanField())
 """Whether a service does as it should; what orders services by it has an index only while it says the same."""
 
+KUBERNETES = "kubernetes"
+"""The kind of clusters that are watched."""
+
 
 class Cluster(models.Model):
     """Where services run.

@@ -11,7 +11,7 @@ import yaml
 
 from common import parsers
 from common.errors import InvalidInput
-from deployments.yaml_text import Loader, load
+from common.yaml_text import Loader, load
 
 LONGEST = 64 * 1024
 

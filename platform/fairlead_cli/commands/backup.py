@@ -23,7 +23,7 @@ from fairlead_cli.call import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation
 from fairlead_cli.up.components import environment
-from fairlead_cli.up.home import Home, prepare
+from fairlead_cli.up.home import Home, home_path, prepare
 
 SCHEMA = "fairlead.backup/v1"
 _MANIFEST = "fairlead-backup.json"
@@ -37,13 +37,14 @@ _ELSEWHERE = {
 def backup_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `backup` takes."""
     parser.add_argument("file", type=Path, metavar="FILE", help="the archive to write; it must not exist")
-    _home_argument(parser, "folder to back up")
+    _home_argument(parser, home_path(), "folder to back up (FAIRLEAD_HOME, else .fairlead here or above)")
 
 
 def restore_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `restore` takes."""
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `fairlead backup` wrote")
-    _home_argument(parser, "folder to restore to; it must not exist or be empty")
+    here = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")  # a new one, whatever is above
+    _home_argument(parser, here, "folder to restore to; it must not exist or be empty (FAIRLEAD_HOME, else .fairlead)")
 
 
 def backup(call: Call) -> None:
@@ -179,6 +180,5 @@ def _require_embedded() -> None:
             raise CliError(f"{variable} is set: {advice}")
 
 
-def _home_argument(parser: argparse.ArgumentParser, help_: str) -> None:
-    default = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")
-    parser.add_argument("--home", type=Path, default=default, help=f"{help_} (FAIRLEAD_HOME, else .fairlead)")
+def _home_argument(parser: argparse.ArgumentParser, default: Path, help_: str) -> None:
+    parser.add_argument("--home", type=Path, default=default, help=help_)

@@ -1,7 +1,6 @@
 """`fairlead services logs`: what the replicas of a service wrote, read from the folder of the embedded platform."""
 
 import argparse
-import os
 from collections import deque
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import path
 from fairlead_cli.errors import CliError
 from fairlead_cli.render import clean
-from fairlead_cli.up.home import Home
+from fairlead_cli.up.home import Home, home_path
 
 
 def logs_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +28,10 @@ def logs(call: Call) -> None:
     wanted = call.options.revision
     if wanted and wanted not in revisions:
         raise CliError(f"service {namespace}/{name} has no revision {wanted}; it has {', '.join(revisions) or 'none'}")
-    home = Home(Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead").resolve())
+    home = Home(home_path().resolve())
     if not home.logs.is_dir():
         raise CliError(
-            f"there are no logs in {home.path}; call this in the folder of `fairlead up`, or name that "
+            f"there are no logs in {home.path}; call this in the folder of `fairlead up` or below it, or name that "
             "with FAIRLEAD_HOME (on Kubernetes: kubectl logs)"
         )
     files = [home.logs / f"{part}.log" for part in (("web", "worker") if request else ())]

@@ -8,14 +8,16 @@ from fairlead_cli.call import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation
 from fairlead_cli.up.components import environment
-from fairlead_cli.up.home import Home, locked, new_secret_key, prepare, write_atomic
+from fairlead_cli.up.home import Home, home_path, locked, new_secret_key, prepare, write_atomic
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `rotate-secret-key` takes."""
-    default = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")
     parser.add_argument(
-        "--home", type=Path, default=default, help="folder of `fairlead up` (FAIRLEAD_HOME, else .fairlead)"
+        "--home",
+        type=Path,
+        default=home_path(),
+        help="folder of `fairlead up` (FAIRLEAD_HOME, else .fairlead here or above)",
     )
 
 

@@ -1,13 +1,13 @@
 """`fairlead up`: prepare the home, start the family, say where things are, end it all on Ctrl-C or SIGTERM.
 
-    lock -> end leftovers -> ports free? -> limits of this machine -> migrate -> first token -> start
+    lock -> end leftovers -> ports free? -> limits of this machine
+         -> start all, and beside them: migrate -> first token -> web and worker begin
          -> wait until ready -> watch -> stop
 
 The process stays single-threaded and takes its signals with `sigtimedwait`: nothing runs in a handler.
 """
 
 import argparse
-import os
 import signal
 import socket
 import sys
@@ -18,11 +18,12 @@ from pathlib import Path
 
 from fairlead_cli.call import Call
 from fairlead_cli.errors import CliError
-from fairlead_cli.up import limits, preparation, processes, readiness, records
+from fairlead_cli.up import limits, processes, readiness, records
 from fairlead_cli.up.addresses import Address, parse, parse_origin, require_apart, require_free
-from fairlead_cli.up.components import components, environment
-from fairlead_cli.up.home import Home, locked, prepare, write_endpoints
+from fairlead_cli.up.components import Inherited, components, environment
+from fairlead_cli.up.home import Home, home_path, locked, prepare, write_endpoints
 from fairlead_cli.up.installation import require_installed
+from fairlead_cli.up.preparation import Preparation
 from fairlead_cli.up.supervisor import Supervisor
 
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
@@ -34,9 +35,11 @@ _MAX_LOG_BYTES = 20 * 2**20
 
 def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the embedded platform lives and listens."""
-    default_home = os.environ.get("FAIRLEAD_HOME") or ".fairlead"
     parser.add_argument(
-        "--home", type=Path, default=Path(default_home), help="folder for all state (FAIRLEAD_HOME, else .fairlead)"
+        "--home",
+        type=Path,
+        default=home_path(),
+        help="folder for all state (FAIRLEAD_HOME, else .fairlead here or above)",
     )
     parser.add_argument(
         "--address",
@@ -95,54 +98,88 @@ def run(call: Call) -> None:
         limits.raise_open_files()
         for close in limits.close_limits(home, variables):
             _say(f"close to a limit: {close}")
-        new_token = preparation.prepare_home(home, variables)
         _shorten_logs(home)
+        prepared = Preparation(home, variables)
         channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         parts = components(
             home,
             options.address,
             options.gateway_address,
             variables,
-            (channel[0].detach(), channel[1].detach()),
+            Inherited(channel[0].detach(), channel[1].detach(), prepared.gate),
             log_requests=options.log_requests,
         )
         family = Supervisor(home, parts, _say, adopts=True)
         processes.adopt_orphans()
         with _signals_wait():
+            start = _Start(family, prepared, options.address, options.gateway_address)
             try:
+                prepared.begin()
                 family.start()
-                if _until_ready(family, options.address, options.gateway_address):
+                if start.until_ready():
                     write_endpoints(home, url=options.address.url, gateway_url=options.gateway_address.url)
-                    _tell(home, url, gateway_url, new_token)
+                    _tell(home, url, gateway_url, start.new_token)
                     _watch(family)
                 _say("stopping (Ctrl-C again to hurry)")
             finally:
                 home.endpoints.unlink(missing_ok=True)
+                prepared.open_gate()
                 family.stop(hurry=lambda: _stop_asked(0))
     _say("stopped")
 
 
-def _until_ready(family: Supervisor, address: Address, gateway: Address) -> bool:
-    """Return True when all is up, False when asked to stop before; CliError when a part does not come up."""
-    deadline = time.monotonic() + _READY_WITHIN_S
-    waiting: list[str] = ["web"]
-    while waiting:
-        family.tick()
-        for child in family.children:
+class _Start:
+    """The wait until all parts are up, which says each as it comes."""
+
+    def __init__(self, family: Supervisor, prepared: Preparation, address: Address, gateway: Address) -> None:
+        self._family, self._prepared, self._address, self._gateway = family, prepared, address, gateway
+        self._began_s = time.monotonic()
+        self.new_token: str | None = None
+
+    def until_ready(self) -> bool:
+        """Return True when all is up, False when asked to stop before; CliError when a part does not come up."""
+        _say(f"starting in {self._family.home.path}")
+        # What ended meanwhile is looked at afterwards: as an orphan the preparation would lose its exit code.
+        while not self._prepared.is_over:
+            if _stop_asked(_LOOK_EVERY_S):
+                return False
+        self.new_token = self._prepared.finish()
+        self._tell("the database is prepared")
+        return self._until_all_answer()
+
+    def _until_all_answer(self) -> bool:
+        deadline = time.monotonic() + _READY_WITHIN_S
+        waiting: list[str] = list(readiness.PARTS)
+        while waiting:
+            self._family.tick()
+            self._require_no_restart()
+            before, waiting = waiting, self._waiting()
+            for part in before:
+                if part not in waiting:
+                    self._tell(f"{part} answers")
+            if waiting and time.monotonic() > deadline:
+                raise CliError(
+                    f"{' and '.join(waiting)} did not come up within {_READY_WITHIN_S:g} s; "
+                    f"see {self._family.home.logs}"
+                )
+            if _stop_asked(_LOOK_EVERY_S if waiting else 0):
+                return False
+        return True
+
+    def _waiting(self) -> list[str]:
+        return readiness.waiting_for(self._family.home, self._address, self._gateway, self._family.children)
+
+    def _require_no_restart(self) -> None:
+        for child in self._family.children:
             if child.restarts:
                 name = child.component.name
                 raise CliError(
-                    f"{name} {child.last_end} while starting; the end of {family.home.logs / name}.log:\n"
-                    f"{readiness.last_lines(family.home, name)}"
+                    f"{name} {child.last_end} while starting; the end of {self._family.home.logs / name}.log:\n"
+                    f"{readiness.last_lines(self._family.home, name)}"
                 )
-        waiting = readiness.waiting_for(family.home, address, gateway, family.children)
-        if waiting and time.monotonic() > deadline:
-            raise CliError(
-                f"{' and '.join(waiting)} did not come up within {_READY_WITHIN_S:g} s; see {family.home.logs}"
-            )
-        if _stop_asked(_LOOK_EVERY_S if waiting else 0):
-            return False
-    return True
+
+    def _tell(self, what: str) -> None:
+        _say(f"  {time.monotonic() - self._began_s:4.1f} s  {what}")
 
 
 def _watch(family: Supervisor) -> None:

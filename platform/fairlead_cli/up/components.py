@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from fairlead_cli.up.addresses import Address
 from fairlead_cli.up.home import Home
@@ -25,6 +26,20 @@ _SECRETS = (
 # Longer than the agent itself waits for requests in flight and then for its processes to end.
 _AGENT_DRAIN_S = 60.0
 _HOLDER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """Descriptors of this process that its parts get.
+
+    Attributes:
+        agent, holder: ends of a pair of sockets.
+        gate: a pipe that ends when the database is prepared, for which web and worker wait.
+    """
+
+    agent: int
+    holder: int
+    gate: int
 
 
 def environment(home: Home, *, url: str, gateway_url: str, allow_python_models: bool = False) -> dict[str, str]:
@@ -53,15 +68,11 @@ def components(
     address: Address,
     gateway: Address,
     variables: Mapping[str, str],
-    channel: tuple[int, int],
+    inherited: Inherited,
     *,
     log_requests: bool = False,
 ) -> list[Component]:
-    """Return all parts, in the order in which they end: no new wishes, no new plans, then the models.
-
-    Args:
-        channel: ends of a pair of sockets, the agent's and the holder's.
-    """
+    """Return all parts, in the order in which they end: no new wishes, no new plans, then the models."""
     python = sys.executable
     web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
@@ -77,19 +88,20 @@ def components(
         "--gateway-address",
         str(gateway),
     ]
-    agents, holders = channel
+    agents, holders, gate = inherited.agent, inherited.holder, inherited.gate
     agent += ["--holder", str(agents)]
     holder = [python, "-m", "integrations.clusters.local.holder", str(holders)]
     runtime_flags = ["--log-verbose=1"] if log_requests else []
     if variables.get("FAIRLEAD_ALLOW_PYTHON_MODELS", "").lower() in _TRUE:
         runtime_flags.append("--allow-python-models=true")
     agent += ["--runtime", shlex.join([python, "-I", "-m", "serving_runtime", *runtime_flags])]
+    waiting = {**variables, "FAIRLEAD_PREPARED_FD": str(gate)}
     without_secrets = {name: value for name, value in variables.items() if not name.startswith(_SECRETS)}
     watcher = [python, "-m", "django", "watch_clusters"]
     return [
-        Component("web", web, variables, patience_s=8.0),
+        Component("web", web, waiting, patience_s=8.0, inherits=gate),
         Component("watcher", watcher, variables, patience_s=15.0, wanted_by=home.watches),
-        Component("worker", worker, variables, patience_s=10.0),
+        Component("worker", worker, waiting, patience_s=10.0, inherits=gate),
         Component("agent", agent, without_secrets, patience_s=_AGENT_DRAIN_S, inherits=agents),
         # What Envoy and the replicas end with: the agent may end and come again without them.
         Component(

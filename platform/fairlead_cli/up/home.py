@@ -4,12 +4,14 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead_cli.errors import CliError
+
+_NAME = ".fairlead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,31 @@ class Home:
     def endpoints(self) -> Path:
         """Where `up` says which addresses it serves, so that commands in the same folder find them."""
         return self.path / "endpoints.json"
+
+
+def home_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return FAIRLEAD_HOME, else the `.fairlead` of this folder or the nearest one above it, else `.fairlead` here.
+
+    One above counts only where it is a home and this user's own: any user can make a `/tmp/.fairlead`, whose address
+    would get the token of every command below it.
+    """
+    if named := environ.get("FAIRLEAD_HOME"):
+        return Path(named)
+    here = Path(_NAME)
+    if here.is_dir():
+        return here
+    try:
+        above = Path.cwd().parents
+    except OSError:  # the working folder was deleted
+        return here
+    return next((folder / _NAME for folder in above if _is_own_home(folder / _NAME)), here)
+
+
+def _is_own_home(path: Path) -> bool:
+    try:
+        return path.stat().st_uid == os.geteuid() and any((path / file).is_file() for file in ("secret-key", "token"))
+    except OSError:
+        return False
 
 
 def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:

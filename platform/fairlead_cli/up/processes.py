@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_S = 0.02
@@ -128,6 +129,20 @@ def ends_with_parent(number: int = signal.SIGTERM) -> Callable[[], None]:
             os._exit(1)
 
     return prepare
+
+
+def started(
+    arguments: Sequence[str], variables: Mapping[str, str], output: IO[bytes], errors: IO[bytes]
+) -> "subprocess.Popen[bytes]":
+    """Start this Python with the arguments; it ends with this process at the latest."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env=dict(variables),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        preexec_fn=ends_with_parent(signal.SIGKILL),  # noqa: PLW1509 - the caller has one thread
+    )
 
 
 def completed(

@@ -12,6 +12,8 @@ from fairlead_cli.up.home import Home
 from fairlead_cli.up.supervisor import Child
 
 _TIMEOUT_S = 1.0
+PARTS = ("gateway", "web", "worker")
+"""What has to answer before all is up."""
 
 
 def web_ready(address: Address) -> bool:

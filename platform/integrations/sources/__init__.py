@@ -12,9 +12,9 @@ from common.errors import InvalidInput, TooLarge, Unavailable
 from common.uris import WEB, Address, check_allowed, parse
 from integrations.artifact_archives import Member
 from integrations.artifacts import ArtifactStore, StoredArtifact, is_model_file
-from integrations.model_files import ACCEPTED
 from integrations.sources import buckets, local, web
 from integrations.sources.content import CHUNK_BYTES, Content, SourceFile
+from serving_runtime.shared.model_files import ACCEPTED
 
 Progress = Callable[[int, int | None], None]
 """Told the bytes so far and of all, where that is known; what it raises ends the fetching."""

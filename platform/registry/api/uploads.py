@@ -25,9 +25,11 @@ def receive(request: HttpRequest, store: ArtifactStore, *, filename: str = "") -
 
     Raises:
         InvalidInput: the file name, a header or the body is wrong, or the body ended early.
+        UnsupportedMediaType: the body is a form, or another kind than the file's bytes.
         TooLarge: more bytes than the store takes; told before reading where the request says its length.
         Unavailable: the store cannot take the bytes now.
     """
+    _check_media_type(request)
     filename = filename or _filename(request)
     announced = _announced_bytes(request, store.max_bytes)
     expected_sha256 = _expected_sha256(request)
@@ -67,13 +69,23 @@ def _filename(request: HttpRequest) -> str:
     return filename
 
 
+def _check_media_type(request: HttpRequest) -> None:
+    """Raise UnsupportedMediaType for a form and the like, with the command that sends the bytes alone."""
+    found = (request.content_type or "")[:100]
+    if found == MEDIA_TYPE:
+        return
+    is_form = found == "multipart/form-data"
+    what = f"the body is a form ({found})" if is_form else f"the content type is {found or 'absent'!r}"
+    address = request.build_absolute_uri(request.path) + "?filename=model.onnx"
+    raise UnsupportedMediaType(
+        found,
+        detail=f"{what}; send the file's bytes as {MEDIA_TYPE} and nothing around them, with the file's name in the "
+        f"address: curl --data-binary @model.onnx -H 'Content-Type: {MEDIA_TYPE}' '{address}'",
+    )
+
+
 def _announced_bytes(request: HttpRequest, limit: int) -> int | None:
     """Return the length that the request says its body has; None where it is sent in chunks of unknown number."""
-    if request.content_type != MEDIA_TYPE:
-        raise UnsupportedMediaType(
-            request.content_type or "",
-            detail=f"the content type is {request.content_type or 'absent'!r}; send the file's bytes as {MEDIA_TYPE}",
-        )
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise InvalidInput(

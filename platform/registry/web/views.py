@@ -16,7 +16,6 @@ from accounts.scopes import Scope
 from common import hints
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
-from integrations.model_files import ACCEPTED
 from registry import annotations, selectors, services, usage, works
 from registry.annotations import Changes
 from registry.approval import Approval, refusal
@@ -31,6 +30,7 @@ from registry.storage import store
 from registry.tasks import check_version
 from registry.usage import Use
 from registry.web.import_views import allowed_places
+from serving_runtime.shared.model_files import ACCEPTED
 
 _IMPORTS_SHOWN = 5
 _OTHERS_SHOWN = 50

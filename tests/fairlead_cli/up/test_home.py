@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.errors import CliError
-from fairlead_cli.up.home import locked, prepare
+from fairlead_cli.up.home import home_path, locked, prepare
 
 HOLD = """
 import sys
@@ -73,3 +73,40 @@ def test_the_lock_ends_with_its_holder(tmp_path: Path) -> None:
 
     with locked(home):
         assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+
+
+@pytest.fixture
+def below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, two levels below a folder that has a home."""
+    monkeypatch.delenv("FAIRLEAD_HOME", raising=False)
+    prepare(tmp_path / ".fairlead")
+    folder = tmp_path / "models" / "digits"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_home_of_a_folder_above_is_found(below: Path, tmp_path: Path) -> None:
+    assert home_path({}) == tmp_path / ".fairlead"
+
+
+def test_the_nearest_home_and_the_environment_go_first(below: Path) -> None:
+    prepare(below.parent / ".fairlead")
+    assert home_path({}) == below.parent / ".fairlead"
+
+    (below / ".fairlead").mkdir()
+    assert home_path({}).resolve() == below / ".fairlead"
+    assert home_path({"FAIRLEAD_HOME": "elsewhere"}) == Path("elsewhere")
+
+
+def test_a_folder_of_that_name_that_is_no_home_is_passed_by(below: Path, tmp_path: Path) -> None:
+    (below.parent / ".fairlead").mkdir()
+
+    assert home_path({}) == tmp_path / ".fairlead"
+
+
+def test_a_home_above_that_is_another_users_is_none(below: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+
+    assert home_path({}) == Path(".fairlead")

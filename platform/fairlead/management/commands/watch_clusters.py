@@ -12,10 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from deployments.connecting import access_to
-from deployments.following import KUBERNETES, Follower
-from deployments.models import Cluster
-from fairlead.telemetry import serve
+from deployments.models import KUBERNETES, Cluster
 
 
 class Command(BaseCommand):
@@ -31,6 +28,10 @@ class Command(BaseCommand):
         if check:
             self.stdout.write("yes" if Cluster.objects.filter(kind=KUBERNETES).exists() else "no")
             return
+        from deployments.connecting import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
+        from deployments.following import Follower  # noqa: PLC0415
+        from fairlead.telemetry import serve  # noqa: PLC0415
+
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())

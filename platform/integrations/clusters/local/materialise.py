@@ -18,8 +18,8 @@ from integrations.artifacts import folder_of
 from integrations.clusters.base import DesiredRevision
 from integrations.clusters.local.model_config import rewrite
 from integrations.clusters.local.seals import check_artifact
-from integrations.model_files import ensemble_in
 from serving_runtime.shared.code_files import is_code_file
+from serving_runtime.shared.model_files import ensemble_in
 
 _CONFIG = "config.pbtxt"
 
