@@ -11,8 +11,8 @@ from celery.signals import celeryd_after_setup, worker_ready
 from django.conf import settings
 
 from fairlead import broker
-from fairlead.sqlite_files import hold_open
 from fairlead.prepared import wait_until_prepared
+from fairlead.sqlite_files import hold_open
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
 
