@@ -8,6 +8,7 @@ import pytest
 from tests.charts.chart import NAMESPACE, RELEASE
 from tests.cluster.definitions import define_other_kinds
 from tests.cluster.plane import ControlPlane
+from tests.integrations._support.runtimes import until
 
 NAMESPACES = (NAMESPACE, "vision", "text")
 
@@ -24,3 +25,5 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         yield admin
         for name in NAMESPACES:
             admin.delete(f"/api/v1/namespaces/{name}")
+        for name in NAMESPACES:  # the next module makes them again
+            until(lambda: admin.get(f"/api/v1/namespaces/{name}").status_code == 404, f"{name} is gone")  # noqa: B023
