@@ -59,9 +59,6 @@ class _MemoryTransport(asyncio.Transport):
     def can_write_eof(self) -> bool:
         return True
 
-    def can_write_eof(self) -> bool:
-        return True
-
     def write_eof(self) -> None:
         pass
 
