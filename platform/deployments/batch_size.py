@@ -13,13 +13,31 @@ _SAID = (
 )
 
 
-def with_batch_size(config: Mapping[str, object], profile: Mapping[str, object]) -> dict[str, object]:
+_ROWS_BEFORE = 4
+"""What a model without a configuration had before profiles found a size."""
+
+
+def with_batch_size(
+    config: Mapping[str, object], profile: Mapping[str, object], signature: Mapping[str, object]
+) -> dict[str, object]:
     """Return `config`, what a service's file lays over the model's own, with the batch size that was found good.
 
     Args:
         profile: of the version; says one only where the model's own configuration says nothing of batches.
+        signature: of the version, as it was stored when that was checked.
     """
-    rows = profile.get("max_batch_size")
+    rows = profile.get("max_batch_size") or _rows_of_single_values(signature)
     if type(rows) is not int or rows < 1 or any(name in config for name in _SAID):
         return dict(config)
     return {"dynamic_batching": {}, **config, "max_batch_size": rows}
+
+
+def _rows_of_single_values(signature: Mapping[str, object]) -> object:
+    """Return the batch size that keeps what a version checked by an earlier release takes; None for all others.
+
+    A file's input `[N]` was served as `[batch, 1]` then and is `[N]` now, unless a batch size is said.
+    """
+    inputs = signature.get("inputs")
+    if isinstance(inputs, list) and inputs and all(each.get("shape") == [-1, 1] for each in inputs):
+        return signature.get("max_batch_size", _ROWS_BEFORE)
+    return None

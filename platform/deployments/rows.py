@@ -124,7 +124,7 @@ def revision_state(row: Revision) -> RevisionState:
         artifact_digest=row.artifact_digest,
         artifact_origin=origin_of(row.model_version.lineage),
         replicas=row.replicas,
-        model_config=with_batch_size(row.model_config, row.model_version.profile),
+        model_config=with_batch_size(row.model_config, row.model_version.profile, row.model_version.signature),
         env=row.env,
         is_code=is_code(row.model_version.platform),
         egress=row.egress,

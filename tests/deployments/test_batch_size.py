@@ -4,6 +4,7 @@ import pytest
 
 from deployments.batch_size import with_batch_size
 
+SIGNATURE: dict[str, object] = {"inputs": [{"name": "x", "shape": [-1, 4]}], "max_batch_size": 4}
 FOUND = {"max_batch_size": 32, "batches": []}
 
 
@@ -34,4 +35,22 @@ FOUND = {"max_batch_size": 32, "batches": []}
 def test_a_service_has_the_size_that_was_found_good_unless_its_file_says_otherwise(
     config: dict[str, object], profile: dict[str, object], expected: dict[str, object]
 ) -> None:
-    assert with_batch_size(config, profile) == expected
+    assert with_batch_size(config, profile, SIGNATURE) == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "rows", "expected"),
+    [
+        pytest.param([[-1, 1], [-1, 1]], {"max_batch_size": 8}, 8, id="a size was stored"),
+        pytest.param([[-1, 1]], {}, 4, id="none was stored then"),
+        pytest.param([[-1, 1]], {"max_batch_size": 0}, None, id="no batches"),
+        pytest.param([[-1, 1], [-1, 3]], {}, None, id="not one value alone"),
+        pytest.param([[-1]], {}, None, id="checked by this release"),
+        pytest.param([], {}, None, id="no inputs"),
+    ],
+)
+def test_a_version_that_an_earlier_release_checked_takes_what_it_took(
+    shapes: list[list[int]], rows: dict[str, int], expected: int | None
+) -> None:
+    signature = {"inputs": [{"name": str(at), "shape": shape} for at, shape in enumerate(shapes)], **rows}
+    assert with_batch_size({}, {}, signature).get("max_batch_size") == expected

@@ -196,7 +196,7 @@ def _candidate(row: Replay) -> Candidate:
         model_name=row.service.name,
         model_version=str(row.model_version.number),
         artifact_uri=row.model_version.artifact_uri,
-        model_config=with_batch_size(spec.model_config, row.model_version.profile),
+        model_config=with_batch_size(spec.model_config, row.model_version.profile, row.model_version.signature),
         env=spec.env,
         is_code=is_code(row.model_version.platform),
         egress=service_egress(row.service, spec),
