@@ -1,8 +1,9 @@
 """The history of revisions: which ended ones stay, and how others are forgotten with the rollouts to and from them.
 
 Ended are those that failed or were retired and run no more. As many as `spec.revisionHistoryLimit` says stay, the
-newest, and beside them the one that `rollouts undo` leads to and those of the newest rollout. A model version that only
-ended revisions name can be deleted; they go with it.
+newest, and beside them the one that `rollouts undo` leads to and those of the newest rollout. Where the file does not
+say, as many as in Kubernetes, and all that an earlier release made, which had no limit. A model version that only ended
+revisions name can be deleted; they go with it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,8 @@ from deployments.selectors import stable_before
 from deployments.services.serving import spec_of
 
 ENDED = Q(role__in=[Role.RETIRED, Role.FAILED], stopped_at__isnull=False)
+_OF_THIS_RELEASE = Q(egress__isnull=False)
+_KEPT = 10
 
 
 def surplus(ended: Sequence[int], *, limit: int, needed: Iterable[int]) -> list[int]:
@@ -36,8 +39,10 @@ def revisions_forget(*, now: datetime) -> int:
             limit = spec_of(service).revision_history_limit
         except FairleadError:  # a file of another release; what it means is not known here
             continue
-        if Revision.objects.filter(ENDED, service=service).count() > limit:
-            forgotten += _forget_surplus(service.pk, limit, now)
+        counted = ENDED if limit is not None else ENDED & _OF_THIS_RELEASE
+        most = _KEPT if limit is None else limit
+        if Revision.objects.filter(counted, service=service).count() > most:
+            forgotten += _forget_surplus(service.pk, counted, most, now)
     return forgotten
 
 
@@ -51,7 +56,7 @@ def versions_forget(version_ids: Iterable[int], now: datetime) -> None:
             _forget(change, list(rows.order_by("number")), "its model version was deleted")
 
 
-def _forget_surplus(service_id: int, limit: int, now: datetime) -> int:
+def _forget_surplus(service_id: int, counted: Q, limit: int, now: datetime) -> int:
     try:
         with changing(service_id, now=now) as change:
             needed = {row.pk for row in change.revisions}
@@ -61,7 +66,7 @@ def _forget_surplus(service_id: int, limit: int, now: datetime) -> int:
             back = None if stable is None or not limit else stable_before(stable=stable)
             if back is not None:
                 needed.add(back.pk)
-            ended = Revision.objects.filter(ENDED, service=service_id).order_by("-number")
+            ended = Revision.objects.filter(counted, service=service_id).order_by("-number")
             doomed = surplus(list(ended.values_list("pk", flat=True)), limit=limit, needed=needed)
             rows = list(Revision.objects.filter(pk__in=doomed).order_by("number"))
             _forget(change, rows, f"revisionHistoryLimit is {limit}")

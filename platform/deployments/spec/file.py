@@ -13,7 +13,7 @@ from deployments.spec.patches import parse_patches
 from deployments.spec.placement import parse_placement
 from deployments.spec.resources import parse_resources
 from deployments.spec.transformer import parse_transformer
-from deployments.spec.values import MOST_REVISIONS, REVISIONS_KEPT, ServiceSpec
+from deployments.spec.values import MOST_REVISIONS, ServiceSpec
 
 STOP = "serving.kserve.io/stop"
 """The annotation by which KServe stops a service."""
@@ -72,9 +72,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         request_timeout_s=parse_timeout(predictor),
         rolling=parse_rolling(predictor, scaling.min_replicas),
         placement=parse_placement(spec, resources),
-        revision_history_limit=spec.integer(
-            "revisionHistoryLimit", minimum=0, maximum=MOST_REVISIONS, default=REVISIONS_KEPT
-        ),
+        revision_history_limit=_history_limit(spec),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)
@@ -84,6 +82,11 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
 def imported_model(namespace: str, name: str) -> str:
     """Return the name of the model that holds the versions imported for a service; it is no other service's."""
     return f"{namespace}.{name}"
+
+
+def _history_limit(spec: Document) -> int | None:
+    name = "revisionHistoryLimit"
+    return None if spec.raw(name, None) is None else spec.integer(name, minimum=0, maximum=MOST_REVISIONS)
 
 
 def _check_constant(document: Document, field: str, expected: str) -> None:

@@ -8,8 +8,8 @@ from deployments.scaling import Scaling
 from deployments.spec.transformer import Transformer
 from integrations.clusters.base import Arrangement, DriftPolicy, Logger, Patch, Resources, Rolling
 
-REVISIONS_KEPT, MOST_REVISIONS = 10, 1000
-"""How many failed and retired revisions stay where the file does not say, as in Kubernetes, and at most."""
+MOST_REVISIONS = 1000
+"""So many failed and retired revisions may be asked to stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ServiceSpec:
         transformer: what stands before the predictor; None for nothing.
         request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
         rolling: how replicas are replaced on its cluster; None where the file does not say.
-        revision_history_limit: so many failed and retired revisions stay.
+        revision_history_limit: so many failed and retired revisions stay; None where the file does not say.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
         model_format: what the file calls the model, as KServe does.
         stopped: nothing of it is to run until it is resumed.
@@ -67,7 +67,7 @@ class ServiceSpec:
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     placement: PlacementWish = PlacementWish()
-    revision_history_limit: int = REVISIONS_KEPT
+    revision_history_limit: int | None = None
     egress: bool | None = None
 
     @property

@@ -91,8 +91,18 @@ def test_a_version_that_is_live_cannot_be_deleted(platform: Platform) -> None:
         version_delete(model="digits", number=1, now=platform.clock(), actor="test")
 
 
-@pytest.mark.parametrize(("said", "limit"), [({}, 10), ({"revisionHistoryLimit": 0}, 0)])
-def test_the_service_file_says_the_limit(platform: Platform, said: dict[str, Any], limit: int) -> None:
+def test_without_a_limit_in_the_file_ten_stay_and_all_that_an_earlier_release_made(platform: Platform) -> None:
+    platform.live()
+    for number in range(2, 14):
+        fail(platform, number)
+    Revision.objects.filter(name="digits-00002").update(egress=None)
+    assert revisions_forget(now=platform.clock()) == 1
+    assert "digits-00003" not in names()
+    assert "digits-00002" in names()
+
+
+@pytest.mark.parametrize(("said", "limit"), [({}, None), ({"revisionHistoryLimit": 0}, 0)])
+def test_the_service_file_says_the_limit(platform: Platform, said: dict[str, Any], limit: int | None) -> None:
     document = platform.document()
     document["spec"] |= said
     assert parse_service(document).revision_history_limit == limit
