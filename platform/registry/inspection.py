@@ -17,6 +17,8 @@ from registry.signature import Signature, parse
 
 _REFUSED = 2
 _MAX_REASON = 2000
+_MOST_FOUND = 64
+"""Rows, the most that the runtime's `profile` tries by itself."""
 # The runtime names a model after the folder it was laid out in for the job, which nobody who reads the reason knows.
 _FOLDER_NAMES = re.compile(r"^model '[^']*' version [0-9]+: ")
 
@@ -45,6 +47,17 @@ def read_profile(result: JobResult) -> dict[str, object]:
     """Return the measurements of `profile`; raises NotAccepted."""
     document = _document(JobKind.PROFILE, result)
     return {key: value for key, value in document.items() if key != "schema"}
+
+
+def at_least(profile: Mapping[str, object], rows: int) -> dict[str, object]:
+    """Return the profile with at least so many rows, up to `_MOST_FOUND`, where it found a batch size.
+
+    What is measured differs from run to run: a version that took fewer rows than the one before would break clients.
+    """
+    found = profile.get("max_batch_size")
+    if type(found) is not int or rows <= found:
+        return dict(profile)
+    return {**profile, "max_batch_size": min(rows, _MOST_FOUND)}
 
 
 def with_batch_size(signature: Signature, profile: Mapping[str, object]) -> Signature:

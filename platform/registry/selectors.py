@@ -15,6 +15,8 @@ from registry.lifecycle import Status
 from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
 
 _LOOKED_THROUGH = 60
+_EARLIER = 20
+"""So many versions before one are looked at."""
 _URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<alias>[^/@]+))")
 
 
@@ -121,6 +123,16 @@ def versions_to_check(*, now: datetime, limit: int) -> list[int]:
     """Return the ids of versions whose check is due, longest waiting first."""
     due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
     return list(due.order_by("next_check_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def rows_of_earlier_versions(version_id: int) -> int:
+    """Return the most rows that a request to an earlier READY version of the same model may have; 0 for none."""
+    itself = ModelVersion.objects.filter(pk=version_id)
+    earlier = ModelVersion.objects.filter(
+        model__in=itself.values("model"), number__lt=itself.values("number"), status=Status.READY.value
+    )
+    signatures = earlier.order_by("-number").values_list("signature", flat=True)[:_EARLIER]
+    return max((rows for each in signatures if type(rows := each.get("max_batch_size")) is int), default=0)
 
 
 def is_being_checked(*, digest: str) -> bool:

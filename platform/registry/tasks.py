@@ -20,10 +20,10 @@ from integrations.clusters.base import Job, JobKind, JobResult, Resources
 from registry import imports, place
 from registry.checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
 from registry.holding import LEASE, RENEW_EVERY_S, held
-from registry.inspection import NotAccepted, read_inspection, read_profile, with_batch_size
+from registry.inspection import NotAccepted, at_least, read_inspection, read_profile, with_batch_size
 from registry.lifecycle import Accepted, Outcome, Unchecked
 from registry.models import ModelImport
-from registry.selectors import imports_due, versions_to_check
+from registry.selectors import imports_due, rows_of_earlier_versions, versions_to_check
 from registry.storage import delete_unused, store
 
 logger = logging.getLogger(__name__)
@@ -70,6 +70,7 @@ def _ask(claim: Claim) -> Outcome:
     try:
         signature, platform = read_inspection(_run(JobKind.INSPECT, claim))
         profile = read_profile(_run(JobKind.PROFILE, claim))
+        profile = at_least(profile, rows_of_earlier_versions(claim.version_id))
         signature = with_batch_size(signature, profile)
         elsewhere = () if claim.resources.accelerator else place.measured_on()
         if on := [_measured_on(resource, claim) for resource in elsewhere]:

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from integrations.clusters.base import JobResult
-from registry.inspection import NotAccepted, read_inspection, read_profile
+from registry.inspection import NotAccepted, at_least, read_inspection, read_profile
 from registry.lifecycle import Outcome, Refused, Unchecked
 
 GOOD = {
@@ -89,3 +89,18 @@ def test_a_very_long_reason_is_cut() -> None:
     with pytest.raises(NotAccepted) as answer:
         read_profile(JobResult(2, json.dumps({"schema": "fairlead.profile/v1", "error": "x" * 100_000})))
     assert len(answer.value.outcome.reason) == 2000
+
+
+@pytest.mark.parametrize(
+    ("found", "before", "expected"),
+    [
+        pytest.param(16, 0, 16, id="the first version"),
+        pytest.param(16, 4, 16, id="more than before"),
+        pytest.param(16, 32, 32, id="fewer than before"),
+        pytest.param(16, 500, 64, id="more was asked for by a configuration then"),
+        pytest.param(None, 32, None, id="the model's own configuration says"),
+    ],
+)
+def test_a_version_takes_as_many_rows_as_those_before(found: int | None, before: int, expected: int | None) -> None:
+    profile = {"load_seconds": 0.1} if found is None else {"load_seconds": 0.1, "max_batch_size": found}
+    assert at_least(profile, before).get("max_batch_size") == expected

@@ -79,7 +79,7 @@ def test_a_service_is_configured_restarted_stopped_resumed_and_deleted(
     text.fill(was.replace("    model:\n", "    model:\n      config: {dynamic_batching: {max_quue: 1}}\n"))
     page.get_by_role("button", name="Look at the change of the file").click()
     expect(page.locator("#config-plan")).to_contain_text("spec.predictor.model.config.dynamic_batching.max_quue")
-    text.fill(was.replace("    model:\n", "    model:\n      config: {max_batch_size: 8}\n"))
+    text.fill(was.replace("    model:\n", "    model:\n      config: {max_batch_size: 128}\n"))
     page.get_by_role("button", name="Look at the change of the file").click()
     expect(page.locator("#config-plan")).to_contain_text("New revision linear-00003")
     desk.look(page, "config-as-file")
