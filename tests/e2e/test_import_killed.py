@@ -26,7 +26,7 @@ def test_a_killed_workers_import_is_begun_anew(place: HalfSent, tmp_path: Path) 
     try:
         platform.fairlead("models", "push", f"{place.url}/digits.onnx", "--name", "digits")
         incoming = platform.home / "artifacts" / ".incoming"
-        until(lambda: place.asked and any(incoming.glob("import-1-*/model.onnx")), what="the first half")
+        until(lambda: place.asked and any(incoming.glob("import-1-*/file")), what="the first half")
         before = platform.record("worker")["pid"]
         os.kill(before, signal.SIGKILL)
         place.go_on.set()

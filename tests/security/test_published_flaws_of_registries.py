@@ -219,7 +219,8 @@ def test_files_that_hold_code_are_refused_by_name(client: Client, store_folder: 
     for name in ("model.pkl", "python_model.pkl", "model.joblib", "model.pth", "card.pkl", "model.keras", "model.h5"):
         status, content = client.push(b"\x80\x04.", name)
         assert status == 400, name
-        assert "accepted are" in json.loads(content)["error"]["message"]
+        message = json.loads(content)["error"]["message"]
+        assert "accepted are" in message or "is a pickle, which is code and is not taken" in message, name
         assert client.push(tar({f"1/{name}": b"\x80\x04.", "MLmodel": b"flavors: {}"}), "model.tar")[0] == 400
     assert not left(store_folder)
 

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.access import Place, is_administrator, visible
+from accounts.api.idempotency import idempotent
 from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
@@ -100,6 +101,7 @@ class StorageCollectView(APIView):
         """Return where the caller needs a role."""
         return Place.installation()
 
+    @idempotent()
     @extend_schema(request=None, responses=CollectedSerializer)
     def post(self, request: Request) -> Response:
         """Delete the artifacts that no version has now; those stored within the last hour stay."""

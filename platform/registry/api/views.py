@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
@@ -160,11 +161,12 @@ class VersionDetailView(OfModel, APIView):
 class RecheckView(OfModel, APIView):
     """The check of a version that was REJECTED."""
 
+    @idempotent()
     @extend_schema(request=None, responses={202: VersionSerializer})
     def post(self, request: Request, name: str, number: int) -> Response:
         """Check a REJECTED version again, such as once a library that it needs is installed."""
         version = check_again(model=name, number=number, now=timezone.now(), actor=actor_of(request))
-        hints.send(check_version, version.pk)
+        transaction.on_commit(lambda: hints.send(check_version, version.pk))  # with an idempotency key one is open here
         return Response(VersionSerializer(version).data, status=status.HTTP_202_ACCEPTED)
 
 
