@@ -18,18 +18,21 @@ _ROWS_BEFORE = 4
 
 
 def with_batch_size(
-    config: Mapping[str, object], profile: Mapping[str, object], signature: Mapping[str, object]
+    config: Mapping[str, object], profile: Mapping[str, object], signature: Mapping[str, object], source_name: str
 ) -> dict[str, object]:
     """Return `config`, what a service's file lays over the model's own, with the batch size that was found good.
 
     Args:
         profile: of the version; says one only where the model's own configuration says nothing of batches.
         signature: of the version, as it was stored when that was checked.
+        source_name: of the version: a file, or an archive of a folder that may have a configuration.
     """
-    rows = profile.get("max_batch_size") or _rows_of_single_values(signature)
+    found = profile.get("max_batch_size")
+    rows = found or _rows_of_single_values(signature)
     if type(rows) is not int or rows < 1 or any(name in config for name in _SAID):
         return dict(config)
-    return {"dynamic_batching": {}, **config, "max_batch_size": rows}
+    batching: dict[str, object] = {"dynamic_batching": {}} if found or source_name.lower().endswith(".onnx") else {}
+    return {**batching, **config, "max_batch_size": rows}
 
 
 def _rows_of_single_values(signature: Mapping[str, object]) -> object:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -32,6 +32,7 @@ from deployments.spec import (
 from deployments.waits import Condition, ServiceFacts, condition_of
 from integrations.clusters.base import DriftPolicy, Patch, Resources, behavior_from_json, behavior_json
 from registry.lineage import origin_of
+from registry.models import ModelVersion
 
 
 def rollout_state(row: Rollout) -> RolloutState:
@@ -114,6 +115,11 @@ def _digest_of(value: object) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
+def model_config_of(version: ModelVersion, said: Mapping[str, object]) -> dict[str, object]:
+    """Return what is laid over a version's own configuration, where a service's file says `said`."""
+    return with_batch_size(said, version.profile, version.signature, version.source_name)
+
+
 def revision_state(row: Revision) -> RevisionState:
     """Return a revision as decisions see it; its model version must be loaded."""
     return RevisionState(
@@ -124,7 +130,7 @@ def revision_state(row: Revision) -> RevisionState:
         artifact_digest=row.artifact_digest,
         artifact_origin=origin_of(row.model_version.lineage),
         replicas=row.replicas,
-        model_config=with_batch_size(row.model_config, row.model_version.profile, row.model_version.signature),
+        model_config=model_config_of(row.model_version, row.model_config),
         env=row.env,
         is_code=is_code(row.model_version.platform),
         egress=row.egress,

@@ -35,7 +35,7 @@ FOUND = {"max_batch_size": 32, "batches": []}
 def test_a_service_has_the_size_that_was_found_good_unless_its_file_says_otherwise(
     config: dict[str, object], profile: dict[str, object], expected: dict[str, object]
 ) -> None:
-    assert with_batch_size(config, profile, SIGNATURE) == expected
+    assert with_batch_size(config, profile, SIGNATURE, "model.onnx") == expected
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,7 @@ def test_a_version_that_an_earlier_release_checked_takes_what_it_took(
     shapes: list[list[int]], rows: dict[str, int], expected: int | None
 ) -> None:
     signature = {"inputs": [{"name": str(at), "shape": shape} for at, shape in enumerate(shapes)], **rows}
-    assert with_batch_size({}, {}, signature).get("max_batch_size") == expected
+    config = with_batch_size({}, {}, signature, "model.onnx")
+    assert config == ({} if expected is None else {"max_batch_size": expected, "dynamic_batching": {}})
+    config = with_batch_size({}, {}, signature, "ensemble.tar.gz")
+    assert config == ({} if expected is None else {"max_batch_size": expected}), "its configuration may say how"

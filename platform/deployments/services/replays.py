@@ -16,7 +16,6 @@ from accounts.services import audit_record
 from common.errors import Conflict, NotFound
 from deployments import attempts
 from deployments.attempts import AttemptState, Status
-from deployments.batch_size import with_batch_size
 from deployments.comparison.agreement import shown_percent
 from deployments.comparison.report import Report
 from deployments.comparison.stored import report_json, worst_json
@@ -28,6 +27,7 @@ from deployments.history import Kind
 from deployments.models import InferenceService, Recording, Replay
 from deployments.policy.comparison import parse_terms, terms_json
 from deployments.recording import changing
+from deployments.rows import model_config_of
 from deployments.selectors.recordings import recording_get
 from deployments.selectors.replays import replay_summary, replay_terms
 from deployments.services.claims import broke_off, columns_of, due, put_back, state_of
@@ -196,7 +196,7 @@ def _candidate(row: Replay) -> Candidate:
         model_name=row.service.name,
         model_version=str(row.model_version.number),
         artifact_uri=row.model_version.artifact_uri,
-        model_config=with_batch_size(spec.model_config, row.model_version.profile, row.model_version.signature),
+        model_config=model_config_of(row.model_version, spec.model_config),
         env=spec.env,
         is_code=is_code(row.model_version.platform),
         egress=service_egress(row.service, spec),
