@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from fairlead_cli.up.addresses import Address
-from fairlead_cli.up.components import components
+from fairlead_cli.up.components import Inherited, components
 from fairlead_cli.up.home import Home
 from integrations.clusters.base import ReplicaPhase, without_folders
 from integrations.clusters.local.runtime import environment
@@ -53,7 +53,9 @@ def test_what_asks_a_model_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("name", ["agent", "holder"])
 def test_the_parents_of_models_are_started_without_secrets(tmp_path: Path, name: str) -> None:
     address = Address("127.0.0.1", 0)
-    parts = components(Home(tmp_path), address, address, {**SECRETS, "FAIRLEAD_HOME": str(tmp_path)}, (8, 9))
+    parts = components(
+        Home(tmp_path), address, address, {**SECRETS, "FAIRLEAD_HOME": str(tmp_path)}, Inherited(8, 9, 10)
+    )
     (part,) = [part for part in parts if part.name == name]
     assert not [each for each in part.environment if each.startswith("FAIRLEAD_") and each in SECRETS]
 
