@@ -1,7 +1,7 @@
 """What is forgotten of services after a while, so that the database does not grow for ever: a task asks for it hourly.
 
-Services, rollouts with their verdicts, and the audit log stay; revisions as `services.revision_history` says. Rows go
-in small batches, since on SQLite whoever writes keeps everybody else waiting.
+Services and the audit log stay; revisions, with the rollouts to and from them and their verdicts, as
+`services.revision_history` says. Rows go in small batches, since on SQLite one writer keeps all others waiting.
 """
 
 from datetime import datetime, timedelta

@@ -50,7 +50,7 @@ def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, st
         ModelError: its name does not say what it is, or it is no sound archive.
     """
     folder.mkdir(parents=True)
-    if name := stored_name(filename) or _told_by_content(file, filename):
+    if name := stored_name(filename) or _name_by_content(file, filename):
         file.replace(folder / name)
         return {name: sha256}
     if not filename.lower().endswith(ARCHIVES):
@@ -64,7 +64,7 @@ def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, st
     return without_wrapping(folder, files)
 
 
-def _told_by_content(file: Path, filename: str) -> str:
+def _name_by_content(file: Path, filename: str) -> str:
     if not may_be_model(filename):
         return ""
     with file.open("rb") as content:

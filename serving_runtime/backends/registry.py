@@ -112,9 +112,9 @@ def exists(name: str, directory: Path | None) -> bool:
 
 
 def backend_of(files: Container[str], folder: Path) -> str:
-    """Return the backend for a version's `folder` by the files and folders in it; empty where none of them tells.
+    """Return the backend for a version's `folder` by the files and folders in it; empty where none of them says.
 
-    `model.bst` is a name of XGBoost and of LightGBM: its first bytes tell.
+    `model.bst` is a name of XGBoost and of LightGBM: its first bytes say which.
     """
     names = (name for name, known in BUILT_IN.items() if any(filename in files for filename in known.filenames))
     found = next(names, "")

@@ -1,6 +1,6 @@
 """Which files are models that the serving runtime opens, by their names and first bytes. Pure; for both sides.
 
-A single file may be called anything where its ending tells what it is, and is stored as `model` with that ending, for
+A single file may be called anything where its ending says what it is, and is stored as `model` with that ending, for
 which the runtime looks. Of endings that other files have too (config.json) the first bytes tell, except in a folder,
 and labels.txt is none. The digest of an artifact is over its files' names too, so that registry and runtime must agree.
 """
@@ -52,7 +52,7 @@ def stored_name(filename: str) -> str:
 
 
 def may_be_model(filename: str) -> bool:
-    """Return whether a single file of that name can be a model, as far as its name tells."""
+    """Return whether a single file of that name can be a model, as far as its name says."""
     return bool(stored_name(filename)) or PurePosixPath(filename.lower()).suffix in _TOLD_BY_CONTENT
 
 

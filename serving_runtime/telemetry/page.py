@@ -1,7 +1,7 @@
 """The metrics page in pieces: each model's samples are rendered by themselves, and kept while they do not change.
 
-A page of 1,000 models is some 9 MB of text, which takes a quarter of a second and more to render anew. The pieces are
-so small that whoever renders them can do other work in between; the samples of one model are all of one moment.
+A page of 1,000 models is some 9 MB of text, which takes a quarter of a second and more to render. The pieces are so
+small that other work can be done between them; the samples of one model are all of one moment.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -17,7 +17,7 @@ PIECE = 128
 """How much is done in a piece, by the count of models that are looked at."""
 
 RENDERING = 64
-"""As much as one model takes that is rendered anew."""
+"""As much as one model takes that has to be rendered."""
 
 
 class Form(Protocol):

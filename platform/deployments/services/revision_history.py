@@ -20,7 +20,7 @@ from deployments.selectors import stable_before
 from deployments.services.serving import spec_of
 
 ENDED = Q(role__in=[Role.RETIRED, Role.FAILED], stopped_at__isnull=False)
-_OF_THIS_RELEASE = Q(egress__isnull=False)
+_OF_THIS_RELEASE = Q(egress__isnull=False)  # which an earlier one did not know
 _KEPT = 10
 
 

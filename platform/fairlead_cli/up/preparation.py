@@ -1,4 +1,4 @@
-"""What everything that is started waits for: the database's tables, and a token for whoever sits at this machine."""
+"""What everything that is started waits for: the database's tables, and a token for this machine's user."""
 
 import os
 import re

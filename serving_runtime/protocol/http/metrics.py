@@ -84,7 +84,7 @@ class InTurns:
                 content_type, chunks = end.value
                 headers = f"Content-Type: {content_type}\r\n".encode()
                 self._reply(Response(200, headers, chunks, sum(map(len, chunks))))
-        except Exception:  # a mistake of ours: the scraper is told so, the log has the rest
+        except Exception:  # a mistake of ours: the scraper hears of it, the log has the rest
             logger.exception("rendering the metrics page failed")
             self._reply(text_error(500, "internal error"))
         else:

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         """Take the three steps in their order."""
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            gc.disable()  # Django makes all models anew for each change, a quarter of the time of it in collecting them
+            gc.disable()  # Django makes all models again for each change; a quarter of that is collecting them
             try:
                 call_command("migrate", interactive=False, verbosity=0)
             finally:

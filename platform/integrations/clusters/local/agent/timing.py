@@ -16,7 +16,7 @@ class Timing:
         probe_failures: how many in a row make a replica unresponsive: it is killed and started again.
         backoff_first_s: before the first restart; doubles with every further one. backoff_most_s: the longest.
         backoff_reset_s: how long a process must have served for its next end to count as the first.
-        settle_s: for how long nothing must be in flight before a leaving replica is told to stop: Envoy's workers
+        settle_s: for how long nothing must be in flight before a leaving replica has to stop: Envoy's workers
             learn of a change a moment after its admin page shows it.
         drain_s: how long requests in flight may take before their replica is told to stop.
         exit_s: how long a program may take to end after SIGTERM before it is killed.
