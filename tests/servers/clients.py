@@ -6,6 +6,7 @@ that a changed pin is fetched anew.
 """
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,19 @@ class PerfAnalyzer(NamedTuple):
 
     program: Path
     environment: dict[str, str]
+
+    def measured(self, model: str, protocol: str, url: str, *flags: str) -> str:
+        """Return what it prints of two requests at a time; asserts that at least fifty succeeded, on both sides."""
+        command = [str(self.program), "-m", model, "-i", protocol, "-u", url, "--concurrency-range=2"]
+        done = subprocess.run(
+            [*command, *flags], env=self.environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        client, _, server = done.stdout.partition("Server:")
+        assert int(re.findall(r"Request count: (\d+)", client)[0]) >= 50
+        assert int(re.findall(r"Successful request count: (\d+)", server)[0]) >= 50
+        assert done.stderr == ""
+        return done.stdout
 
 
 def perf_analyzer() -> PerfAnalyzer:

@@ -117,19 +117,15 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_r
             document=document, name=name, actor=actor, now=now, may_read_all_series=may_read_all_series
         )
         transaction.set_rollback(True)
-    if created:
-        return Plan(Outcome.CREATED, f"policy {row.name} is new", None, row.document, warnings=_warnings(policy))
     before = None if old is None else old.document
-    if before == row.document:
-        return Plan(
-            Outcome.UNCHANGED,
-            f"policy {row.name} is as its file says",
-            before,
-            row.document,
-            warnings=_warnings(policy),
-        )
-    message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
-    return Plan(Outcome.CHANGED, message, before, row.document, warnings=_warnings(policy))
+    if created:
+        outcome, message = Outcome.CREATED, f"policy {row.name} is new"
+    elif before == row.document:
+        outcome, message = Outcome.UNCHANGED, f"policy {row.name} is as its file says"
+    else:
+        outcome = Outcome.CHANGED
+        message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
+    return Plan(outcome, message, before, row.document, warnings=_warnings(policy))
 
 
 def _warnings(policy: Policy) -> tuple[str, ...]:
