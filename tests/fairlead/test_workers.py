@@ -25,6 +25,7 @@ def platform(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Platfor
     made = Platform()
     monkeypatch.setattr(connecting, "driver_of", lambda _cluster: made.cluster)
     monkeypatch.setattr(tasks.metrics, "collect", made.metrics)
+    monkeypatch.setattr(hints, "_EXPIRES_S", 3600)  # each of them is waited for, however busy the machine is
     return made
 
 
@@ -83,7 +84,6 @@ def test_hints_that_come_at_once_tick_a_service_one_after_the_other(
             inside -= 1
         return platform.metrics(observed)
 
-    monkeypatch.setattr(hints, "_EXPIRES_S", 3600)  # each of them is waited for, however busy the machine is
     monkeypatch.setattr(tasks.metrics, "collect", busy)
     monkeypatch.setattr(tasks.timezone, "now", platform.clock)
     platform.start()

@@ -110,6 +110,7 @@ def test_the_runtime_still_takes_all_options() -> None:
 def test_a_loss_is_found() -> None:
     assert lost({"a": [{"b": 1, "c": 2}], "load_seconds": 1.5}, {"a": [{"b": 1}], "load_seconds": 2.5}) == ["a.0.c"]
     assert lost({"a": 1}, {"a": "1"}) == ["a"]
+    assert lost({"a": [1, 2]}, {"a": [1]}) == ["a"]
 
 
 def lost(recorded: Any, present: Any, path: str = "") -> list[str]:
@@ -121,8 +122,8 @@ def lost(recorded: Any, present: Any, path: str = "") -> list[str]:
             for key, value in recorded.items()
             for place in ([f"{below}{key}"] if key not in present else lost(value, present[key], f"{below}{key}"))
         ]
-    if isinstance(recorded, list) and isinstance(present, list) and len(recorded) == len(present):
-        pairs = enumerate(zip(recorded, present, strict=True))
+    if isinstance(recorded, list) and isinstance(present, list) and len(recorded) <= len(present):
+        pairs = enumerate(zip(recorded, present, strict=False))
         return [place for index, (one, other) in pairs for place in lost(one, other, f"{below}{index}")]
     is_measured = path.rpartition(".")[2] in _MEASURED and type(present) is type(recorded)
     return [] if is_measured or recorded == present else [path]
