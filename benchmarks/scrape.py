@@ -24,10 +24,10 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto, helper
 
-from serving_runtime.telemetry import protobuf, text
-from serving_runtime.telemetry.families import ModelSeries, process_families
-from serving_runtime.telemetry.page import Page
-from serving_runtime.telemetry.settings import MetricsSettings
+from serving_runtime.telemetry.metrics import protobuf, text
+from serving_runtime.telemetry.metrics.families import ModelSeries, process_families
+from serving_runtime.telemetry.metrics.page import Page
+from serving_runtime.telemetry.metrics.settings import MetricsSettings
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
 
 _START_S = 600.0

@@ -5,22 +5,22 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from serving_runtime.errors import ServingError
+from serving_runtime.common.errors import ServingError
 
 _COMMANDS = {
-    "build": "building",
-    "check-config": "checking",
-    "inspect": "telling",
-    "prepare": "preparing",
-    "profile": "telling",
-    "replay": "replaying",
-    "report": "reporting",
-    "transformer": "transforming",
-    "try": "trying",
-    "tune": "tuning",
-    "upload": "uploading",
+    "build": "build",
+    "check-config": "check_config",
+    "inspect": "inspect",
+    "prepare": "prepare",
+    "profile": "inspect",
+    "replay": "replay",
+    "report": "report",
+    "transformer": "transformer",
+    "try": "try_",
+    "tune": "tune",
+    "upload": "upload",
 }
-"""Modules of `server`, by the command that each runs."""
+"""Modules of `server.commands`, by the command that each runs."""
 
 _NEEDED = {
     "google": "protobuf",
@@ -53,16 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in _COMMANDS:
-        command = import_module(f"serving_runtime.server.{_COMMANDS[arguments[0]]}")  # each imports what it needs
+        command = import_module(
+            f"serving_runtime.server.commands.{_COMMANDS[arguments[0]]}"
+        )  # each imports what it needs
         exit_code: int = command.main(arguments)
         return exit_code
-    from serving_runtime.server import options  # noqa: PLC0415
+    from serving_runtime.server.flags import command_line  # noqa: PLC0415
 
-    chosen = options.parse(arguments)
-    from serving_runtime.server import slices  # noqa: PLC0415 - --help and bad flags answer before anything is loaded
+    chosen = command_line.parse(arguments)
+    from serving_runtime.server.workers import mig_workers  # noqa: PLC0415 - --help and bad flags answer before anything is loaded
 
     try:
-        return slices.run(chosen, arguments)
+        return mig_workers.run(chosen, arguments)
     except ServingError as error:
         sys.stderr.write(f"fairlead-serve: {error}\n")
         return 1

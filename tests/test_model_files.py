@@ -12,9 +12,9 @@ import pytest
 
 from common.errors import InvalidInput
 from integrations.artifacts import ArtifactStore, StoredArtifact
-from serving_runtime.artifacts import unpacking
+from serving_runtime.artifacts import unpack
 from serving_runtime.backends import registry
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
 from serving_runtime.shared import model_files
 
 SINGLE = {
@@ -102,7 +102,7 @@ def test_what_a_file_holds_tells_what_its_ending_leaves_open(
 
     kept = stored(tmp_path / "artifacts", filename, content)
     (tmp_path / "came").write_bytes(content)
-    came = unpacking.unpack(tmp_path / "came", filename, kept.files[name], tmp_path / "unpacked")
+    came = unpack.unpack(tmp_path / "came", filename, kept.files[name], tmp_path / "unpacked")
 
     assert kept.files == came
     assert (tmp_path / "unpacked" / name).read_bytes() == content
@@ -128,7 +128,7 @@ def test_what_holds_no_model_is_refused_by_both_sides(filename: str, content: by
         stored(tmp_path / "artifacts", filename, content)
     (tmp_path / "came").write_bytes(content)
     with pytest.raises(ModelError, match="is neither a model"):
-        unpacking.unpack(tmp_path / "came", filename, "", tmp_path / "unpacked")
+        unpack.unpack(tmp_path / "came", filename, "", tmp_path / "unpacked")
 
 
 @pytest.mark.parametrize(

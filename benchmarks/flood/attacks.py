@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from serving_runtime.protocol.headers.blocks import encode
 from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.headers.blocks import encode
 
 MODEL, WIDE, BOMB = "small", "wide", "bomb"
 

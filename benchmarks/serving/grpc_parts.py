@@ -6,16 +6,16 @@ from typing import Any
 
 from benchmarks.serving.requests import METHOD
 from benchmarks.serving.timing import least_us, least_us_each
-from serving_runtime.engine.engine import Engine
+from serving_runtime.common.request import InferResponse
+from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol.grpc.methods import DirectMethod, Method, Reply, StreamMethod
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.grpc.policy import CallPolicy
-from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.grpc.services.inference import V2Service
 from serving_runtime.protocol.grpc.settings import GrpcSettings
-from serving_runtime.protocol.headers.blocks import encode
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection
-from serving_runtime.request import InferResponse
+from serving_runtime.protocol.http2.headers.blocks import encode
 
 _CALLS = 320
 """On one connection at once, below the limit of streams."""

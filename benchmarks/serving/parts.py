@@ -21,14 +21,14 @@ import uvloop
 from benchmarks.serving import grpc_parts, models, requests
 from benchmarks.serving.peers.fairlead import save_repository
 from benchmarks.serving.timing import REPEATS, least_us
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.protocol.http import answer
-from serving_runtime.protocol.http.infer import InferCodec
-from serving_runtime.protocol.http.limits import HttpLimits
-from serving_runtime.protocol.http.message import STATUS_LINES, Request, Response
-from serving_runtime.protocol.http.reader import RequestReader
-from serving_runtime.request import InferRequest, InferResponse, Outcome
+from serving_runtime.common.request import InferRequest, InferResponse, Outcome
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.protocol.http.codec.infer import InferCodec
+from serving_runtime.protocol.http.wire import response_writer
+from serving_runtime.protocol.http.wire.limits import HttpLimits
+from serving_runtime.protocol.http.wire.message import STATUS_LINES, Request, Response
+from serving_runtime.protocol.http.wire.reader import RequestReader
 
 _MODEL = models.MODELS["mlp_small"]
 _TOGETHER = 32
@@ -104,7 +104,7 @@ def _http_parts(engine: Engine) -> tuple[Parts, InferRequest, Callable[[InferRes
         told = codec.encode(response, infer_head)
         return [
             ("V2: answer, its head from the cache", least_us(lambda: codec.encode(response, infer_head))),
-            ("HTTP: answer as bytes", least_us(lambda: answer.whole(STATUS_LINES, told, keep_alive=True))),
+            ("HTTP: answer as bytes", least_us(lambda: response_writer.whole(STATUS_LINES, told, keep_alive=True))),
         ]
 
     return parts, request, behind

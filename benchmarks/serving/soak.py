@@ -24,7 +24,7 @@ from benchmarks.serving import loads, models, requests
 from benchmarks.serving.peers.base import Running
 from benchmarks.serving.peers.fairlead import Fairlead
 from benchmarks.serving.processes import run_program
-from serving_runtime.engine import resting
+from serving_runtime.engine.memory import idle_memory_trim
 
 _SMALL, _IMAGE = models.MODELS["mlp_small"], models.MODELS["image_mean"]
 _SHARE, _MB = 0.03, 4.0
@@ -69,7 +69,7 @@ def _round(running: Running, seconds: int, scratch: Path, idle_descriptors: int)
     url, body = running.http(_IMAGE)
     _leave(int(url.split(":")[2].partition("/")[0]), body)
     _wait(lambda: running.process.descriptors() <= idle_descriptors)
-    time.sleep(resting.QUIET_S + 2 * resting.EVERY_S)
+    time.sleep(idle_memory_trim.QUIET_S + 2 * idle_memory_trim.EVERY_S)
     return Round(running.process.rss_mb(), running.process.descriptors(), p99)
 
 

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from serving_runtime.protocol.headers.blocks import encode
 from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.headers.blocks import encode
 
 _PATH = b"/inference.GRPCInferenceService/ModelStreamInfer"
 _FIELDS = (

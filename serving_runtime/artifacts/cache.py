@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving_runtime.artifacts.fetching import INCOMING, Order, fetch
-from serving_runtime.artifacts.receiving import NoRoomError, Say, TooLargeError
-from serving_runtime.artifacts.unpacking import digest_of_folder
+from serving_runtime.artifacts.download import NoRoomError, Say, TooLargeError
+from serving_runtime.artifacts.fetch_artifact import INCOMING, Order, fetch
+from serving_runtime.artifacts.unpack import digest_of_folder
 
 _LOCKS = ".locks"
 _TURNS = 3

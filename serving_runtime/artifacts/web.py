@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from serving_runtime.artifacts.remotes import InterruptedTransferError, Opened
-from serving_runtime.artifacts.unpacking import is_known
-from serving_runtime.errors import ModelError
+from serving_runtime.artifacts.unpack import is_known
+from serving_runtime.common.errors import ModelError
 
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _MAX_REDIRECTS = 5

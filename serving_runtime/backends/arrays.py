@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from serving_runtime.datatypes import Array
+from serving_runtime.common.datatypes import Array
 
 
 def writable(array: Array) -> Array:

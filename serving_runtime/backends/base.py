@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import ServingError
+from serving_runtime.common.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone, Tensor
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature
-from serving_runtime.datatypes import Array
-from serving_runtime.errors import ServingError
-from serving_runtime.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone, Tensor
 
 
 class LoadedModel(Protocol):

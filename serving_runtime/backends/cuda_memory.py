@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from cuda.bindings import runtime as cudart
 
-from serving_runtime.datatypes import Array
-from serving_runtime.errors import BackendError
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import BackendError
 
 
 class Stage:

@@ -16,11 +16,11 @@ from openvino.frontend import FrontEndManager
 
 from serving_runtime.backends.arrays import writable
 from serving_runtime.backends.parameters import Parameters, backend_settings, merged, one_line
+from serving_runtime.common.datatypes import DATATYPES, Array
+from serving_runtime.common.errors import BackendError, ModelError
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.config.tensors import VARIABLE, WrittenTensor
-from serving_runtime.datatypes import DATATYPES, Array
-from serving_runtime.errors import BackendError, ModelError
 
 # Triton: OpenVINO backend, parameters.
 PARAMETERS = ("HINT_BF16", "INFERENCE_NUM_THREADS", "NUM_STREAMS", "TARGET_DEVICE")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 

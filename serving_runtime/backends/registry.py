@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from serving_runtime.errors import CodeNotAllowed, ModelError, NotInstalledError
+from serving_runtime.common.errors import CodeNotAllowed, ModelError, NotInstalledError
 from serving_runtime.shared.model_files import HEAD_BYTES, stored_name_by_content
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class BuiltIn:
 
 
 BUILT_IN = {
-    "onnxruntime": BuiltIn("onnxruntime", "OnnxRuntimeBackend", "serving-cpu", ("model.onnx",)),
+    "onnxruntime": BuiltIn("onnx.backend", "OnnxRuntimeBackend", "serving-cpu", ("model.onnx",)),
     "openvino": BuiltIn(
         "openvino",
         "OpenVinoBackend",
@@ -48,22 +48,25 @@ BUILT_IN = {
         ("model.xml", "model.savedmodel", "model.graphdef", "saved_model.pb", "model.onnx"),
     ),
     "pytorch": BuiltIn(
-        "pytorch",
+        "pytorch.backend",
         "PyTorchBackend",
         "torch",
         ("model.pt2", "model.pt"),
         code="opens programs of torch.export and TorchScript, which can read and write files and run code",
     ),
-    "tensorrt": BuiltIn("tensorrt", "TensorRtBackend", "tensorrt", ("model.plan",)),
+    "tensorrt": BuiltIn("tensorrt.backend", "TensorRtBackend", "tensorrt", ("model.plan",)),
     "xgboost": BuiltIn(
-        "xgboost", "XGBoostBackend", "xgboost", ("xgboost.ubj", "xgboost.json", "model.ubj", "model.json", "model.bst")
+        "trees.xgboost",
+        "XGBoostBackend",
+        "xgboost",
+        ("xgboost.ubj", "xgboost.json", "model.ubj", "model.json", "model.bst"),
     ),
-    "lightgbm": BuiltIn("lightgbm", "LightGBMBackend", "lightgbm", ("model.txt", "model.bst")),
+    "lightgbm": BuiltIn("trees.lightgbm", "LightGBMBackend", "lightgbm", ("model.txt", "model.bst")),
     "sklearn": BuiltIn(
-        "sklearn", "SklearnBackend", "sklearn", ("model.skops", "model.joblib", "model.pkl", "model.pickle")
+        "sklearn.backend", "SklearnBackend", "sklearn", ("model.skops", "model.joblib", "model.pkl", "model.pickle")
     ),
     "python": BuiltIn("python.backend", "PythonBackend", "serving", ("model.py",)),
-    "fil": BuiltIn("fil", "FilBackend", "", ("xgboost.json", "xgboost.ubj", "model.txt")),
+    "fil": BuiltIn("trees.fil", "FilBackend", "", ("xgboost.json", "xgboost.ubj", "model.txt")),
 }
 
 _PACKAGE = "serving_runtime.backends"

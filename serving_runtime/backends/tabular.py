@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from serving_runtime.backends.parameters import one_line
+from serving_runtime.common.datatypes import BYTES, DATATYPES, Array, Datatype
+from serving_runtime.common.errors import BackendError, ModelError, ServingError
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.config.tensors import WrittenTensor
-from serving_runtime.datatypes import BYTES, DATATYPES, Array, Datatype
-from serving_runtime.errors import BackendError, ModelError, ServingError
 
 FP32, FP64 = DATATYPES["FP32"], DATATYPES["FP64"]
 

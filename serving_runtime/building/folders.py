@@ -6,8 +6,8 @@ from typing import Any
 
 from google.protobuf import text_format
 
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config import text
-from serving_runtime.errors import ModelError
 
 CALIBRATION = "calibration.npz"
 """Typical rows for each input, beside config.pbtxt; what is built goes without."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import tensorrt as trt
 
-from serving_runtime.backends.tensorrt_engine import Messages
-from serving_runtime.errors import ModelError
+from serving_runtime.backends.tensorrt.engine import Messages
+from serving_runtime.common.errors import ModelError
 
 VERSION: str = trt.__version__
 

@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from serving_runtime.datatypes import Array
-from serving_runtime.errors import ModelError
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import ModelError
 
 VERSION: str = onnxruntime.__version__
 PRECISIONS = ("fp32", "fp16", "int8")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
 
 _BACKEND = "onnxruntime"
 

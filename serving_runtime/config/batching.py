@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
 
 MAX_PRIORITY_LEVELS = 1000
 

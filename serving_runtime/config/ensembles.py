@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.support import ENSEMBLE_PLATFORM as PLATFORM
-from serving_runtime.errors import ModelError
 
 _NOT_HERE = ("instance_group", "optimization", "model_warmup", "backend")
 

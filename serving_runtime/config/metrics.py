@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
 
 FIRST_RESPONSE = "nv_inference_first_response_histogram_ms"
 

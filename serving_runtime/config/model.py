@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.accelerators import Accelerator, accelerators
 from serving_runtime.config.batching import BatchPolicy, batch_policy
 from serving_runtime.config.ensembles import Ensemble, ensemble
@@ -18,7 +19,6 @@ from serving_runtime.config.ragged import Ragged, ragged
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
 from serving_runtime.config.tensors import ModelTensor, WrittenTensor, model_tensors, written_tensors
 from serving_runtime.config.warmup import WarmupSample, warmup_samples
-from serving_runtime.errors import ModelError
 
 ALLOW_CODE = (
     "allow it by --allow-python-models=true, under fairlead up by FAIRLEAD_ALLOW_PYTHON_MODELS=true, on Kubernetes by "

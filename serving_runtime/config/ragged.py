@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from serving_runtime.common.datatypes import Datatype
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.tensors import datatype_of
-from serving_runtime.datatypes import Datatype
-from serving_runtime.errors import ModelError
 
 _DATATYPES = ("INT32", "FP32")
 

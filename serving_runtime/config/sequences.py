@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from serving_runtime.common.datatypes import BYTES, DATATYPES, Datatype
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.batching import check_preferred
 from serving_runtime.config.tensors import datatype_of
-from serving_runtime.datatypes import BYTES, DATATYPES, Datatype
-from serving_runtime.errors import ModelError
 
 DEFAULT_IDLE_US = 1_000_000
 

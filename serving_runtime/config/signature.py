@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from serving_runtime.datatypes import Datatype
+from serving_runtime.common.datatypes import Datatype
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
 
 PLATFORMS = {
     "onnxruntime_onnx": "onnxruntime",

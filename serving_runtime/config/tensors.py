@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from serving_runtime.datatypes import FROM_CONFIG_NAME, Datatype
-from serving_runtime.errors import ModelError
+from serving_runtime.common.datatypes import FROM_CONFIG_NAME, Datatype
+from serving_runtime.common.errors import ModelError
 from serving_runtime.proto import DATA_TYPES
 
 VARIABLE = -1

@@ -6,7 +6,7 @@ from typing import Any
 from google.protobuf import text_format
 
 from serving_runtime import proto
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from serving_runtime.datatypes import FROM_CONFIG_NAME, MAX_ELEMENTS, Datatype, element_count
-from serving_runtime.errors import ModelError
+from serving_runtime.common.datatypes import FROM_CONFIG_NAME, MAX_ELEMENTS, Datatype, element_count
+from serving_runtime.common.errors import ModelError
 from serving_runtime.proto import DATA_TYPES
 
 

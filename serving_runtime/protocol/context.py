@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 
-from serving_runtime.request import InferRequest, RequestContext
+from serving_runtime.common.request import InferRequest, RequestContext
 
 HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
 

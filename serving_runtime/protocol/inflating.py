@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from serving_runtime.protocol.tensors import Buffer
+from serving_runtime.protocol.tensors.binary import Buffer
 
 SMALL_BYTES = 1024
 """Up to this size content is inflated at once: it becomes a megabyte at most (zlib: 1032 times its size)."""

@@ -11,8 +11,8 @@ import asyncio
 import sys
 import threading
 
-from serving_runtime.engine.memory import give_back
-from serving_runtime.errors import FailureReason, ServingError
+from serving_runtime.common.errors import FailureReason, ServingError
+from serving_runtime.engine.memory.process_memory import give_back
 
 SHARE = 0.1
 """Of the process's memory, where no limit was given; models may take 0.8."""

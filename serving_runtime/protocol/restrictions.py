@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from serving_runtime.errors import Forbidden
+from serving_runtime.common.errors import Forbidden
 
 GROUPS = (
     "health",

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from serving_runtime.telemetry.logsettings import LogControl, LogSettings
+from serving_runtime.telemetry.log_settings import LogControl, LogSettings
 from serving_runtime.telemetry.tracing.settings import TraceOptions
 from serving_runtime.telemetry.tracing.tracer import Tracer
 from serving_runtime.telemetry.tracing.triton_file import TritonFile

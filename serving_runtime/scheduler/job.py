@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from serving_runtime.datatypes import Array
-from serving_runtime.errors import ServingError
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import ServingError
 from serving_runtime.telemetry.statistics import BatchTiming
 
 Result: TypeAlias = list[Array] | ServingError

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 
-from serving_runtime.scheduler.execution import Execution
+from serving_runtime.scheduler.execution.execution import Execution
 from serving_runtime.scheduler.job import Job
 
 

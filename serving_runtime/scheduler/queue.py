@@ -7,8 +7,8 @@ taking it out of the middle would cost the length of the queue.
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 
+from serving_runtime.common.errors import Unavailable
 from serving_runtime.config.batching import QueuePolicy
-from serving_runtime.errors import Unavailable
 from serving_runtime.scheduler.job import Job
 
 NO_POLICY: Mapping[int, QueuePolicy] = {0: QueuePolicy()}

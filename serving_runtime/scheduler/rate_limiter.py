@@ -10,10 +10,10 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.instances import InstanceGroup
-from serving_runtime.errors import ModelError
-from serving_runtime.scheduler.execution import Execution
-from serving_runtime.scheduler.instance import Execute
+from serving_runtime.scheduler.execution.execution import Execution
+from serving_runtime.scheduler.execution.instance import Execute
 from serving_runtime.scheduler.job import Job
 
 Limit: TypeAlias = Callable[[Execute], Execute]

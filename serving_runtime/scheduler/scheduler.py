@@ -12,12 +12,12 @@ import time
 from collections.abc import Sequence
 
 from serving_runtime.config.batching import BatchPolicy
-from serving_runtime.scheduler import settling
 from serving_runtime.scheduler.batching import take
-from serving_runtime.scheduler.execution import Execution, Run, execute
-from serving_runtime.scheduler.instance import Execute, Instance
+from serving_runtime.scheduler.execution import completion
+from serving_runtime.scheduler.execution.execution import Execution, Run, execute
+from serving_runtime.scheduler.execution.instance import Execute, Instance
+from serving_runtime.scheduler.execution.run_timing import RunMeter
 from serving_runtime.scheduler.job import Job
-from serving_runtime.scheduler.meter import RunMeter
 from serving_runtime.scheduler.ordering import AnswerOrder
 from serving_runtime.scheduler.queue import NO_POLICY, JobQueue
 from serving_runtime.scheduler.rate_limiter import Limit
@@ -93,7 +93,7 @@ class Scheduler:
             self._loop.call_soon(self._dispatch)
 
     def cancel(self, job: Job) -> None:
-        settling.cancel(job, self._queue, self._statistics)
+        completion.cancel(job, self._queue, self._statistics)
 
     def close(self) -> None:
         for instance in self._instances:
@@ -159,10 +159,10 @@ class Scheduler:
         for execution in executions:
             if execution.timing is not None:
                 self._meter.observe(execution.timing.infer_done - execution.timing.input_done, len(execution.jobs))
-        settling.count(executions, self._statistics)
+        completion.count(executions, self._statistics)
         if self._order is not None:
             executions = self._order.ended(executions)
-        settling.answer(executions, self._loop)
+        completion.answer(executions, self._loop)
 
     def _expired(self, job: Job) -> None:
-        settling.expire(job, self._queue, self._statistics)
+        completion.expire(job, self._queue, self._statistics)

@@ -7,33 +7,35 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from serving_runtime.engine.engine import Engine
+from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol import revision
-from serving_runtime.protocol.grpc import reflection
 from serving_runtime.protocol.grpc.access import HEADER_PREFIX
-from serving_runtime.protocol.grpc.health import HealthService
-from serving_runtime.protocol.grpc.memory import MemoryService
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.grpc.policy import CallPolicy
-from serving_runtime.protocol.grpc.reflection import ReflectionService
 from serving_runtime.protocol.grpc.server import GrpcServer
-from serving_runtime.protocol.grpc.service import V2Service
-from serving_runtime.protocol.grpc.settings_service import SettingsService
-from serving_runtime.protocol.http import json_floats, logged, metrics
-from serving_runtime.protocol.http.limits import HttpLimits
-from serving_runtime.protocol.http.listener import Listener
-from serving_runtime.protocol.http.message import Application
-from serving_runtime.protocol.http.reader import KeepsHeader, either
-from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.protocol.grpc.services import reflection
+from serving_runtime.protocol.grpc.services.health import HealthService
+from serving_runtime.protocol.grpc.services.inference import V2Service
+from serving_runtime.protocol.grpc.services.reflection import ReflectionService
+from serving_runtime.protocol.grpc.services.settings import SettingsService
+from serving_runtime.protocol.grpc.services.shared_memory import MemoryService
+from serving_runtime.protocol.http.api import metrics
+from serving_runtime.protocol.http.api.v2 import V2Application
+from serving_runtime.protocol.http.codec import json_floats
+from serving_runtime.protocol.http.wire import access_log
+from serving_runtime.protocol.http.wire.limits import HttpLimits
+from serving_runtime.protocol.http.wire.listener import Listener
+from serving_runtime.protocol.http.wire.message import Application
+from serving_runtime.protocol.http.wire.reader import KeepsHeader, either
 from serving_runtime.protocol.request_memory import RequestMemory
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.protocol.settings import RuntimeSettings
-from serving_runtime.server.grpc_options import H2
-from serving_runtime.server.metrics_options import MetricsOptions
-from serving_runtime.server.options import Options
-from serving_runtime.telemetry.cpu import CpuMeter
-from serving_runtime.telemetry.gpus import GpuMeter
+from serving_runtime.server.flags.command_line import Options
+from serving_runtime.server.flags.grpc import H2
+from serving_runtime.server.flags.metrics import MetricsOptions
+from serving_runtime.telemetry.metrics.cpu import CpuMeter
+from serving_runtime.telemetry.metrics.gpus import GpuMeter
 from serving_runtime.telemetry.tap.taps import Taps
 
 
@@ -61,7 +63,7 @@ def http_listener(
         """Return the application as the log's settings want it; without a line per request there is nothing around."""
         if not settings.log.verbose:
             return v2, v2.keeps_header
-        return logged.LoggedApplication(v2), either(v2.keeps_header, logged.keeps_header)
+        return access_log.LoggedApplication(v2), either(v2.keeps_header, access_log.keeps_header)
 
     found, keeps_header = application()
     own_headers = revision.header_line(options.revision)

@@ -18,29 +18,29 @@ from pathlib import Path
 
 import uvloop
 
-from serving_runtime.engine import memory
-from serving_runtime.engine.budget import SHARE
-from serving_runtime.engine.control import Control, ControlMode
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.resting import EVERY_S, Resting
-from serving_runtime.engine.shared_memory import SharedMemory
-from serving_runtime.engine.traced import follow
+from serving_runtime.engine.lifecycle.control_mode import Control, ControlMode
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.memory import process_memory
+from serving_runtime.engine.memory.budget import SHARE
+from serving_runtime.engine.memory.idle_memory_trim import EVERY_S, Resting
+from serving_runtime.engine.memory.shared_memory import SharedMemory
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.engine.serving.observers import follow
 from serving_runtime.protocol import tls
 from serving_runtime.protocol.grpc.server import GrpcServer
-from serving_runtime.protocol.http.listener import Listener
+from serving_runtime.protocol.http.wire.listener import Listener
 from serving_runtime.protocol.request_memory import RequestMemory, default_limit_bytes
 from serving_runtime.protocol.settings import LOG, TRACE, RuntimeSettings
+from serving_runtime.scheduler.cache.response_cache import ResponseCache
 from serving_runtime.scheduler.rate_limiter import RateLimiter
-from serving_runtime.scheduler.response_cache import ResponseCache
-from serving_runtime.server.carrying import Channel, Member
 from serving_runtime.server.endpoints import again_and_again, grpc_server, http_listener, metrics_listener
-from serving_runtime.server.logger_options import open_logger
-from serving_runtime.server.one_of_several import OneOfSeveral
-from serving_runtime.server.options import Options
+from serving_runtime.server.flags.command_line import Options
+from serving_runtime.server.flags.payload_logger import open_logger
+from serving_runtime.server.flags.tap import open_tap
 from serving_runtime.server.sockets import SocketFile, StartError, bind, bind_grpc, listen, place, write_port_file
-from serving_runtime.server.tap_options import open_tap
-from serving_runtime.telemetry.logsettings import LogControl
+from serving_runtime.server.workers.worker_engine import OneOfSeveral
+from serving_runtime.server.workers.worker_ipc import Channel, Member
+from serving_runtime.telemetry.log_settings import LogControl
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, Taps
 from serving_runtime.telemetry.tracing.otlp import OtlpSink
 from serving_runtime.telemetry.tracing.settings import TRITON
@@ -67,7 +67,7 @@ def run(options: Options) -> int:
     """Serve until told to stop; returns the exit code. Raises ServingError when the server cannot start."""
     log = open_log(options)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    memory.keep_one_heap()
+    process_memory.keep_one_heap()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Server(options, log).run())
 
@@ -94,14 +94,16 @@ def _budget_bytes(asked: int | None, workers: int) -> int | None:
     """Return the budget asked for; where none is, a share of what this process may have and does not use yet."""
     if asked is not None:
         return asked // workers or None
-    return max(0, int(memory.limit_bytes() * SHARE) // workers - memory.resident_bytes())
+    return max(0, int(process_memory.limit_bytes() * SHARE) // workers - process_memory.resident_bytes())
 
 
 def _request_memory(options: Options) -> RequestMemory:
     """Return what unfinished requests of this process may hold together."""
     asked = options.max_request_memory_bytes
     if asked is None:
-        return RequestMemory(default_limit_bytes(memory.limit_bytes(), options.http.max_input_bytes, options.workers))
+        return RequestMemory(
+            default_limit_bytes(process_memory.limit_bytes(), options.http.max_input_bytes, options.workers)
+        )
     return RequestMemory(asked // options.workers)
 
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving_runtime.errors import ServingError
+from serving_runtime.common.errors import ServingError
 from serving_runtime.protocol.grpc.server import GrpcServer
-from serving_runtime.protocol.http.listener import Listener
-from serving_runtime.server.flag_types import INHERITED, UNIX
+from serving_runtime.protocol.http.wire.listener import Listener
+from serving_runtime.server.flags.types import INHERITED, UNIX
 
 _LONGEST_PATH_BYTES = 107
 """Linux: unix(7), `sun_path` without its closing zero."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from serving_runtime.errors import FailureReason
-from serving_runtime.telemetry.histogram import Histogram
-from serving_runtime.telemetry.summary import Summary
+from serving_runtime.common.errors import FailureReason
+from serving_runtime.telemetry.metrics.histogram import Histogram
+from serving_runtime.telemetry.metrics.summary import Summary
 
 OTHERS = 1000
 """From here on the responses of a stream are counted together, whatever their place."""

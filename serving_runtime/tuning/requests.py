@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from serving_runtime.datatypes import BF16, BYTES, FROM_CONFIG_NAME, Array, Datatype, to_bf16
-from serving_runtime.errors import InvalidArgument
-from serving_runtime.protocol import tensors
+from serving_runtime.common.datatypes import BF16, BYTES, FROM_CONFIG_NAME, Array, Datatype, to_bf16
+from serving_runtime.common.errors import InvalidArgument
+from serving_runtime.protocol.tensors import binary
 
 _SHAPE = re.compile(r"[1-9][0-9]*(x[1-9][0-9]*)*")
 
@@ -42,7 +42,7 @@ def infer_call(config: Mapping[str, Any], shapes: Mapping[str, Sequence[int]], *
     for each in inputs:
         datatype = FROM_CONFIG_NAME[each["data_type"]]
         shape = [*batch, *_dims(each, shapes.get(each["name"]))]
-        content = bytes(tensors.encode(_made_up(datatype, shape), datatype))
+        content = bytes(binary.encode(_made_up(datatype, shape), datatype))
         parameters = {"binary_data_size": len(content)}
         described.append({"name": each["name"], "datatype": datatype.name, "shape": shape, "parameters": parameters})
         contents.append(content)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config import text
-from serving_runtime.errors import ModelError
 from serving_runtime.tuning.space import DELAYS_US, Setting, Space, doubling, rungs
 
 _THREADS = "intra_op_thread_count"

@@ -13,9 +13,9 @@ from typing import Any
 
 from google.protobuf import json_format, text_format
 
+from serving_runtime.common.errors import ModelError
+from serving_runtime.common.isolation import interpreter
 from serving_runtime.config import text
-from serving_runtime.errors import ModelError
-from serving_runtime.isolation import interpreter
 from serving_runtime.tuning.measurement import Load, Measurement, Trial
 from serving_runtime.tuning.space import Setting
 

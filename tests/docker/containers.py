@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from serving_runtime.datatypes import Array
+from serving_runtime.common.datatypes import Array
 from tests.docker._support.built import BUILT, TAG
 from tests.docker.engine import Engine
 from tests.servers.parts import free_port

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from serving_runtime import proto
-from serving_runtime.engine import classification
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.shared_memory import SharedMemory
-from serving_runtime.protocol import json_tensors
-from serving_runtime.protocol.grpc.service import V2Service
-from serving_runtime.protocol.http.message import Response
-from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.memory.shared_memory import SharedMemory
+from serving_runtime.engine.requests import classification
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.protocol.grpc.services.inference import V2Service
+from serving_runtime.protocol.http.api.v2 import V2Application
+from serving_runtime.protocol.http.wire.message import Response
+from serving_runtime.protocol.tensors import json_tensors
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.applications import handled
 

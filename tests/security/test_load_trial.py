@@ -12,11 +12,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from serving_runtime import proto
-from serving_runtime.backends.onnxruntime import OnnxRuntimeBackend
+from serving_runtime.backends.onnx.backend import OnnxRuntimeBackend
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.model import BackendOptions
-from serving_runtime.engine import load_trial
-from serving_runtime.engine.load_trial import Trial
-from serving_runtime.errors import ModelError
+from serving_runtime.engine.loading import load_trial
+from serving_runtime.engine.loading.load_trial import Trial
 from serving_runtime.shared import landlock
 from tests.security._support import harmful
 from tests.serving_runtime import onnx_models

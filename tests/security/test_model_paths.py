@@ -7,14 +7,15 @@ import pytest
 from google.protobuf import text_format
 
 from serving_runtime import proto
-from serving_runtime.backends import onnxruntime_accelerators as accelerators
-from serving_runtime.backends.onnxruntime import OnnxRuntimeBackend
-from serving_runtime.backends.onnxruntime_options import session_options
+from serving_runtime.backends.onnx import accelerators
+from serving_runtime.backends.onnx.backend import OnnxRuntimeBackend
+from serving_runtime.backends.onnx.session_options import session_options
 from serving_runtime.backends.openvino import OpenVinoBackend
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.model import BackendOptions
-from serving_runtime.engine import loading, repository
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.errors import ModelError
+from serving_runtime.engine.catalog import repository
+from serving_runtime.engine.loading import load_model
+from serving_runtime.engine.loading.settings import LoadSettings
 from tests.serving_runtime import onnx_models
 
 # ONNX Runtime: execution providers TensorRT, CUDA, OpenVINO; session options. OpenVINO: properties.
@@ -86,9 +87,9 @@ def test_a_model_with_a_cache_of_its_own_choice_is_not_loaded_and_writes_nothing
     each = f'cpu_execution_accelerator {{ name: "openvino" {parameters} }}'
     (folder / "config.pbtxt").write_text(f"optimization {{ execution_accelerators {{ {each} }} }}")
     settings = LoadSettings()
-    plan = loading.plan(repository.model_folder(folder), settings)
+    plan = load_model.plan(repository.model_folder(folder), settings)
     with pytest.raises(ModelError, match="--backend-config=onnxruntime,openvino_cache_dir=VALUE"):
-        loading.open_versions(plan, (1,), settings, {})
+        load_model.open_versions(plan, (1,), settings, {})
     assert not target.exists()
 
 

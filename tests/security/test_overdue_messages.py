@@ -1,8 +1,8 @@
 """Clients that begin something and do not go on: a connection, a header block, a request, reading an answer."""
 
-from serving_runtime.protocol.headers.blocks import encode
-from serving_runtime.protocol.http.limits import HttpLimits
+from serving_runtime.protocol.http.wire.limits import HttpLimits
 from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.headers.blocks import encode
 from tests.serving_runtime.protocol.http.listening import Desk, post, serving, until
 from tests.serving_runtime.protocol.http2.peer import REQUEST, Host, Peer, Slow
 

@@ -19,9 +19,9 @@ from integrations.clusters.kubernetes.manifests import job, render
 from integrations.clusters.kubernetes.manifests.replay import replay
 from integrations.clusters.kubernetes.options import ModelCache, ModelSource, Options
 from serving_runtime.__main__ import main
-from serving_runtime.artifacts.bringing import bring
-from serving_runtime.artifacts.receiving import Patience
-from serving_runtime.errors import ModelError
+from serving_runtime.artifacts.download import Patience
+from serving_runtime.artifacts.upload import bring
+from serving_runtime.common.errors import ModelError
 from tests._support.golden import BASE
 from tests.integrations._support.manifests import GOLDEN, given
 from tests.releases.packages import first_runtime

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from serving_runtime import proto
-from serving_runtime.engine.shared_memory import FOLDER
+from serving_runtime.engine.memory.shared_memory import FOLDER
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import ServerProcess, server
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serving_runtime.server.reporting import report
+from serving_runtime.server.commands.report import report
 from serving_runtime.telemetry.tap.posting import HttpSink
 from serving_runtime.telemetry.tap.sinks import FolderSink
 from serving_runtime.telemetry.tap.spool import MAX_BATCH_BYTES, Spool

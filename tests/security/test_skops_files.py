@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from serving_runtime.backends import registry
+from serving_runtime.common.datatypes import BYTES
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.tensors import WrittenTensor
-from serving_runtime.datatypes import BYTES
-from serving_runtime.errors import ModelError
 from tests.security._support import skops_files
 
 pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairlead[sklearn]'")

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from serving_runtime.__main__ import main
-from serving_runtime.engine import loading, repository
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
+from serving_runtime.engine.catalog import repository
+from serving_runtime.engine.loading import load_model
+from serving_runtime.engine.loading.settings import LoadSettings
 
 
 @pytest.mark.cve("CVE-2025-32434")
@@ -38,4 +39,4 @@ def test_a_program_that_came_with_a_request_is_refused_wherever_code_is_allowed(
     with pytest.raises(
         ModelError, match="its files came with the request; code runs only where it lies in a model rep"
     ):
-        loading.open_versions(loading.plan(folder, settings), (1,), settings, {})
+        load_model.open_versions(load_model.plan(folder, settings), (1,), settings, {})

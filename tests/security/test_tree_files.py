@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from serving_runtime.__main__ import main
-from serving_runtime.backends import lightgbm_file, ubjson, xgboost_file
-from serving_runtime.errors import ModelError
+from serving_runtime.backends.trees import lightgbm_file, ubjson, xgboost_file
+from serving_runtime.common.errors import ModelError
 
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed: pip install 'fairlead[xgboost]'")
 lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed: pip install 'fairlead[lightgbm]'")

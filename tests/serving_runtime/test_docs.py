@@ -6,15 +6,15 @@ from pathlib import Path
 from serving_runtime.config.support import HONOURED
 from serving_runtime.devices.gpu import Gpu
 from serving_runtime.devices.nvml import Reading
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.protocol.http.v2 import V2Application
-from serving_runtime.server import options
-from serving_runtime.server.refused_flags import REFUSED
-from serving_runtime.telemetry.cpu import CpuMeter
-from serving_runtime.telemetry.families import families
-from serving_runtime.telemetry.gpus import gpu_families
-from serving_runtime.telemetry.settings import MetricsSettings
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.protocol.http.api.v2 import V2Application
+from serving_runtime.server.flags import command_line
+from serving_runtime.server.flags.refused import REFUSED
+from serving_runtime.telemetry.metrics.cpu import CpuMeter
+from serving_runtime.telemetry.metrics.families import families
+from serving_runtime.telemetry.metrics.gpus import gpu_families
+from serving_runtime.telemetry.metrics.settings import MetricsSettings
 from serving_runtime.telemetry.tap.tap import TapCounts
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events_family
 
@@ -28,7 +28,7 @@ def section(title: str) -> str:
 
 
 def test_every_flag_is_listed_and_nothing_else() -> None:
-    parser = options._parser()
+    parser = command_line._parser()
     flags = {flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")}
     listed, _, refused = section("Flags").partition("### Flags of Triton's that are refused")
     assert set(re.findall(r"`(--[a-z0-9-]+)`", listed)) == flags - set(REFUSED)

@@ -13,10 +13,10 @@ from serving_runtime.backends.python.model import ExplainingPythonModel, PythonM
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import WorkerProcess
 from serving_runtime.backends.python.signature import signature_of
+from serving_runtime.common.errors import CodeNotAllowed, ModelError, ServingError
 from serving_runtime.config import text
 from serving_runtime.config.instances import instance_groups
 from serving_runtime.config.model import ALLOW_CODE, BackendOptions
-from serving_runtime.errors import CodeNotAllowed, ModelError, ServingError
 
 _ENVIRONMENT = "EXECUTION_ENV_PATH"
 _COMPLETED = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from serving_runtime.backends.base import Calls
 from serving_runtime.backends.python.wire.failures import failure_from
-from serving_runtime.errors import ServingError, Unavailable
-from serving_runtime.request import Cancellable, InferRequest, Outcome, Tensor
+from serving_runtime.common.errors import ServingError, Unavailable
+from serving_runtime.common.request import Cancellable, InferRequest, Outcome, Tensor
 
 Answer: TypeAlias = Callable[[dict[str, Any], Sequence[Tensor]], None]
 """Sends a worker what it has asked for; never waits."""

@@ -7,8 +7,8 @@ from functools import partial
 from serving_runtime.backends.base import Send
 from serving_runtime.backends.python.model import RemotePythonModel
 from serving_runtime.backends.python.process import Asking, Response
-from serving_runtime.datatypes import Array
-from serving_runtime.errors import Cancelled
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import Cancelled
 
 
 class DecoupledPythonModel(RemotePythonModel):

@@ -9,11 +9,11 @@ from serving_runtime.backends.base import Answer, Asked, Calls, Explanation, Out
 from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import Asking, Response, WorkerProcess
+from serving_runtime.common.datatypes import ABSENT, Array
+from serving_runtime.common.errors import BackendError, ServingError
+from serving_runtime.common.request import NO_PARAMETERS, Tensor
 from serving_runtime.config.signature import Signature, TensorSpec
-from serving_runtime.datatypes import ABSENT, Array
-from serving_runtime.errors import BackendError, ServingError
-from serving_runtime.request import NO_PARAMETERS, Tensor
-from serving_runtime.telemetry.own import OWN
+from serving_runtime.telemetry.metrics.custom_metrics import OWN
 
 A = TypeVar("A")
 

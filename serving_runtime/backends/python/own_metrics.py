@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from serving_runtime.telemetry.own import OwnMetrics
+from serving_runtime.telemetry.metrics.custom_metrics import OwnMetrics
 
 
 def take(

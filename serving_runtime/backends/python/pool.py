@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
-from serving_runtime.errors import ServingError, Unavailable
+from serving_runtime.common.errors import ServingError, Unavailable
 
 logger = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from serving_runtime.backends.python import own_metrics
 from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
 from serving_runtime.backends.python.wire.failures import error_from
-from serving_runtime.errors import BackendError, ModelError, ServingError
-from serving_runtime.isolation import interpreter
-from serving_runtime.request import NO_PARAMETERS, Tensor
-from serving_runtime.telemetry.own import OWN
+from serving_runtime.common.errors import BackendError, ModelError, ServingError
+from serving_runtime.common.isolation import interpreter
+from serving_runtime.common.request import NO_PARAMETERS, Tensor
+from serving_runtime.telemetry.metrics.custom_metrics import OWN
 
 logger = logging.getLogger(__name__)
 

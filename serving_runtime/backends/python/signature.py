@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.config.tensors import ModelTensor, model_tensors
-from serving_runtime.errors import ModelError
 
 
 def signature_of(config: Any) -> Signature:

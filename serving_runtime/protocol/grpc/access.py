@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 
-from serving_runtime.protocol.parameters import Forwarding
-from serving_runtime.request import InferRequest
+from serving_runtime.common.request import InferRequest
+from serving_runtime.protocol.tensors.parameters import Forwarding
 
 HEADER_PREFIX = "triton-grpc-protocol-"
 """Of the metadata that opens a restricted group."""

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
-from serving_runtime.errors import ServingError
-from serving_runtime.request import Cancellable
+from serving_runtime.common.errors import ServingError
+from serving_runtime.common.request import Cancellable
 
 Method: TypeAlias = Callable[[Any], Awaitable[Any]]
 """From a request message to the answer's; raises ServingError."""

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
-from serving_runtime.protocol.grpc import counting
 from serving_runtime.protocol.grpc.access import FORWARDED, GROUPS, Sent, forwarded
+from serving_runtime.protocol.grpc.codec import part_limit
 from serving_runtime.protocol.grpc.methods import Method, StreamMethod, Write
-from serving_runtime.protocol.parameters import Forwarding
 from serving_runtime.protocol.restrictions import Restrictions
+from serving_runtime.protocol.tensors.parameters import Forwarding
 from serving_runtime.telemetry import request_log
 
 
@@ -100,7 +100,7 @@ def streaming(method: StreamMethod) -> Answer:
 
 def parsed(kind: Any, content: bytes | memoryview) -> Any:
     """Return the message; raises InvalidArgument, before it is parsed where it has too many parts."""
-    counting.check(kind.DESCRIPTOR.name, memoryview(content))
+    part_limit.check(kind.DESCRIPTOR.name, memoryview(content))
     try:
         return kind.FromString(content)
     except DecodeError as error:

@@ -10,21 +10,21 @@ that goes out is `outbound`'s.
 import asyncio
 from typing import Any, Protocol, cast
 
-from serving_runtime.protocol.headers.blocks import MAX_HEADER_LIST_BYTES
-from serving_runtime.protocol.headers.fields import Fields
 from serving_runtime.protocol.http2 import frames
-from serving_runtime.protocol.http2.arrivals import Arrivals
 from serving_runtime.protocol.http2.dispatch import Dispatcher
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
-from serving_runtime.protocol.http2.inbound import InboundBudget
+from serving_runtime.protocol.http2.headers.blocks import MAX_HEADER_LIST_BYTES
+from serving_runtime.protocol.http2.headers.fields import Fields
+from serving_runtime.protocol.http2.inbound_flow import InboundBudget
 from serving_runtime.protocol.http2.limits import (
     CONNECTION_WINDOW_BYTES,
     DEAF_BYTES,
     HIGH_WATER_BYTES,
     MUCH_BYTES,
 )
-from serving_runtime.protocol.http2.outbound import Outbound
+from serving_runtime.protocol.http2.outbound_flow import Outbound
 from serving_runtime.protocol.http2.stream import Stream
+from serving_runtime.protocol.http2.timeouts import Arrivals
 from serving_runtime.protocol.turns import ReadTurns
 
 _DRAIN = b"draining"

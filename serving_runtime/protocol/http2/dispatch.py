@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
+from serving_runtime.protocol.http2.header_blocks import Opening
 from serving_runtime.protocol.http2.limits import CONNECTION_WINDOW_BYTES, Patience
-from serving_runtime.protocol.http2.opening import Opening
 
 if TYPE_CHECKING:
     from serving_runtime.protocol.http2.connection import Connection

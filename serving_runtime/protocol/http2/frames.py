@@ -69,7 +69,7 @@ class Http2Error(Exception):
         self.code = code
 
 
-class ConnectionFailure(Http2Error):  # noqa: N818 - the words of the protocol, as in serving_runtime.errors
+class ConnectionFailure(Http2Error):  # noqa: N818 - the words of the protocol, as in serving_runtime.common.errors
     """Ends the connection."""
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TypeAlias
 
+from serving_runtime.common.datatypes import ABSENT, Array
+from serving_runtime.common.errors import FailureReason, ServingError
+from serving_runtime.common.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone, Outcome, Tensor
 from serving_runtime.config.ensembles import Ensemble
-from serving_runtime.datatypes import ABSENT, Array
-from serving_runtime.errors import FailureReason, ServingError
-from serving_runtime.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone, Outcome, Tensor
 from serving_runtime.scheduler.ensembles.graph import Graph
 from serving_runtime.scheduler.job import Job, OnResult
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics

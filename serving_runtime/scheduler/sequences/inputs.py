@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
+from serving_runtime.common.datatypes import ABSENT, BYTES, Array
+from serving_runtime.common.errors import InvalidArgument
 from serving_runtime.config.sequences import Control, ControlKind, SequencePolicy
 from serving_runtime.config.signature import Signature
 from serving_runtime.config.tensors import VARIABLE
-from serving_runtime.datatypes import ABSENT, BYTES, Array
-from serving_runtime.errors import InvalidArgument
 from serving_runtime.scheduler.sequences.sequence import CorrelationId, LiveSequence, SequenceJob
 
 _KEPT_NULLS = 64

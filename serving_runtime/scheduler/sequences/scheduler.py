@@ -14,15 +14,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import Cancelled, InvalidArgument, ServingError, Unavailable
 from serving_runtime.config.sequences import SequencePolicy
 from serving_runtime.config.signature import Signature
-from serving_runtime.datatypes import Array
-from serving_runtime.errors import Cancelled, InvalidArgument, ServingError, Unavailable
-from serving_runtime.scheduler import settling
-from serving_runtime.scheduler.execution import Execution, Run, execute_once
-from serving_runtime.scheduler.instance import Instance
+from serving_runtime.scheduler.execution import completion
+from serving_runtime.scheduler.execution.execution import Execution, Run, execute_once
+from serving_runtime.scheduler.execution.instance import Instance
+from serving_runtime.scheduler.execution.run_timing import RunMeter
 from serving_runtime.scheduler.job import Job
-from serving_runtime.scheduler.meter import RunMeter
 from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.scheduler.sequences.inputs import SequenceInputs
 from serving_runtime.scheduler.sequences.sequence import (
@@ -250,8 +250,8 @@ class SequenceScheduler:
                 assert job.sequence is not None  # noqa: S101
                 self._answered(job.sequence, result, now_ns)
         self._wake(lane)
-        settling.count(executions, self._statistics)
-        settling.answer(executions, self._loop)
+        completion.count(executions, self._statistics)
+        completion.answer(executions, self._loop)
 
     def _answered(self, sequence: LiveSequence, result: Sequence[Array] | ServingError, now_ns: int) -> None:
         sequence.running = False

@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from serving_runtime.datatypes import Array
+from serving_runtime.common.datatypes import Array
 from serving_runtime.scheduler.job import Job, OnResult
 
 if TYPE_CHECKING:
-    from serving_runtime.scheduler.instance import Instance
+    from serving_runtime.scheduler.execution.instance import Instance
 
 CorrelationId: TypeAlias = int | str
 

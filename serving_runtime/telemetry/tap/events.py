@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from serving_runtime.datatypes import BYTES, Array
-from serving_runtime.errors import ServingError
-from serving_runtime.request import InferRequest, Outcome, Tensor
+from serving_runtime.common.datatypes import BYTES, Array
+from serving_runtime.common.errors import ServingError
+from serving_runtime.common.request import InferRequest, Outcome, Tensor
 from serving_runtime.telemetry.tap.writing import Binary
 
 REQUEST_TYPE = "org.kubeflow.serving.inference.request"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from serving_runtime.request import InferRequest, Outcome
+from serving_runtime.common.request import InferRequest, Outcome
 from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes
 from serving_runtime.telemetry.tap.sampling import is_sampled
 from serving_runtime.telemetry.tap.share import Share

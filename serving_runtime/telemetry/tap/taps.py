@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from serving_runtime.request import InferRequest
-from serving_runtime.telemetry.families import Family, Value
+from serving_runtime.common.request import InferRequest
+from serving_runtime.telemetry.metrics.families import Family, Value
 from serving_runtime.telemetry.tap.tap import Recording, Tap, TapCounts
 
 TAP_METRIC, LOGGER_METRIC = "fairlead_payload_tap_events_total", "fairlead_payload_logger_events_total"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from serving_runtime.errors import InvalidArgument
+from serving_runtime.common.errors import InvalidArgument
 from serving_runtime.shared.egress import OTLP_URL
 
 TRITON, OPENTELEMETRY = "triton", "opentelemetry"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from serving_runtime.request import RequestContext, Tensor
+from serving_runtime.common.request import RequestContext, Tensor
 from serving_runtime.telemetry.statistics import BatchTiming
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?")

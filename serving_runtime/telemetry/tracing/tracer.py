@@ -6,7 +6,7 @@ Without anything to follow nothing of this is in a request's way: see engine.tra
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from serving_runtime.request import RequestContext
+from serving_runtime.common.request import RequestContext
 from serving_runtime.telemetry.tracing.settings import (
     OPENTELEMETRY,
     TENSORS,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from serving_runtime.request import Tensor
+from serving_runtime.common.request import Tensor
 from serving_runtime.telemetry.tracing.settings import TIMESTAMPS, TraceSettings
 from serving_runtime.telemetry.tracing.trace import Trace
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.protocol.http.message import Request, Response
-from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.protocol.http.api.v2 import V2Application
+from serving_runtime.protocol.http.wire.message import Request, Response
 from tests.serving_runtime import onnx_models
 
 

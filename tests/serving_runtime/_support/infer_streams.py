@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from serving_runtime import proto
-from serving_runtime.protocol.grpc.stream import InferStream
+from serving_runtime.protocol.grpc.services.stream_infer import InferStream
 
 _Answer = proto.message("inference.ModelStreamInferResponse")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from serving_runtime.artifacts.cache import Cache, CacheUnusableError
-from serving_runtime.artifacts.fetching import Order
-from serving_runtime.artifacts.receiving import Patience
+from serving_runtime.artifacts.download import Patience
+from serving_runtime.artifacts.fetch_artifact import Order
 from serving_runtime.artifacts.web import WebFile
 from tests.servers.broken_web import Served, serving
 from tests.serving_runtime._support.digests import digest_for, left

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from serving_runtime.__main__ import main
-from serving_runtime.engine import buckets as module
+from serving_runtime.engine.catalog import bucket_repository as module
 from tests.integrations._support.buckets import Bucket, environment, gs_bucket, s3_bucket
 from tests.servers import buckets
 from tests.servers.broken_web import serving

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from serving_runtime.datatypes import Array
+from serving_runtime.common.datatypes import Array
 from tests.serving_runtime import onnx_models
 
 FEATURES = 8

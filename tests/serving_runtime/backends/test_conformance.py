@@ -15,13 +15,16 @@ import numpy as np
 import pytest
 
 from serving_runtime.backends import registry
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import BackendError, ModelError
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions
-from serving_runtime.datatypes import Array
-from serving_runtime.engine import loading, memory, repository, telling
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.loading import OpenedModel
-from serving_runtime.errors import BackendError, ModelError
+from serving_runtime.engine.catalog import repository
+from serving_runtime.engine.inspection import model as telling
+from serving_runtime.engine.loading import load_model
+from serving_runtime.engine.loading.load_model import OpenedModel
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.memory import process_memory
 from tests.serving_runtime.backends.conformance import CASES, Case, Expected, rows
 from tests.serving_runtime.devices import nvidia
 
@@ -73,8 +76,8 @@ def one_of_each_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
 
 
 def opened(folder: Path) -> OpenedModel:
-    plan = loading.plan(repository.model_folder(folder), SETTINGS)
-    return loading.open_versions(plan, (1,), SETTINGS, {})[1]
+    plan = load_model.plan(repository.model_folder(folder), SETTINGS)
+    return load_model.open_versions(plan, (1,), SETTINGS, {})[1]
 
 
 def close_enough(found: Sequence[Array], expected: Sequence[Array]) -> None:
@@ -194,8 +197,8 @@ def test_unloading_gives_its_memory_back(made: Made) -> None:
             model.run([made.given(4)])
             model.close()
         gc.collect()
-        memory.give_back()
-        return memory.resident_bytes()
+        process_memory.give_back()
+        return process_memory.resident_bytes()
 
     before = load_and_unload(10)
     assert load_and_unload(loads) - before < loads * weights_bytes / 3

@@ -8,12 +8,13 @@ import pytest
 from onnx import TensorProto, helper
 
 from serving_runtime.backends import registry
+from serving_runtime.common.datatypes import DATATYPES
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions
-from serving_runtime.datatypes import DATATYPES
-from serving_runtime.engine import loading, repository
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.errors import ModelError
+from serving_runtime.engine.catalog import repository
+from serving_runtime.engine.loading import load_model
+from serving_runtime.engine.loading.settings import LoadSettings
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.backends.conformance import FIXTURES
 
@@ -29,8 +30,8 @@ def load(file: Path, config: str = "", **parameters: str):
 
 
 def opened(folder: Path):
-    plan = loading.plan(repository.model_folder(folder), LoadSettings())
-    return loading.open_versions(plan, (1,), LoadSettings(), {})[1]
+    plan = load_model.plan(repository.model_folder(folder), LoadSettings())
+    return load_model.open_versions(plan, (1,), LoadSettings(), {})[1]
 
 
 @pytest.mark.feature("B3")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from serving_runtime.backends import registry
-from serving_runtime.backends.onnxruntime import OnnxRuntimeBackend
+from serving_runtime.backends.onnx.backend import OnnxRuntimeBackend
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.model import BackendOptions
-from serving_runtime.errors import ModelError
 
 OWN = Path(__file__).parents[1] / "own_backends"
 

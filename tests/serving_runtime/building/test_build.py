@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from serving_runtime.__main__ import main
-from serving_runtime.artifacts.unpacking import digest_of_folder
+from serving_runtime.artifacts.unpack import digest_of_folder
 from serving_runtime.backends import registry
 from serving_runtime.config.model import BackendOptions
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.telling import inspect
+from serving_runtime.engine.inspection.model import inspect
+from serving_runtime.engine.loading.settings import LoadSettings
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.devices import nvidia
 

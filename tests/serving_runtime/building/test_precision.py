@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from serving_runtime.building.precision import with_precision
-from serving_runtime.errors import ModelError
+from serving_runtime.common.errors import ModelError
 from tests.serving_runtime import onnx_models
 
 ROWS = np.random.default_rng(1).normal(size=(64, 8)).astype("f4")

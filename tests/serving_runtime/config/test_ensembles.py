@@ -4,9 +4,9 @@ import pytest
 from google.protobuf import text_format
 
 from serving_runtime import proto
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.ensembles import Ensemble, ensemble
 from serving_runtime.config.support import refuse_unsupported
-from serving_runtime.errors import ModelError
 
 pytestmark = pytest.mark.feature("C10")
 

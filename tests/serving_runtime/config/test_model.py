@@ -4,10 +4,10 @@ import pytest
 from google.protobuf import text_format
 
 from serving_runtime import proto
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.batching import QueuePolicy, TimeoutAction
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import reshaped
-from serving_runtime.errors import ModelError
 
 X = 'input { name: "x" data_type: TYPE_FP32 dims: [4] } output { name: "y" data_type: TYPE_FP32 dims: [4] }'
 

@@ -4,10 +4,10 @@ import pytest
 from google.protobuf import text_format
 
 from serving_runtime import proto
+from serving_runtime.common.datatypes import DATATYPES
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.sequences import Control, ControlKind, SequencePolicy, sequence_policy
 from serving_runtime.config.support import refuse_unsupported
-from serving_runtime.datatypes import DATATYPES
-from serving_runtime.errors import ModelError
 
 pytestmark = pytest.mark.feature("C9")
 

@@ -4,8 +4,8 @@ import pytest
 from google.protobuf import text_format
 
 from serving_runtime import proto
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.support import refuse_unsupported
-from serving_runtime.errors import ModelError
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from serving_runtime import proto
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config import text
-from serving_runtime.errors import ModelError
 
 
 @pytest.mark.parametrize(

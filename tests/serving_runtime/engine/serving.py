@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from serving_runtime.datatypes import DATATYPES, Array
-from serving_runtime.engine.control import Control, ControlMode
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.errors import ServingError
-from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
+from serving_runtime.common.datatypes import DATATYPES, Array
+from serving_runtime.common.errors import ServingError
+from serving_runtime.common.request import InferRequest, InferResponse, Outcome, Tensor
+from serving_runtime.engine.lifecycle.control_mode import Control, ControlMode
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.serving.engine import Engine
 
 EXPLICIT = Control(mode=ControlMode.EXPLICIT)
 POLL = Control(mode=ControlMode.POLL)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving_runtime.datatypes import DATATYPES, Array
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
+from serving_runtime.common.datatypes import DATATYPES, Array
+from serving_runtime.common.request import InferRequest, InferResponse, Outcome, Tensor
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.serving.engine import Engine
 from tests.serving_runtime import onnx_models
 
 pytestmark = pytest.mark.feature("C21")

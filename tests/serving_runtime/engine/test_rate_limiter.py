@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.engine.serving import infer, output

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serving_runtime.datatypes import DATATYPES
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.statistics import statistics_message
-from serving_runtime.errors import BackendError
-from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
-from serving_runtime.scheduler.response_cache import ResponseCache
-from serving_runtime.telemetry.families import families
-from serving_runtime.telemetry.settings import MetricsSettings
+from serving_runtime.common.datatypes import DATATYPES
+from serving_runtime.common.errors import BackendError
+from serving_runtime.common.request import InferRequest, InferResponse, Outcome, Tensor
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.engine.serving.statistics import statistics_message
+from serving_runtime.scheduler.cache.response_cache import ResponseCache
+from serving_runtime.telemetry.metrics.families import families
+from serving_runtime.telemetry.metrics.settings import MetricsSettings
 from tests.serving_runtime import onnx_models
 
 pytestmark = pytest.mark.feature("C12")

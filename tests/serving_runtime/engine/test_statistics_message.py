@@ -1,7 +1,7 @@
 """Statistics of several processes as one message."""
 
 from serving_runtime import proto
-from serving_runtime.engine.statistics import summed
+from serving_runtime.engine.serving.statistics import summed
 
 Response = proto.message("inference.ModelStatisticsResponse")
 

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from serving_runtime.backends import registry
+from serving_runtime.common.datatypes import BYTES, DATATYPES
+from serving_runtime.common.errors import ServingError
 from serving_runtime.config.model import BackendOptions
-from serving_runtime.datatypes import BYTES, DATATYPES
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.memory import resident_bytes
-from serving_runtime.errors import ServingError
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.memory.process_memory import resident_bytes
+from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.proto import ModelInferRequest
-from serving_runtime.protocol import tensors
-from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.grpc.services.inference import V2Service
+from serving_runtime.protocol.tensors import binary
 
 ONNX = "onnxruntime"
 RAN, REFUSED, UNEXPECTED, GREEDY = 0, 10, 11, 12
@@ -113,7 +113,7 @@ def _requests(name: str, metadata: Any) -> Iterator[Any]:
             datatype = DATATYPES[given["datatype"]]
             request.inputs.add(name=given["name"], datatype=datatype.name, shape=shape)
             array = np.full(shape, _value(datatype, choice), datatype.dtype)
-            request.raw_input_contents.append(bytes(tensors.encode(array, datatype)))
+            request.raw_input_contents.append(bytes(binary.encode(array, datatype)))
         yield request
 
 

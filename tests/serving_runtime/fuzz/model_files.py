@@ -26,10 +26,11 @@ from onnx import TensorProto, helper, numpy_helper
 from integrations.clusters.local.confinement import confined, private
 from integrations.sandbox.command import command
 from integrations.sandbox.policy import NetworkAccess
-from serving_runtime.backends import lightgbm_file, onnx_sizes, xgboost_file
-from serving_runtime.backends.estimators import schema
-from serving_runtime.backends.onnx_file import read_header
-from serving_runtime.errors import ModelError
+from serving_runtime.backends.onnx import sizes
+from serving_runtime.backends.onnx.file import read_header
+from serving_runtime.backends.sklearn.estimators import schema
+from serving_runtime.backends.trees import lightgbm_file, xgboost_file
+from serving_runtime.common.errors import ModelError
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.fuzz import loader, onnx_graphs
 
@@ -119,7 +120,7 @@ class ModelFiles:
         if self._name == "onnx":
             file.write_bytes(onnx_graphs.built(data[1:]) if data[:1] == _BUILT else data[1:])
             read_header(file)
-            onnx_sizes.check(file, loader.BUDGET_BYTES)
+            sizes.check(file, loader.BUDGET_BYTES)
         elif self._name == "skops":
             self._check_skops(data)
         elif self._name == "lightgbm":

@@ -5,8 +5,8 @@ import orjson
 import yaml
 
 from serving_runtime.proto import ModelInferRequest
-from serving_runtime.protocol.headers.blocks import encode
 from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.headers.blocks import encode
 
 _X = np.arange(8, dtype=np.float32).tobytes()
 _HUGE = {"inputs": [{"name": "x", "shape": [2**40, 3], "datatype": "FP32", "parameters": {"binary_data_size": 32}}]}

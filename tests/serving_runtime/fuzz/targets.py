@@ -15,25 +15,25 @@ from typing import Any, TypeAlias, cast
 from google.protobuf.message import DecodeError
 from onnx import TensorProto
 
+from serving_runtime.common.datatypes import DATATYPES
+from serving_runtime.common.errors import ModelError, ServingError
 from serving_runtime.config import text
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.support import refuse_unsupported
-from serving_runtime.datatypes import DATATYPES
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.errors import ModelError, ServingError
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.proto import ModelInferRequest
-from serving_runtime.protocol import tensors
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.grpc.policy import CallPolicy
-from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.grpc.services.inference import V2Service
 from serving_runtime.protocol.grpc.settings import GrpcSettings
-from serving_runtime.protocol.http.connection import Connection
-from serving_runtime.protocol.http.limits import HttpLimits
-from serving_runtime.protocol.http.listener import Listener
-from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.protocol.http.api.v2 import V2Application
+from serving_runtime.protocol.http.wire.connection import Connection
+from serving_runtime.protocol.http.wire.limits import HttpLimits
+from serving_runtime.protocol.http.wire.listener import Listener
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection as Http2Connection
+from serving_runtime.protocol.tensors import binary as tensors
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.fuzz.finding import FindingError
 

@@ -1,7 +1,7 @@
 """What of a request's headers or metadata follows it through the runtime."""
 
+from serving_runtime.common.request import RequestContext
 from serving_runtime.protocol import context
-from serving_runtime.request import RequestContext
 
 
 def test_headers_are_found_however_they_are_written() -> None:

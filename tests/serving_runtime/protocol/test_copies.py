@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serving_runtime.datatypes import DATATYPES
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.shared_memory import SharedMemory
+from serving_runtime.common.datatypes import DATATYPES
+from serving_runtime.common.request import InferResponse, Tensor
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.memory.shared_memory import SharedMemory
+from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.proto import ModelInferRequest
-from serving_runtime.protocol.grpc import codec as grpc_codec
-from serving_runtime.protocol.http import answer
-from serving_runtime.protocol.http.infer import InferCodec
-from serving_runtime.protocol.http.message import STATUS_LINES, Request
-from serving_runtime.request import InferResponse, Tensor
-from serving_runtime.scheduler.execution import joined, parted
+from serving_runtime.protocol.grpc.codec import infer as grpc_codec
+from serving_runtime.protocol.http.codec.infer import InferCodec
+from serving_runtime.protocol.http.wire import response_writer
+from serving_runtime.protocol.http.wire.message import STATUS_LINES, Request
+from serving_runtime.scheduler.execution.execution import joined, parted
 from serving_runtime.scheduler.job import Job
 
 SHAPE = (4, 1024, 1024)
@@ -63,7 +63,7 @@ async def test_an_answer_over_http_is_copied_once(codec: InferCodec) -> None:
     _, head = codec.decode(http_request())
     assert copies(lambda: codec.encode(RESPONSE, head)) == 0
     response = codec.encode(RESPONSE, head)
-    assert copies(lambda: answer.whole(STATUS_LINES, response, keep_alive=True)) == 1
+    assert copies(lambda: response_writer.whole(STATUS_LINES, response, keep_alive=True)) == 1
 
 
 def test_a_request_over_grpc_is_copied_once() -> None:

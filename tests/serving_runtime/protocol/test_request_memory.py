@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serving_runtime.datatypes import DATATYPES, Array
-from serving_runtime.engine.shared_memory import SharedMemory, Slice
-from serving_runtime.errors import InvalidArgument
-from serving_runtime.protocol import tensors
+from serving_runtime.common.datatypes import DATATYPES, Array
+from serving_runtime.common.errors import InvalidArgument
+from serving_runtime.engine.memory.shared_memory import SharedMemory, Slice
 from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES, RequestMemory, TooMuchUnfinished
+from serving_runtime.protocol.tensors import binary
 
 SIZE = 1024 * 1024
 LIMIT = 8 * SIZE
@@ -39,7 +39,7 @@ def region(memory: RequestMemory) -> Iterator[SharedMemory]:
 
 def read(region: SharedMemory, size_bytes: int = SIZE, *, datatype: str = "UINT8", before_bytes: int = 0) -> Array:
     shape = (size_bytes // (DATATYPES[datatype].size_bytes or 4),)
-    decode = tensors.decoder(DATATYPES[datatype], shape, "x")
+    decode = binary.decoder(DATATYPES[datatype], shape, "x")
     return region.tensor(Slice("r", 0, size_bytes), decode, before_bytes=before_bytes)
 
 
@@ -86,7 +86,7 @@ def test_one_that_is_alone_is_never_refused_for_its_size(memory: RequestMemory, 
 
 def test_what_cannot_be_decoded_counts_no_longer(memory: RequestMemory, region: SharedMemory) -> None:
     with pytest.raises(InvalidArgument, match="unexpected byte size"):
-        region.tensor(Slice("r", 0, SIZE), tensors.decoder(DATATYPES["FP32"], (1,), "x"))
+        region.tensor(Slice("r", 0, SIZE), binary.decoder(DATATYPES["FP32"], (1,), "x"))
     with pytest.raises(InvalidArgument, match="reach beyond"):
         read(region, 4 * LIMIT)
     assert memory.copies.held_bytes == 0

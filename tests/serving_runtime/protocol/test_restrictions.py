@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving_runtime.errors import Forbidden
+from serving_runtime.common.errors import Forbidden
 from serving_runtime.protocol.restrictions import GROUPS, Restriction, Restrictions, parse_restriction, twice
 
 pytestmark = pytest.mark.feature("E19")

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 import uvloop
 
-from serving_runtime.protocol.http.large_body import LargeBody
-from serving_runtime.protocol.http.limits import MUCH_BYTES, HttpLimits
+from serving_runtime.protocol.http.wire.large_body import LargeBody
+from serving_runtime.protocol.http.wire.limits import MUCH_BYTES, HttpLimits
 from serving_runtime.protocol.turns import AT_ONCE, ReadTurns
 from tests.serving_runtime.protocol.http.listening import Desk, Served, post, serving
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving_runtime.common.errors import Unavailable
 from serving_runtime.config.batching import BatchPolicy, QueuePolicy
-from serving_runtime.errors import Unavailable
 from serving_runtime.scheduler.batching import take
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.queue import JobQueue

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config.instances import InstanceGroup
-from serving_runtime.datatypes import Array
-from serving_runtime.errors import ModelError
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.rate_limiter import Claim, RateLimiter, granted
 from serving_runtime.scheduler.scheduler import Scheduler

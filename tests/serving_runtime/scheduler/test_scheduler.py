@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.errors import FailureReason, ServingError, Unavailable
 from serving_runtime.config.batching import BatchPolicy, QueuePolicy, TimeoutAction
-from serving_runtime.datatypes import Array
-from serving_runtime.errors import FailureReason, ServingError, Unavailable
-from serving_runtime.scheduler import meter
+from serving_runtime.scheduler.execution import run_timing
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.scheduler import Scheduler
 from serving_runtime.telemetry.statistics import ModelStatistics
@@ -272,7 +272,7 @@ async def test_a_model_that_turns_out_heavy_leaves_the_loop() -> None:
     client.scheduler._run = heavy
     for instance in client.scheduler._instances:
         instance._run = heavy
-    for value in range(meter.RUNS):
+    for value in range(run_timing.RUNS):
         client.submit(value)
     await client.results()
     assert not client.scheduler.inline

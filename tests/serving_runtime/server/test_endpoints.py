@@ -11,7 +11,8 @@ import pytest
 from serving_runtime import proto
 from serving_runtime.protocol import restrictions
 from serving_runtime.protocol.grpc.access import GROUPS
-from serving_runtime.server import options, refused_flags
+from serving_runtime.server.flags import command_line
+from serving_runtime.server.flags import refused as refused_flags
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import command, server
 
@@ -69,7 +70,7 @@ def test_a_flag_that_cannot_be_is_refused_in_a_line(
     repository: Path, capsys: pytest.CaptureFixture[str], flag: str, sentence: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        options.parse([f"--model-repository={repository}", flag])
+        command_line.parse([f"--model-repository={repository}", flag])
     output = capsys.readouterr().err
     assert ended.value.code == 1
     assert sentence in output
@@ -86,7 +87,7 @@ def test_an_api_is_restricted_once(repository: Path) -> None:
 def test_each_refused_flag_has_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
     for flag, reason in refused_flags.REFUSED.items():
         with pytest.raises(SystemExit):
-            options.parse(["--model-repository=/", flag, "1"])
+            command_line.parse(["--model-repository=/", flag, "1"])
         assert f"{flag} is not supported: {reason}" in capsys.readouterr().err
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from serving_runtime.server import options
-from serving_runtime.server.refused_flags import REFUSED
+from serving_runtime.server.flags import command_line
+from serving_runtime.server.flags.refused import REFUSED
 
 TRITON = re.findall(
     r"--[a-z0-9-]+",
@@ -35,7 +35,9 @@ TRITON = re.findall(
 
 
 def offered() -> set[str]:
-    flags = {flag for action in options._parser()._actions for flag in action.option_strings if flag.startswith("--")}
+    flags = {
+        flag for action in command_line._parser()._actions for flag in action.option_strings if flag.startswith("--")
+    }
     return flags - set(REFUSED)
 
 
@@ -44,7 +46,7 @@ def test_every_flag_of_tritons_works_or_is_refused_by_name(flag: str, capsys: py
     if flag in offered():
         return
     with pytest.raises(SystemExit) as caught:
-        options.parse(["--model-repository=models", f"{flag}=1"])
+        command_line.parse(["--model-repository=models", f"{flag}=1"])
     assert caught.value.code == 1
     told = capsys.readouterr().err
     assert told == f"fairlead-serve: {flag} is not supported: {REFUSED[flag]}; see --help\n"
@@ -56,19 +58,19 @@ def test_nothing_is_refused_that_triton_does_not_have() -> None:
 
 def test_the_version_is_told_without_a_repository(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        options.parse(["--version"])
+        command_line.parse(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"fairlead-serve {version('fairlead')}\n"
 
 
 def test_a_flag_of_nobodys_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        options.parse(["--model-repository=models", "--mode=fast"])
+        command_line.parse(["--model-repository=models", "--mode=fast"])
     assert "unrecognized arguments: --mode=fast" in capsys.readouterr().err
 
 
 def test_every_offered_flag_says_in_the_help_what_it_does() -> None:
-    helps = {flag: action.help for action in options._parser()._actions for flag in action.option_strings}
+    helps = {flag: action.help for action in command_line._parser()._actions for flag in action.option_strings}
     assert [flag for flag in offered() if not helps[flag]] == []
 
 

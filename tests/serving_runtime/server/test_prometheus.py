@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from serving_runtime.telemetry.histogram import NATIVE_SCHEMA
+from serving_runtime.telemetry.metrics.histogram import NATIVE_SCHEMA
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.servers.prometheus import Prometheus, prometheus
 from tests.serving_runtime import onnx_models

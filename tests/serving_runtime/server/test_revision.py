@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from serving_runtime.proto import message
-from serving_runtime.server import options
+from serving_runtime.server.flags import command_line
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import ServerProcess, server
 
@@ -90,7 +90,7 @@ def test_a_name_that_no_header_can_carry_is_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        options.parse([f"--model-repository={tmp_path}", f"--revision={name}"])
+        command_line.parse([f"--model-repository={tmp_path}", f"--revision={name}"])
     assert "--revision: " in capsys.readouterr().err
 
 

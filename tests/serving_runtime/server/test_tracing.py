@@ -18,7 +18,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from serving_runtime import proto
-from serving_runtime.server import options
+from serving_runtime.server.flags import command_line
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import ServerProcess, command, server
 
@@ -244,9 +244,9 @@ def test_tritonclient_changes_the_settings_over_grpc(repository: Path, tmp_path:
 
 def test_the_level_is_added_up_and_must_fit_the_mode(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--model-repository=models", "--trace-config=level=TENSORS", "--trace-config=level=TIMESTAMPS"]
-    assert options.parse(given).trace.settings.levels == ("TIMESTAMPS", "TENSORS")
+    assert command_line.parse(given).trace.settings.levels == ("TIMESTAMPS", "TENSORS")
     with pytest.raises(SystemExit):
-        options.parse([*given, "--trace-config=mode=opentelemetry"])
+        command_line.parse([*given, "--trace-config=mode=opentelemetry"])
     assert "trace_level TENSORS needs mode=triton" in capsys.readouterr().err
 
 

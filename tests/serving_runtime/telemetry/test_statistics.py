@@ -2,10 +2,10 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving_runtime.errors import FailureReason
-from serving_runtime.telemetry import text
-from serving_runtime.telemetry.families import ModelSeries, families
-from serving_runtime.telemetry.settings import MetricsSettings
+from serving_runtime.common.errors import FailureReason
+from serving_runtime.telemetry.metrics import text
+from serving_runtime.telemetry.metrics.families import ModelSeries, families
+from serving_runtime.telemetry.metrics.settings import MetricsSettings
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
 
 US = 1000

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from serving_runtime.errors import InvalidArgument
+from serving_runtime.common.errors import InvalidArgument
 from serving_runtime.tuning.requests import infer_call, shape_of
 
 CONFIG: dict[str, Any] = {

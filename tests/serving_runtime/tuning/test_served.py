@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from serving_runtime.common.errors import ModelError
 from serving_runtime.config import text
-from serving_runtime.errors import ModelError
 from serving_runtime.tuning.served import Bounds, baseline_of, check_tunable, fields_of, space_of
 from serving_runtime.tuning.space import Setting
 

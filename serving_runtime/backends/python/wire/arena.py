@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from serving_runtime.datatypes import Array
+from serving_runtime.common.datatypes import Array
 
 ALIGNMENT = 64
 _FIRST_BYTES = 1 << 20

@@ -17,7 +17,7 @@ import orjson
 
 from serving_runtime.backends.python.wire.arena import ALIGNMENT, Arena, Window
 from serving_runtime.backends.python.wire.packing import packed, unpacked
-from serving_runtime.request import Tensor
+from serving_runtime.common.request import Tensor
 
 _LENGTHS = struct.Struct("<II")
 _INLINE_BYTES = 4096

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from serving_runtime.errors import BackendError, ServingError
+from serving_runtime.common.errors import BackendError, ServingError
 
 CODES = {
     "UNKNOWN": (400, "UNKNOWN"),

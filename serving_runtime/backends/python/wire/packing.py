@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from serving_runtime.datatypes import BYTES, DATATYPES, Array, Datatype, element_count
-from serving_runtime.request import Tensor
+from serving_runtime.common.datatypes import BYTES, DATATYPES, Array, Datatype, element_count
+from serving_runtime.common.request import Tensor
 
 
 class Packed(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
 
-from serving_runtime.datatypes import DATATYPES, Datatype
+from serving_runtime.common.datatypes import DATATYPES, Datatype
 
 ONLY_OUTPUT = "output"
 """What an output is called whose annotation gives it no name."""

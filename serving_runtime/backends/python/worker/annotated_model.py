@@ -19,8 +19,8 @@ from serving_runtime.backends.python.worker.messages import InferenceResponse, T
 from serving_runtime.backends.python.worker.model_config import ModelConfig
 from serving_runtime.backends.python.worker.predictor import Predictor, PredictorError
 from serving_runtime.backends.python.worker.tensors import Tensor
-from serving_runtime.datatypes import Array
-from serving_runtime.request import Tensor as WireTensor
+from serving_runtime.common.datatypes import Array
+from serving_runtime.common.request import Tensor as WireTensor
 
 Asked = tuple[Mapping[str, Any], dict[str, Array]]
 """What is told of a request, and its arrays by the names of inputs."""

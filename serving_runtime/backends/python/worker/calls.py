@@ -15,7 +15,7 @@ from serving_runtime.backends.python.worker.messages import (
     checked_parameters,
 )
 from serving_runtime.backends.python.worker.tensors import Tensor, TritonModelException
-from serving_runtime.request import Tensor as WireTensor
+from serving_runtime.common.request import Tensor as WireTensor
 
 
 class InferenceRequest:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
-from serving_runtime.request import Tensor
+from serving_runtime.common.request import Tensor
 
 WINDOW = 16
 """How many responses to one request may be on their way to a client that reads slowly."""

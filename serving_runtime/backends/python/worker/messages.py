@@ -7,7 +7,7 @@ from typing import Any
 from serving_runtime.backends.python.wire.failures import CODES
 from serving_runtime.backends.python.worker.connection import Answering, current
 from serving_runtime.backends.python.worker.tensors import Tensor, TritonModelException
-from serving_runtime.request import Tensor as WireTensor
+from serving_runtime.common.request import Tensor as WireTensor
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from serving_runtime.datatypes import FROM_CONFIG_NAME
+from serving_runtime.common.datatypes import FROM_CONFIG_NAME
 
 _SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 _TENSOR_FIELDS = {"input": ("name", "data_type", "dims", "optional"), "output": ("name", "data_type", "dims")}

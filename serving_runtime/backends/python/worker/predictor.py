@@ -12,7 +12,7 @@ import numpy as np
 
 from serving_runtime.backends.python.worker.messages import TritonError
 from serving_runtime.backends.python.worker.tensors import deserialize_bytes_tensor, serialize_byte_tensor
-from serving_runtime.datatypes import BF16, BYTES, DATATYPES, Array, Datatype
+from serving_runtime.common.datatypes import BF16, BYTES, DATATYPES, Array, Datatype
 
 _TIMEOUT_S = 300.0
 _CODES = {404: TritonError.NOT_FOUND, 501: TritonError.UNSUPPORTED, 503: TritonError.UNAVAILABLE}

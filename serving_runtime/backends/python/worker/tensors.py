@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from serving_runtime.backends.python.wire.packing import datatype_of
-from serving_runtime.datatypes import BF16, BYTES, DATATYPES, FROM_CONFIG_NAME, Array
-from serving_runtime.request import Tensor as WireTensor
+from serving_runtime.common.datatypes import BF16, BYTES, DATATYPES, FROM_CONFIG_NAME, Array
+from serving_runtime.common.request import Tensor as WireTensor
 
 _CPU = (1, 0)
 """DLPack: kDLCPU, device 0."""

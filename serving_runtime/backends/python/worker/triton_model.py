@@ -8,7 +8,7 @@ from typing import Any
 
 from serving_runtime.backends.python.worker.connection import current
 from serving_runtime.backends.python.worker.messages import IncomingRequest, InferenceResponse, TritonError
-from serving_runtime.request import Tensor
+from serving_runtime.common.request import Tensor
 
 CLASS_NAME = "TritonPythonModel"
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import grpc
 
 from serving_runtime import proto
-from serving_runtime.errors import ServingError
+from serving_runtime.common.errors import ServingError
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.policy import Answer, Call, CallPolicy, governed, parsed, streaming, unary
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from serving_runtime import side_thread
-from serving_runtime.errors import ServingError
-from serving_runtime.protocol.decoding import SLOW_BYTES
+from serving_runtime.common import side_thread
+from serving_runtime.common.errors import ServingError
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
 from serving_runtime.protocol.grpc.policy import parsed
@@ -21,6 +20,7 @@ from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.frames import ErrorCode
 from serving_runtime.protocol.http2.stream import Stream
 from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES, RequestMemory
+from serving_runtime.protocol.tensors.decoding import SLOW_BYTES
 
 logger = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from serving_runtime import proto
-from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
+from serving_runtime.common.errors import InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol.grpc.access import Sent
 from serving_runtime.protocol.grpc.methods import DirectMethod
 from serving_runtime.protocol.grpc.on_http2 import messages
 from serving_runtime.protocol.grpc.policy import Answer
-from serving_runtime.protocol.headers.fields import Fields
+from serving_runtime.protocol.http2.headers.fields import Fields
 
 _CONTENT_TYPE = re.compile(rb"application/grpc(\+.*|;.*)?")
 _TIMEOUT = re.compile(rb"(\d{1,8})([HMSmun])")

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
+from serving_runtime.common.errors import InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol import inflating
 
 PREFIX_BYTES = 5

@@ -15,8 +15,8 @@ from serving_runtime.protocol.grpc.on_http2.streaming import StreamCall
 from serving_runtime.protocol.grpc.on_http2.unary import UnaryCall
 from serving_runtime.protocol.grpc.policy import CallPolicy, governed, streaming, unary
 from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings
-from serving_runtime.protocol.headers.fields import Fields
 from serving_runtime.protocol.http2.connection import Connection
+from serving_runtime.protocol.http2.headers.fields import Fields
 from serving_runtime.protocol.http2.limits import MAX_STREAMS
 from serving_runtime.protocol.http2.stream import Stream
 from serving_runtime.protocol.request_memory import RequestMemory

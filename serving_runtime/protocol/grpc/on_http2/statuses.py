@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from serving_runtime.protocol.headers.blocks import encode
+from serving_runtime.protocol.http2.headers.blocks import encode
 
 CODES = {
     "OK": 0,

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RunningCall
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head

@@ -1,6 +1,6 @@
 """Calls of one message and one answer: without a task where the method needs none."""
 
-from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RunningCall
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head

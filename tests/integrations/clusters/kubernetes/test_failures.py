@@ -15,7 +15,7 @@ from integrations.clusters.kubernetes.failures import (
     moment,
 )
 from integrations.clusters.kubernetes.pods import replica
-from serving_runtime.server import preparing
+from serving_runtime.server.commands import prepare
 
 BEGAN, ENDED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:09Z"
 
@@ -177,13 +177,13 @@ def test_a_replica_that_serves_again_remembers_its_failure_and_says_nothing_of_i
 @pytest.mark.parametrize(
     ("name", "code", "is_final"),
     [
-        pytest.param("prepare", preparing.REFUSED, True, id="a model that does not go with what was asked"),
+        pytest.param("prepare", prepare.REFUSED, True, id="a model that does not go with what was asked"),
         pytest.param("prepare", 2, False, id="a transfer that broke off"),
-        pytest.param("runtime", preparing.REFUSED, False, id="another container"),
+        pytest.param("runtime", prepare.REFUSED, False, id="another container"),
     ],
 )
 def test_what_prepare_refuses_is_final(name: str, code: int, is_final: bool) -> None:
     found = failure_of(pod({**container(ended(code)), "name": name}))
-    assert REFUSED == preparing.REFUSED
+    assert REFUSED == prepare.REFUSED
     assert found is not None
     assert found.is_final is is_final

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from serving_runtime.backends.python.pool import Pool, delay_s
-from serving_runtime.errors import ModelError, Unavailable
+from serving_runtime.common.errors import ModelError, Unavailable
 from tests.serving_runtime.backends.python.python_repository import until
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from serving_runtime.backends.base import Send
+from serving_runtime.common.datatypes import DATATYPES, Array
+from serving_runtime.common.errors import BackendError, Cancelled
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
-from serving_runtime.datatypes import DATATYPES, Array
-from serving_runtime.errors import BackendError, Cancelled
 
 INT32 = DATATYPES["INT32"]
 

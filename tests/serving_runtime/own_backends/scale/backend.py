@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from serving_runtime.backends.base import Part
+from serving_runtime.common.datatypes import DATATYPES, Array
+from serving_runtime.common.errors import BackendError, ModelError
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
-from serving_runtime.datatypes import DATATYPES, Array
-from serving_runtime.errors import BackendError, ModelError
 
 FP32 = DATATYPES["FP32"]
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from serving_runtime import proto
-from serving_runtime.engine.engine import Engine
-from serving_runtime.errors import InvalidArgument, ServingError
-from serving_runtime.protocol.grpc import codec
+from serving_runtime.common.errors import InvalidArgument, ServingError
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.protocol.grpc.codec import infer
 from serving_runtime.protocol.grpc.policy import parsed
-from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.grpc.services.inference import V2Service
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.engine.serving import engine_of
 
@@ -34,13 +34,13 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 def decoders(monkeypatch: pytest.MonkeyPatch) -> set[threading.Thread]:
     """Return a set that the threads go into that decode."""
     threads = set()
-    decode = codec.decode
+    decode = infer.decode
 
     def noted(*arguments: Any) -> Any:
         threads.add(threading.current_thread())
         return decode(*arguments)
 
-    monkeypatch.setattr(codec, "decode", noted)
+    monkeypatch.setattr(infer, "decode", noted)
     return threads
 
 

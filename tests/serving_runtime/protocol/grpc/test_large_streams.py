@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from serving_runtime import proto
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.shared_memory import SharedMemory
-from serving_runtime.protocol.grpc.known import KnownRequests
-from serving_runtime.protocol.grpc.stream import InferStream
+from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.memory.shared_memory import SharedMemory
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.protocol.grpc.codec.message_reuse import KnownRequests
+from serving_runtime.protocol.grpc.services.stream_infer import InferStream
 from serving_runtime.protocol.request_memory import RequestMemory
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support import infer_streams

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
-from serving_runtime.errors import NotFound
-from serving_runtime.protocol.http.connection import Connection
-from serving_runtime.protocol.http.limits import HttpLimits
-from serving_runtime.protocol.http.listener import Listener
-from serving_runtime.protocol.http.message import Application, Reply, Request, Response
-from serving_runtime.protocol.http.reader import KeepsHeader
+from serving_runtime.common.errors import NotFound
+from serving_runtime.protocol.http.wire.connection import Connection
+from serving_runtime.protocol.http.wire.limits import HttpLimits
+from serving_runtime.protocol.http.wire.listener import Listener
+from serving_runtime.protocol.http.wire.message import Application, Reply, Request, Response
+from serving_runtime.protocol.http.wire.reader import KeepsHeader
 
 GET = b"GET /now HTTP/1.1\r\nHost: x\r\n\r\n"
 

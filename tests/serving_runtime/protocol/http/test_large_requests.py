@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from serving_runtime.errors import ServingError
-from serving_runtime.protocol import json_tensors
-from serving_runtime.protocol.decoding import SLOW_BYTES, Decoding
-from serving_runtime.protocol.http.message import Response
-from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.common.errors import ServingError
+from serving_runtime.protocol.http.api.v2 import V2Application
+from serving_runtime.protocol.http.wire.message import Response
+from serving_runtime.protocol.tensors import json_tensors
+from serving_runtime.protocol.tensors.decoding import SLOW_BYTES, Decoding
 from tests.serving_runtime._support.applications import handled, identity_application
 
 DATA = [[0.5, 1.5, 2.5, 3.5] * 50_000] * 4

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from serving_runtime.protocol.http.limits import HttpLimits
-from serving_runtime.protocol.http.message import BodyWriter, Response
+from serving_runtime.protocol.http.wire.limits import HttpLimits
+from serving_runtime.protocol.http.wire.message import BodyWriter, Response
 from tests.serving_runtime.protocol.http.listening import GET, Desk, Served, post, serving, until
 
 

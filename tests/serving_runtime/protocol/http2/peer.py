@@ -5,10 +5,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from serving_runtime.protocol.headers.blocks import encode
-from serving_runtime.protocol.headers.fields import Fields
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection
+from serving_runtime.protocol.http2.headers.blocks import encode
+from serving_runtime.protocol.http2.headers.fields import Fields
 from serving_runtime.protocol.http2.limits import MAX_STREAMS
 from serving_runtime.protocol.http2.stream import Stream
 from serving_runtime.protocol.turns import ReadTurns

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from serving_runtime.protocol.headers.blocks import encode
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import DATA, ErrorCode
+from serving_runtime.protocol.http2.headers.blocks import encode
 from serving_runtime.protocol.http2.limits import Patience
 from tests.serving_runtime.protocol.http2.peer import HEADERS, REQUEST, TRAILERS, Host, Peer, Slow, headers
 
@@ -176,7 +176,7 @@ async def test_content_waits_in_its_streams_while_the_socket_is_full() -> None:
 
 
 async def test_requests_wait_while_too_much_is_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serving_runtime.protocol.http2.outbound.MAX_UNSENT_BYTES", 1000)
+    monkeypatch.setattr("serving_runtime.protocol.http2.outbound_flow.MAX_UNSENT_BYTES", 1000)
     peer = Peer(Host(Slow), {frames.INITIAL_WINDOW_SIZE: 0})
     first = peer.ask()
     peer.host.streams[0].answer(HEADERS, bytes(1001), TRAILERS)
@@ -189,7 +189,7 @@ async def test_requests_wait_while_too_much_is_unread(monkeypatch: pytest.Monkey
 
 
 async def test_requests_that_wait_go_on_when_the_unread_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serving_runtime.protocol.http2.outbound.MAX_UNSENT_BYTES", 1000)
+    monkeypatch.setattr("serving_runtime.protocol.http2.outbound_flow.MAX_UNSENT_BYTES", 1000)
     peer = Peer(Host(Slow), {frames.INITIAL_WINDOW_SIZE: 0})
     first = peer.ask()
     peer.host.streams[0].answer(HEADERS, bytes(1001), TRAILERS)

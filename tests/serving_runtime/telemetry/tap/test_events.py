@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_runtime.datatypes import DATATYPES
-from serving_runtime.errors import Unavailable
-from serving_runtime.request import InferRequest, InferResponse, Tensor
+from serving_runtime.common.datatypes import DATATYPES
+from serving_runtime.common.errors import Unavailable
+from serving_runtime.common.request import InferRequest, InferResponse, Tensor
 from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes, tensor
 from serving_runtime.telemetry.tap.writing import written
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serving_runtime.datatypes import DATATYPES
-from serving_runtime.request import InferRequest, InferResponse, RequestContext, Tensor
+from serving_runtime.common.datatypes import DATATYPES
+from serving_runtime.common.request import InferRequest, InferResponse, RequestContext, Tensor
 from serving_runtime.telemetry.tap.share import Share
 from serving_runtime.telemetry.tap.sinks import Event, Sink, SinkError
 from serving_runtime.telemetry.tap.tap import Tap, Told

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from serving_runtime.errors import InvalidArgument
-from serving_runtime.request import RequestContext
+from serving_runtime.common.errors import InvalidArgument
+from serving_runtime.common.request import RequestContext
 from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions, TraceSettings
 from serving_runtime.telemetry.tracing.trace import Trace
 from serving_runtime.telemetry.tracing.tracer import Tracer

@@ -25,7 +25,7 @@ _RESOURCES = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory":
 _START = """\
 import importlib.util, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-if importlib.util.find_spec("serving_runtime.server.reporting") is None:
+if importlib.util.find_spec("serving_runtime.server.commands") is None:
     print("nothing is recorded: this runtime of an earlier release does not report", file=sys.stderr, flush=True)
     signal.sigwait({signal.SIGTERM})
     sys.exit()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from serving_runtime.errors import InvalidArgument, Unsupported
+from serving_runtime.common.errors import InvalidArgument, Unsupported
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head, interpret, timeout_s
 from serving_runtime.protocol.grpc.on_http2.statuses import percent_encoded
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
+from serving_runtime.common.errors import InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol.grpc.on_http2 import messages
 from serving_runtime.protocol.grpc.on_http2.messages import Assembly, Message, TooLarge, decompress, prefixed, whole
 

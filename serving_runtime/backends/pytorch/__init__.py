@@ -1,0 +1,1 @@
+"""PyTorch models: TorchScript and torch.export."""

@@ -1,0 +1,1 @@
+"""scikit-learn estimators, from skops files and pickles."""

@@ -1,0 +1,28 @@
+"""How large what is in a zip archive may be, by its directory, before anything is unpacked. Pure."""
+
+import zipfile
+
+from serving_runtime.common.errors import ModelError
+
+_MOST_ENTRIES = 500_000
+_ALWAYS_BYTES = 64 << 20
+_MOST_TIMES = 100
+
+
+def check_sizes(archive: zipfile.ZipFile, archive_bytes: int, name: str) -> None:
+    """Raise ModelError for too many entries, and for entries that grow to more than is there by any honest compression.
+
+    What is unpacked is never longer than the directory says, so nothing else has to be looked at. Numbers compress to
+    a half or a tenth; an archive of zeros to a thousandth.
+    """
+    entries = archive.infolist()
+    total = sum(entry.file_size for entry in entries)
+    if len(entries) > _MOST_ENTRIES:
+        raise ModelError(f"{name} has {len(entries)} entries; served are archives of at most {_MOST_ENTRIES}")
+    if total > max(_ALWAYS_BYTES, _MOST_TIMES * archive_bytes):
+        raise ModelError(
+            f"{name} has {archive_bytes} bytes and would be unpacked to {total}, "
+            f"more than {_MOST_TIMES} times as much; save it without compression"
+        )
+    if len({entry.filename for entry in entries}) != len(entries):
+        raise ModelError(f"{name} has an entry twice; save it again")

@@ -1,0 +1,1 @@
+"""Ensembles of decision trees: XGBoost, LightGBM, and Triton's FIL backend by name."""

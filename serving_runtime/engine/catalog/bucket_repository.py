@@ -1,0 +1,187 @@
+"""Model repositories in S3 and Google Cloud Storage, by fsspec's `s3fs` and `gcsfs`, each an extra of its own.
+
+    <cache>/<digest of the repository>/<model>/<digest of its marks>/config.pbtxt, 1/model.onnx, ...
+
+What all versions share is fetched to read the config, a version only when it is to be opened; each comes in place by
+rename, checked. Both libraries find credentials in the environment, as their makers' own tools do.
+"""
+
+import base64
+import hashlib
+import importlib
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from serving_runtime.common.errors import ModelError
+from serving_runtime.engine.catalog.repository import Marks, is_model_name, is_version_path
+from serving_runtime.engine.catalog.repository_location import Bucket
+
+T = TypeVar("T")
+
+_LIBRARIES = {"s3": ("s3fs", "S3FileSystem"), "gs": ("gcsfs", "GCSFileSystem")}
+_KEPT = 2
+"""Copies of a model in the cache: the one that is served, and the one that takes its place."""
+
+
+class BucketRoot:
+    """A repository in an object store, with copies of what is loaded on this machine.
+
+    Args:
+        cache: a folder that this server alone uses.
+    """
+
+    def __init__(self, bucket: Bucket, cache: Path) -> None:
+        self._bucket = bucket
+        self._system = file_system(bucket, f"--model-repository {bucket}")
+        self._cache = cache / _digest([str(bucket)])
+
+    @property
+    def name(self) -> str:
+        return self._bucket.name
+
+    def scan(self) -> dict[str, Marks]:
+        models: dict[str, dict[str, str]] = {}
+        for path, info in self._list("").items():
+            model, _, inside = path.partition("/")
+            models.setdefault(model, {})[inside] = _mark(info)
+        return dict(models)
+
+    def find(self, model: str) -> Marks | None:
+        marks = {path: _mark(info) for path, info in self._list(model).items()}
+        return marks or None
+
+    def fetch(self, model: str, marks: Marks) -> Path:
+        """Return the folder of this machine for the model's files, with those that all versions share."""
+        folder = self._cache / model / _digest(f"{path} {marks[path]}" for path in sorted(marks))
+        if not folder.is_dir():
+            partial = self._begun(folder)
+            self._get(model, partial, [path for path in marks if not is_version_path(path)], marks)
+            partial.replace(folder)
+        folder.touch()
+        self._forget_old(folder)
+        return folder
+
+    def bring(self, folder: Path, model: str, marks: Marks, version: int) -> None:
+        """Fetch a version's files into the folder; raises ModelError."""
+        place = folder / str(version)
+        if place.is_dir():
+            return
+        partial = self._begun(place)
+        wanted = [path for path in marks if path.startswith(f"{version}/")]
+        self._get(model, partial, wanted, marks)
+        (partial / str(version)).replace(place)
+        shutil.rmtree(partial)
+
+    def _list(self, model: str) -> dict[str, dict[str, Any]]:
+        """Return the store's words on each object below a model, or below all of them, by its path."""
+        place = f"{self._bucket.path}/{model}" if model else self._bucket.path
+        found = self._asked(lambda: self._system.find(place, detail=True))
+        objects = {}
+        for name, info in found.items():
+            path = name.removeprefix(f"{place}/")
+            parts = path.split("/")
+            if all(map(is_model_name, parts)) and (model or len(parts) > 1):
+                objects[path] = info
+        return objects
+
+    def _get(self, model: str, folder: Path, paths: Collection[str], marks: Marks) -> None:
+        """Fetch objects into a folder and check that they are those of the marks."""
+        for path in paths:
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._asked(lambda: self._system.get_file(f"{self._bucket.path}/{model}/{path}", str(file)))  # noqa: B023
+        now = self._list(model)
+        for path in paths:
+            info = now.get(path)
+            if info is None or _mark(info) != marks[path]:
+                raise ModelError(
+                    f"{self._bucket}/{model}/{path} was changed while it was fetched; load the model again"
+                )
+            _check(folder / path, info, f"{self._bucket}/{model}/{path}")
+
+    @staticmethod
+    def _begun(target: Path) -> Path:
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        return partial
+
+    @staticmethod
+    def _forget_old(folder: Path) -> None:
+        copies = sorted(folder.parent.iterdir(), key=lambda copy: copy.stat().st_mtime_ns, reverse=True)
+        for copy in copies[_KEPT:]:
+            shutil.rmtree(copy, ignore_errors=True)
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """Return what the library says, its errors as ours."""
+        try:
+            return ask()
+        except FileNotFoundError as error:
+            raise ModelError(
+                f"--model-repository {self._bucket}: there is no such bucket or object: {error}"
+            ) from error
+        except PermissionError as error:
+            raise ModelError(f"--model-repository {self._bucket} may not be read: {error}") from error
+        except Exception as error:  # each library raises what its own libraries raise
+            if "Credentials" in type(error).__name__:
+                raise ModelError(
+                    f"--model-repository {self._bucket}: there are no credentials in the environment: {error}"
+                ) from error
+            reason = str(error) or type(error).__name__
+            raise ModelError(f"--model-repository {self._bucket} cannot be read: {reason}") from error
+
+
+def file_system(bucket: Bucket, asked: str) -> Any:
+    """Return fsspec's file system for a bucket.
+
+    Args:
+        asked: which words of the command line need it.
+
+    Raises:
+        ModelError: the extra that brings the library is not installed.
+    """
+    module, kind = _LIBRARIES[bucket.scheme]
+    if importlib.util.find_spec(module) is None:
+        raise ModelError(f"{asked} needs the package {module}: pip install 'fairlead[{bucket.scheme}]'")
+    options: dict[str, Any] = {"requests_timeout": 60}
+    if bucket.scheme == "s3":
+        config: dict[str, Any] = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}
+        options = {"config_kwargs": config}
+        if bucket.endpoint:  # other servers than Amazon's seldom have a host name for each bucket
+            config["s3"] = {"addressing_style": "path"}
+            options["client_kwargs"] = {"endpoint_url": bucket.endpoint}
+    make = getattr(importlib.import_module(module), kind)
+    return make(**options, skip_instance_cache=True, use_listings_cache=False)
+
+
+def _mark(info: dict[str, Any]) -> str:
+    """Return size and identity of an object's content."""
+    identity = info.get("ETag") or info.get("etag") or info.get("md5Hash") or info.get("generation") or ""
+    return f"{info['size']}-{str(identity).strip(chr(34))}"
+
+
+def _check(file: Path, info: dict[str, Any], where: str) -> None:
+    """Raise ModelError unless a file is what the store says, by its size and where it is known its MD5."""
+    size = file.stat().st_size
+    if size != info["size"]:
+        raise ModelError(f"{where} came with {size} bytes, the store says {info['size']}")
+    etag = str(info.get("ETag", "")).strip('"')
+    expected = etag if len(etag) == 32 and "-" not in etag else ""
+    if info.get("md5Hash"):
+        expected = base64.b64decode(info["md5Hash"]).hex()
+    encrypted = info.get("ServerSideEncryption") or info.get("SSEKMSKeyId")
+    if expected and not encrypted and _md5(file) != expected:
+        raise ModelError(f"{where} came with other content than the store says (MD5)")
+
+
+def _md5(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:24]

@@ -1,0 +1,227 @@
+"""The model repositories, as Triton lays them out: <model>/config.pbtxt and <model>/<version>/model.onnx.
+
+A root lists its models with a mark per file that changes with the file's content, and brings a model's files to this
+machine. Everything here may wait for disks or networks: the engine calls it in threads.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol, TypeAlias
+
+from serving_runtime.common.errors import ModelError, NotFound
+
+CONFIG_FILENAME = "config.pbtxt"
+
+Marks: TypeAlias = Mapping[str, str]
+"""Files by their path in the model's folder, each with its size, a dash, and what changes with its content; folders by
+their path with a slash at the end, without a mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """One model's folder on this machine.
+
+    Attributes:
+        versions: those found in it, ascending.
+        marks: of its files.
+        root: the repository it is of; None for one that came in another way.
+        temporary: made for one load, to be removed when what was loaded from it is gone.
+    """
+
+    name: str
+    path: Path
+    versions: tuple[int, ...]
+    marks: Marks = field(default_factory=dict)
+    root: "Root | None" = None
+    temporary: bool = False
+
+    def bring(self, version: int) -> None:
+        """See to it that a version's files are in the folder; raises ModelError."""
+        if self.root is not None:
+            self.root.bring(self.path, self.name, self.marks, version)
+
+
+class Root(Protocol):
+    """One --model-repository."""
+
+    @property
+    def name(self) -> str:
+        """Return what the repository is called in paths of the repository extension."""
+        ...
+
+    def scan(self) -> dict[str, Marks]:
+        """Return the marks of all models; raises ModelError where the repository cannot be read."""
+        ...
+
+    def find(self, model: str) -> Marks | None:
+        """Return the marks of one model, None where there is none of that name."""
+        ...
+
+    def fetch(self, model: str, marks: Marks) -> Path:
+        """Return a folder of this machine with the files that all versions share; raises ModelError."""
+        ...
+
+    def bring(self, folder: Path, model: str, marks: Marks, version: int) -> None:
+        """See to it that a version's files are in the folder too; raises ModelError."""
+        ...
+
+
+class LocalRoot:
+    """A folder of models on this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        return self._path.resolve().name
+
+    def scan(self) -> dict[str, Marks]:
+        if not self._path.is_dir():
+            raise ModelError(f"--model-repository {self._path}: no such folder")
+        try:
+            names = sorted(child.name for child in self._path.iterdir() if child.is_dir())
+        except OSError as error:
+            raise ModelError(f"--model-repository {self._path} cannot be read: {error.strerror}") from error
+        return {name: local_marks(self._path / name) for name in names if is_model_name(name)}
+
+    def find(self, model: str) -> Marks | None:
+        path = self._path / model
+        return local_marks(path) if path.is_dir() else None
+
+    def fetch(self, model: str, marks: Marks) -> Path:  # noqa: ARG002 - they are here already
+        return self._path / model
+
+    def bring(self, folder: Path, model: str, marks: Marks, version: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A model in one of the repositories."""
+
+    name: str
+    root: Root
+    marks: Marks
+
+    def fetch(self) -> ModelFolder:
+        """Return the model's folder on this machine; raises ModelError."""
+        path = self.root.fetch(self.name, self.marks)
+        return ModelFolder(self.name, path, versions_in(self.marks), self.marks, root=self.root)
+
+
+class Repository:
+    """All roots together. A model that is in two of them is in none: nobody could tell which is meant."""
+
+    def __init__(self, roots: Sequence[Root]) -> None:
+        self._roots = roots
+
+    def scan(self) -> dict[str, Found | ModelError]:
+        """Return every model by name; raises ModelError for a root that cannot be read."""
+        found: dict[str, Found | ModelError] = {}
+        for root in self._roots:
+            for name, marks in root.scan().items():
+                other = found.get(name)
+                found[name] = Found(name, root, marks) if other is None else _twice(name)
+        return dict(sorted(found.items()))
+
+    def find(self, name: str) -> Found:
+        """Return one model; raises NotFound, or ModelError when it is in two repositories."""
+        places = []
+        if is_model_name(name):
+            places = [(root, marks) for root in self._roots if (marks := root.find(name)) is not None]
+        if not places:
+            raise NotFound(f"failed to load '{name}', there is no such model in the repositories")
+        if len(places) > 1:
+            raise _twice(name)
+        root, marks = places[0]
+        return Found(name, root, marks)
+
+    def names(self) -> set[str]:
+        """Return what the repositories are called."""
+        return {root.name for root in self._roots}
+
+
+def _twice(name: str) -> ModelError:
+    return ModelError(f"model '{name}' is in two repositories; rename or remove one of them")
+
+
+def is_model_name(name: str) -> bool:
+    """Return whether a folder of this name is a model: hidden ones are not, and a name leads nowhere else."""
+    return bool(name) and not name.startswith(".") and not set(name) & {"/", "\\", "\0"}
+
+
+def local_marks(path: Path) -> dict[str, str]:
+    """Return the marks of a folder's files: size and modification time."""
+    marks = {}
+    for folder, folders, files in os.walk(path, followlinks=True):
+        inside = Path(folder).relative_to(path)
+        for name in folders:
+            marks[f"{(inside / name).as_posix()}/"] = ""
+        for name in files:
+            try:
+                stat = (Path(folder) / name).stat()
+            except OSError:  # removed since it was listed, or a link to nowhere
+                continue
+            marks[(inside / name).as_posix()] = f"{stat.st_size}-{stat.st_mtime_ns}"
+    return marks
+
+
+def version_bytes(marks: Marks, version: int) -> int:
+    """Return the size of a version's files."""
+    files = [mark for path, mark in marks.items() if path.startswith(f"{version}/") and mark]
+    return sum(int(mark.partition("-")[0]) for mark in files)
+
+
+def model_folder(path: Path) -> ModelFolder:
+    """Return the model in a folder of this machine."""
+    marks = local_marks(path)
+    return ModelFolder(path.name, path, versions_in(marks), marks)
+
+
+def versions_in(marks: Iterable[str]) -> tuple[int, ...]:
+    """Return the versions among a model's files, ascending: folders named by a number without leading zeros."""
+    return tuple(sorted({int(path.partition("/")[0]) for path in marks if is_version_path(path)}))
+
+
+def marks_by_version(marks: Marks) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
+    """Return the marks that all versions share, without the config's, and those of each version.
+
+    The config is left out because it is compared by what it says (see reuse.py).
+    """
+    common: dict[str, str] = {}
+    versions: dict[int, dict[str, str]] = {}
+    for path, mark in marks.items():
+        if is_version_path(path):
+            versions.setdefault(int(path.partition("/")[0]), {})[path] = mark
+        elif path != CONFIG_FILENAME and PurePosixPath(path).parts[0] != "configs":
+            common[path] = mark
+    return common, versions
+
+
+def chosen_versions(available: Sequence[int], policy: Any, model: str) -> tuple[int, ...]:
+    """Return the versions to serve, ascending (Triton: model configuration, version policy).
+
+    Raises ModelError when the policy leaves none, or names one that is not there.
+    """
+    choice = policy.WhichOneof("policy_choice") or "latest"
+    if choice == "all":
+        chosen = tuple(available)
+    elif choice == "specific":
+        wanted = sorted(set(policy.specific.versions))
+        missing = [version for version in wanted if version not in available]
+        if missing:
+            raise ModelError(f"model '{model}': version_policy asks for version {missing[0]}, found {list(available)}")
+        chosen = tuple(wanted)
+    else:
+        chosen = tuple(available[-(policy.latest.num_versions or 1) :])
+    if not chosen:
+        raise ModelError(f"model '{model}' has no version to serve: no folder named by a number under its folder")
+    return chosen
+
+
+def is_version_path(path: str) -> bool:
+    """Return whether a path in a model's folder leads into a version's."""
+    name, slash, _ = path.partition("/")
+    return bool(slash) and name.isascii() and name.isdigit() and not name.startswith("0") and len(name) <= 18

@@ -1,0 +1,1 @@
+"""Which models are loaded, and how they come and go while requests are answered."""

@@ -1,0 +1,151 @@
+"""Loads and unloads models: at the start, as the repositories change, and as clients say."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from serving_runtime.common.errors import Forbidden, ModelError, NotFound, ServingError, Unavailable
+from serving_runtime.engine.catalog import load_override
+from serving_runtime.engine.lifecycle import ensemble_dependencies
+from serving_runtime.engine.lifecycle.control_mode import Control, ControlMode, changes
+from serving_runtime.engine.lifecycle.model_lifecycle import Lifecycle
+
+logger = logging.getLogger(__name__)
+
+
+class Controller:
+    """Does what the control mode says. Lives on one event loop.
+
+    Args:
+        stopping: tells whether the server is on its way to its end.
+    """
+
+    def __init__(self, lifecycle: Lifecycle, control: Control, stopping: Callable[[], bool]) -> None:
+        self._lifecycle = lifecycle
+        self._models = lifecycle.models
+        self._control = control
+        self._stopping = stopping
+        self._polling: asyncio.Task[None] | None = None
+
+    async def load_all(self) -> list[ServingError]:
+        """Load what the control mode asks for at the start; returns what failed, by model.
+
+        A name that is in two repositories is unavailable, but no failure. Raises ModelError for a repository that
+        cannot be read.
+        """
+        found = await self._lifecycle.scan()
+        for name, place in found.items():
+            if isinstance(place, ModelError):
+                self._models[name].failed(place)
+                logger.error("%s", place)
+        wanted = [name for name in self._control.wanted_at_start(found) if not isinstance(found.get(name), ModelError)]
+        outcomes = await asyncio.gather(*[self._load_at_start(name) for name in wanted])
+        return [error for error in outcomes if error is not None]
+
+    async def _load_at_start(self, name: str) -> ServingError | None:
+        try:
+            await self._lifecycle.load(await self._lifecycle.find(name))
+        except ServingError as error:
+            return error
+        self._models[name].by_name = True
+        return None
+
+    def start_polling(self) -> None:
+        """Follow the repositories from now on, where the control mode says so."""
+        if self._control.mode is ControlMode.POLL and self._control.poll_secs:
+            self._polling = asyncio.get_running_loop().create_task(self._poll_forever())
+
+    async def _poll_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._control.poll_secs)
+            if self._stopping():
+                return
+            try:
+                await self.poll()
+            except ServingError as error:  # a repository that cannot be read now may be readable later
+                logger.error("%s", error)
+            except Exception:  # a mistake of ours must not end the looking
+                logger.exception("looking at the repositories failed")
+
+    async def poll(self) -> None:
+        """Load what has come or changed in the repositories, unload what has gone; failures are logged."""
+        found = await self._lifecycle.scan()
+        todo = changes(found, self._models, on_demand=self._control.on_demand)
+        for name, error in todo.refuse.items():
+            self._models[name].failed(error)
+        outcomes = await asyncio.gather(
+            *[self._lifecycle.load(place) for place in todo.load],
+            *[self._lifecycle.unload(name) for name in todo.unload],
+            return_exceptions=True,
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, ServingError):
+                logger.error("%s", outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        await self._follow([place.name for place in todo.load])
+
+    async def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        """Load a model, or load it anew beside what answers now (Triton: model repository extension).
+
+        Args:
+            config: JSON of a ModelConfig to use in place of the repository's.
+            files: by their path in the model's folder, in place of the whole folder.
+
+        Raises ServingError; the model is then as it was. InvalidArgument is for what the request brought, NotAllowed
+        for code where the operator allows none; a model of the repository that cannot be served is a ModelError.
+        """
+        self._check_explicit()
+        brought = load_override.parse(name, config, files or {})
+        try:
+            if brought is None:
+                await self._lifecycle.load(await self._lifecycle.find(name))
+            else:
+                await self._lifecycle.load_override(name, brought)
+        except ModelError as error:
+            raise load_override.refusal(error, brought) from error
+        self._models[name].by_name = True
+        await self._follow([name])
+
+    async def unload(self, name: str, *, dependents: bool = False) -> None:
+        """Stop answering for a model; what it accepted is answered. Raises NotFound for an unknown name.
+
+        Args:
+            dependents: unload also the models of an ensemble's steps that were loaded for it alone.
+        """
+        self._check_explicit()
+        if name not in self._models:
+            raise NotFound(f"failed to unload '{name}', there is no such model")
+        model = self._models[name]
+        await self._lifecycle.unload(name)
+        if dependents:
+            for part in ensemble_dependencies.orphans(model.parts, self._models):
+                await self.unload(part, dependents=True)
+
+    async def _follow(self, changed: Sequence[str]) -> None:
+        """Look again at the ensembles that have one of the models as a part; failures are logged."""
+        seen: set[str] = set()
+        while names := [
+            name for name in ensemble_dependencies.dependents(changed, self._models.values()) if name not in seen
+        ]:
+            seen.update(names)
+            for name in names:
+                try:
+                    await self._lifecycle.load(await self._lifecycle.find(name))
+                except ServingError as error:
+                    logger.error("%s", error)
+            changed = names
+
+    def _check_explicit(self) -> None:
+        mode = self._control.mode
+        if mode is not ControlMode.EXPLICIT:
+            raise Forbidden(
+                f"explicit model load / unload is not allowed with --model-control-mode={mode.value}; "
+                "start the server with --model-control-mode=explicit"
+            )
+        if self._stopping():
+            raise Unavailable("the server is stopping; it loads and unloads no models any more")
+
+    def close(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()

@@ -1,0 +1,119 @@
+"""Requests to models that are loaded by their first request: they wait for the load, within bounds."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+from serving_runtime.common.errors import ServingError, Unavailable
+from serving_runtime.common.request import Cancellable, InferRequest, OnDone
+from serving_runtime.engine.lifecycle.model_lifecycle import Lifecycle
+from serving_runtime.engine.lifecycle.states import Model
+from serving_runtime.engine.memory.budget import NoRoom
+
+Start: TypeAlias = Callable[[InferRequest, OnDone], Cancellable]
+
+MAX_WAITING = 1024
+MAX_WAITING_BYTES = 512 * 1024 * 1024
+"""Of the inputs of all requests that wait; one more is refused."""
+
+RETRY_S = 10.0
+"""A model that did not load is not tried again for every request."""
+
+
+class Waiting:
+    """A request whose model is being loaded; becomes a job when it is there."""
+
+    def __init__(self) -> None:
+        self.job: Cancellable | None = None
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        if self.job is not None:
+            self.job.cancel()
+
+
+class OnDemand:
+    """Loads models when they are asked for. Lives on the event loop."""
+
+    def __init__(self, lifecycle: Lifecycle, timeout_s: float) -> None:
+        self._lifecycle = lifecycle
+        self._timeout_s = timeout_s
+        self._loads: dict[str, asyncio.Task[None]] = {}
+        self._retry_at: dict[str, float] = {}
+        self._waiting = 0
+        self._waiting_bytes = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def may_load(self, model: Model) -> bool:
+        """Return whether a request would have the model loaded, and none has failed to just now."""
+        return not model.serving and time.monotonic() >= self._retry_at.get(model.name, 0.0)
+
+    def infer(self, request: InferRequest, on_done: OnDone, start: Start) -> Waiting:
+        """Let a request wait; `start` begins it."""
+        waiting = Waiting()
+        task = asyncio.get_running_loop().create_task(self._begin(waiting, request, on_done, start))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return waiting
+
+    async def arrive(self, name: str, size_bytes: int) -> None:
+        """Return when a model is loaded, for a request of so many bytes.
+
+        Raises ServingError when the model does not load, or not in time, or too much waits already.
+        """
+        if self._waiting >= MAX_WAITING or self._waiting_bytes + size_bytes > MAX_WAITING_BYTES:
+            raise Unavailable(
+                f"model '{name}' is not loaded, and {self._waiting} requests with {self._waiting_bytes} bytes wait for "
+                "models already"
+            )
+        self._waiting += 1
+        self._waiting_bytes += size_bytes
+        try:
+            await self._arrive(name)
+        finally:
+            self._waiting -= 1
+            self._waiting_bytes -= size_bytes
+
+    async def _arrive(self, name: str) -> None:
+        load = self._loads.get(name)
+        if load is None:
+            load = self._loads[name] = asyncio.get_running_loop().create_task(self._load(name))
+            load.add_done_callback(partial(self._loaded, name))
+        try:
+            await asyncio.wait_for(asyncio.shield(load), self._timeout_s)
+        except TimeoutError as error:
+            raise Unavailable(
+                f"model '{name}' was not loaded within {self._timeout_s:g} s (--load-on-demand-timeout-secs); "
+                "the load goes on, try again"
+            ) from error
+
+    def _loaded(self, name: str, load: asyncio.Task[None]) -> None:
+        del self._loads[name]
+        if not load.cancelled():
+            load.exception()  # the model's state tells it where all who waited for it have left
+
+    def close(self) -> None:
+        for task in (*self._tasks, *self._loads.values()):
+            task.cancel()
+
+    async def _begin(self, waiting: Waiting, request: InferRequest, on_done: OnDone, start: Start) -> None:
+        try:
+            await self.arrive(request.model_name, sum(tensor.array.nbytes for tensor in request.inputs))
+            if not waiting.cancelled:
+                waiting.job = start(request, on_done)
+        except ServingError as error:
+            if not waiting.cancelled:
+                on_done(error)
+
+    async def _load(self, name: str) -> None:
+        try:
+            await self._lifecycle.load(await self._lifecycle.find(name))
+        except NoRoom:  # there may be some for the next request
+            raise
+        except ServingError:
+            self._retry_at[name] = time.monotonic() + RETRY_S
+            raise
+        self._retry_at.pop(name, None)

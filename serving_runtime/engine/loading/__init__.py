@@ -1,0 +1,1 @@
+"""From a model's folder to a model in memory."""

@@ -1,0 +1,95 @@
+"""Memory for loads: claimed, by unloading idle models where that is allowed; settled; given back with the model."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from serving_runtime.engine.memory.budget import Budget, Claim, Idle, victims
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S = 0.01
+"""How often to see whether a busy model has become idle."""
+
+
+class Unused(NamedTuple):
+    """A loaded model that does nothing now, and its versions in memory."""
+
+    name: str
+    last_used_ms: int
+    opened: tuple[Any, ...]
+
+
+class Admission:
+    """Who holds how much of the budget. Lives on the event loop.
+
+    Args:
+        unused: tells the models that do nothing now.
+        unload: unloads one, and returns when its memory is given back; None where idle models keep their place.
+        patience_s: how long to wait for busy models to become idle, where that would help.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        unused: Callable[[], Iterable[Unused]],
+        unload: Callable[[str], Awaitable[None]] | None,
+        patience_s: float,
+    ) -> None:
+        self._budget = budget
+        self._unused = unused
+        self._unload = unload
+        self._patience_s = patience_s
+        self._one_at_a_time = asyncio.Lock()
+        self._held: dict[int, Claim] = {}  # by id of what is in memory
+
+    async def claim(self, name: str, needs: Mapping[int, int]) -> dict[int, Claim]:
+        """Return a claim for each version's bytes; raises NoRoom when not all of them fit."""
+        async with self._one_at_a_time:
+            await self._make_room(name, sum(needs.values()))
+            return {version: self._budget.claim(name, need) for version, need in needs.items()}
+
+    def release(self, claims: Iterable[Claim]) -> None:
+        """Give back claims of a load that failed."""
+        for claim in claims:
+            self._budget.release(claim)
+
+    def settle(self, claim: Claim, opened: Any, size_bytes: int) -> None:
+        """Let a model hold what it was found to take, whether or not that fits."""
+        claim.size_bytes = size_bytes
+        self._held[id(opened)] = claim
+
+    async def check(self, name: str) -> None:
+        """Make room for what models were found to take; raises NoRoom where that cannot be."""
+        async with self._one_at_a_time:
+            await self._make_room(name, 0)
+
+    def size_bytes(self, opened: Any) -> int:
+        """Return what a model holds."""
+        claim = self._held.get(id(opened))
+        return claim.size_bytes if claim is not None else 0
+
+    def freed(self, opened: Any) -> None:
+        """Take back what a model held that is out of memory now."""
+        claim = self._held.pop(id(opened), None)
+        if claim is not None:
+            self._budget.release(claim)
+
+    async def _make_room(self, name: str, need_bytes: int) -> None:
+        stop = time.monotonic() + self._patience_s
+        while (lacking := self._budget.lacking(need_bytes)) > 0:
+            chosen = victims(lacking, self._idle()) if self._unload is not None else None
+            if self._unload is not None and chosen is not None:
+                # one at a time: while it goes, another may be asked for, or be loaded anew and wait for memory itself
+                logger.info("unloading idle model '%s' to make room for '%s'", chosen[0], name)
+                await self._unload(chosen[0])
+            elif self._unload is None or not self._budget.could_fit(need_bytes) or time.monotonic() > stop:
+                raise self._budget.refusal(name, need_bytes)
+            else:
+                await asyncio.sleep(_LOOK_S)
+
+    def _idle(self) -> Iterator[Idle]:
+        for unused in self._unused():
+            yield Idle(unused.last_used_ms, sum(map(self.size_bytes, unused.opened)), unused.name)

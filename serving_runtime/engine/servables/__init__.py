@@ -1,0 +1,1 @@
+"""Versions of models that answer requests, by the kind of model."""

@@ -1,0 +1,134 @@
+"""How many requests may be with the models at once: further ones wait at the door, in the order of arrival.
+
+Asked by the engine, for all its models together; HTTP and gRPC come through the same door (Knative:
+containerConcurrency is a hard limit of the container, behind a queue of ten times as many). Who waits is in flight to
+the metrics and to whoever drains the server; time at the door is in no model's queue time.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from serving_runtime.common.errors import FailureReason, ServingError, Unavailable
+from serving_runtime.common.request import InferRequest, OnDone, Streaming
+from serving_runtime.telemetry.statistics import ModelStatistics
+
+WAITING_PER_PLACE = 10
+
+
+Start: TypeAlias = Callable[[InferRequest, OnDone], Streaming]
+
+
+class Door:
+    """Lets at most `limit` requests through to the models.
+
+    Args:
+        in_flight: returns how many requests all models have accepted and not answered, those who wait here included.
+    """
+
+    def __init__(self, limit: int, in_flight: Callable[[], int]) -> None:
+        self._limit = limit
+        self._in_flight = in_flight
+        self._waiting: deque[Visitor] = deque()
+        self._calling = False
+
+    def infer(
+        self,
+        start: Start,
+        statistics: ModelStatistics,
+        request: InferRequest,
+        on_done: OnDone,
+        *,
+        decoupled: bool = False,
+    ) -> Streaming:
+        """Start the request now or when there is room; raises Unavailable when too many wait already.
+
+        Args:
+            decoupled: whether there may be more answers than one.
+        """
+        statistics.on_finished = self._freed
+        if self._has_room:
+            return start(request, on_done)
+        if len(self._waiting) >= self._limit * WAITING_PER_PLACE:
+            raise self._refusal(statistics)
+        statistics.accepted += 1
+        visitor = Visitor(self, start, statistics, request, on_done)
+        visitor.decoupled = decoupled
+        self._waiting.append(visitor)
+        return visitor
+
+    @property
+    def _has_room(self) -> bool:
+        return not self._waiting and self._in_flight() < self._limit
+
+    def _refusal(self, statistics: ModelStatistics) -> Unavailable:
+        statistics.accepted += 1
+        statistics.record_failure(FailureReason.REJECTED, 0)
+        return Unavailable(
+            f"{self._limit} requests are being answered, as many as --max-concurrent-requests allows, and "
+            f"{len(self._waiting)} wait for them; try again soon"
+        )
+
+    def forget(self, visitor: "Visitor") -> None:
+        """Let somebody leave who waits."""
+        self._waiting.remove(visitor)
+
+    def _freed(self) -> None:
+        # Not from here: a model is in the middle of answering.
+        if self._waiting and not self._calling:
+            self._calling = True
+            asyncio.get_running_loop().call_soon(self._call)
+
+    def _call(self) -> None:
+        self._calling = False
+        while self._waiting and self._in_flight() - len(self._waiting) < self._limit:
+            self._waiting.popleft().enter()
+
+
+class Visitor:
+    """A request that waits at the door, and what became of it.
+
+    Attributes:
+        decoupled: whether there may be more answers than one.
+    """
+
+    decoupled = False
+
+    def __init__(
+        self, door: Door, start: Start, statistics: ModelStatistics, request: InferRequest, on_done: OnDone
+    ) -> None:
+        self._door: Door | None = door
+        self._start = start
+        self._statistics = statistics
+        self._request = request
+        self._on_done = on_done
+        self._job: Streaming | None = None
+        self._arrived_ns = time.monotonic_ns()
+
+    def enter(self) -> None:
+        """Start the request; who called the door is told of an error as of any other outcome."""
+        self._door = None
+        self._statistics.accepted -= 1  # the model counts it from now on
+        try:
+            self._job = self._start(self._request, self._on_done)
+        except ServingError as error:
+            self._on_done(error)
+
+    def pause(self) -> None:
+        if self._job is not None:
+            self._job.pause()
+
+    def resume(self) -> None:
+        if self._job is not None:
+            self._job.resume()
+
+    def cancel(self) -> None:
+        """Forget the request, wherever it is."""
+        if self._job is not None:
+            self._job.cancel()
+        elif self._door is not None:
+            self._door.forget(self)
+            self._door = None
+            self._statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - self._arrived_ns)

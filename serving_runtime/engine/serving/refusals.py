@@ -1,0 +1,26 @@
+"""Requests that their protocol refuses, such as one whose data do not fit its shape: counted with the model they name.
+
+What gets as far as the model is counted there. Of a model that is not there nothing is counted.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from serving_runtime.common.errors import NotFound, ServingError, Unavailable
+from serving_runtime.engine.serving.engine import Engine
+
+
+def count(engine: Engine, name: str, version: str, error: ServingError) -> None:
+    """Count one request that failed before the engine was asked."""
+    with suppress(NotFound, Unavailable):
+        engine.servable(name, version).statistics.record_refusal(error.reason)
+
+
+@contextmanager
+def counted(engine: Engine, name: str, version: str) -> Iterator[None]:
+    """Count the request if it is refused within: not around `engine.infer`, which counts its own refusals."""
+    try:
+        yield
+    except ServingError as error:
+        count(engine, name, version, error)
+        raise

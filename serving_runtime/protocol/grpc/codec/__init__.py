@@ -1,0 +1,1 @@
+"""gRPC messages to and from requests of the engine."""

@@ -1,0 +1,298 @@
+"""One ModelStreamInfer call: many requests in flight, their responses on one stream (Triton: gRPC streaming).
+
+    read -> engine.stream --> models that answer once: in the order of their requests --\
+                          \\-> decoupled models: as they come ----------------------------+--> outbox -> write
+
+Memory is bounded on both sides: nothing more is read while much is in flight or unread, and decoupled models wait
+while the client does not read what there is.
+"""
+
+import asyncio
+import contextlib
+import functools
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, TypeAlias
+
+from serving_runtime import proto
+from serving_runtime.common import side_thread
+from serving_runtime.common.errors import ServingError, Unavailable
+from serving_runtime.common.request import InferRequest, Outcome, RequestContext, Streaming
+from serving_runtime.engine.serving import refusals
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.protocol import context
+from serving_runtime.protocol.grpc.access import with_metadata
+from serving_runtime.protocol.grpc.codec import infer, part_limit
+from serving_runtime.protocol.grpc.codec.message_reuse import KnownRequest, KnownRequests
+from serving_runtime.protocol.grpc.methods import Write
+from serving_runtime.protocol.grpc.policy import parsed
+from serving_runtime.protocol.request_memory import RequestMemory
+from serving_runtime.protocol.tensors.decoding import SLOW_BYTES
+
+MAX_IN_FLIGHT = 1024
+MAX_IN_FLIGHT_BYTES = 64 * 1024 * 1024
+"""Of requests read and not yet answered, or answered and in line behind one that is not, with their responses; above
+either, reading pauses."""
+
+HIGH_WATER_BYTES = 4 * 1024 * 1024
+LOW_WATER_BYTES = 1024 * 1024
+"""Of responses the client has not taken: above the first, models and reading pause until it falls to the second."""
+
+_Decoded = tuple[InferRequest, infer.Parts]
+
+_EMPTY_FINAL = "triton_enable_empty_final_response"
+
+
+class _Request:
+    """One request of the call.
+
+    Attributes:
+        asked: the request, or the message that is to become one: both say which id, model and version it has.
+        known: what its message is known as; None where it had to be parsed.
+        waits_in_line: its response must not overtake those of earlier requests that wait in line too.
+        response: what waits in line, serialized.
+        size_bytes: of the message, and of the response that waits in line.
+        parts: of shared memory, for its outputs.
+    """
+
+    __slots__ = ("asked", "job", "known", "parts", "response", "shows_empty_final", "size_bytes", "waits_in_line")
+
+    def __init__(self, asked: Any, known: KnownRequest | None, size_bytes: int) -> None:
+        self.asked = asked
+        self.known = known
+        self.size_bytes = size_bytes
+        self.job: Streaming | None = None
+        self.shows_empty_final = False
+        self.waits_in_line = True
+        self.response: bytes | None = None
+        self.parts: infer.Parts = {}
+
+
+_Answer: TypeAlias = tuple[_Request, Outcome]
+
+
+def _takes_long(answer: _Answer) -> bool:
+    request, outcome = answer
+    return not isinstance(outcome, ServingError) and infer.answer_is_slow(outcome, request.parts)
+
+
+class InferStream:
+    """The requests of one call and what is still to be sent.
+
+    Args:
+        known: messages that were there before.
+        errors_end: the first error ends the call with a gRPC status in place of a message (`triton_grpc_error`).
+        memory: what unfinished requests hold; those in flight here are added to it.
+    """
+
+    def __init__(
+        self, engine: Engine, known: KnownRequests, *, errors_end: bool, memory: RequestMemory | None = None
+    ) -> None:
+        self._engine = engine
+        self._memory = memory if memory is not None else RequestMemory()
+        self._known = known
+        self._errors_end = errors_end
+        self._context = context.CALL.get()
+        self._begun = 0
+        self._in_flight: set[_Request] = set()
+        self._in_flight_bytes = 0
+        self._line: deque[_Request] = deque()
+        self._outbox: deque[bytes | ServingError] = deque()
+        self._outbox_bytes = 0
+        self._draining = False
+        self._answers: side_thread.InOrder[_Answer] = side_thread.InOrder(_takes_long, self._encoded, self._take)
+        self._paused: set[Streaming] = set()
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+
+    async def run(self, requests: AsyncIterator[memoryview], write: Write) -> None:
+        """Answer until the client has ended its side and everything is sent.
+
+        Raises the ServingError that ends the call. However it ends, what is then in flight leaves its queue, and
+        models that answer it are told to stop.
+        """
+        reader = asyncio.create_task(self._read(requests))
+        reader.add_done_callback(lambda _reader: self._news.set())
+        try:
+            while True:
+                await self._send(write)
+                if self._draining and not self._in_flight:
+                    raise Unavailable("the server is stopping")
+                if reader.done():
+                    reader.result()  # raises where it did not come to an end
+                    if not self._in_flight:
+                        return
+                await self._news.wait()
+                self._news.clear()
+        finally:
+            reader.cancel()
+            self._memory.held_bytes -= self._in_flight_bytes
+            self._in_flight_bytes = 0
+            for request in self._in_flight:
+                if request.job is not None:
+                    request.job.cancel()
+                    request.job = None
+            self._in_flight.clear()
+            self._line.clear()
+
+    def drain(self) -> None:
+        """Read no more, and end the call with UNAVAILABLE once nothing is in flight: the server is stopping."""
+        self._draining = True
+        self._news.set()
+
+    async def _read(self, requests: AsyncIterator[memoryview]) -> None:
+        try:
+            await self._read_all(requests)
+        except ServingError as error:
+            self._end_with(error)
+
+    async def _read_all(self, requests: AsyncIterator[memoryview]) -> None:
+        async for content in requests:
+            if self._draining:
+                return
+            found = self._known.find(content)
+            decoded = None
+            if found is not None:
+                asked, known = found
+            elif len(content) > SLOW_BYTES and part_limit.is_slow(content):
+                asked, decoded = await side_thread.submitted(functools.partial(self._parsed_and_decoded, content))
+                known = None
+            else:
+                asked, known = parsed(proto.ModelInferRequest, content), None
+                if self._engine.shared_memory.allowed and infer.reads_much(asked):
+                    decoded = await side_thread.submitted(functools.partial(self._decoded, asked))
+            if self._engine.sleeps(asked.model_name):
+                with contextlib.suppress(ServingError):  # the request itself will be told
+                    await self._engine.arrive(asked.model_name, len(content))
+            self._begin(_Request(asked, known, len(content)), content, decoded)
+            while self._is_full():
+                self._room.clear()
+                await self._room.wait()
+
+    def _is_full(self) -> bool:
+        return (
+            self._outbox_bytes > HIGH_WATER_BYTES
+            or len(self._in_flight) >= MAX_IN_FLIGHT
+            or self._in_flight_bytes > MAX_IN_FLIGHT_BYTES
+        )
+
+    def _parsed_and_decoded(self, content: memoryview) -> tuple[Any, "_Decoded | ServingError"]:
+        """Return the message, and the request in it with its parts, or why there is none; raises InvalidArgument."""
+        message = parsed(proto.ModelInferRequest, content)
+        return message, self._decoded(message)
+
+    def _decoded(self, message: Any) -> "_Decoded | ServingError":
+        try:
+            return infer.decode(message, self._engine.shared_memory)
+        except ServingError as error:
+            return error.with_traceback(None)  # its frames hold what was read
+
+    def _begin(self, request: _Request, content: memoryview, decoded: "_Decoded | ServingError | None") -> None:
+        self._in_flight.add(request)
+        self._in_flight_bytes += request.size_bytes
+        self._memory.held_bytes += request.size_bytes
+        try:
+            if request.known is None:
+                message = request.asked
+                with refusals.counted(self._engine, message.model_name, message.model_version):
+                    if isinstance(decoded, ServingError):
+                        raise decoded
+                    request.asked, request.parts = decoded or infer.decode(message, self._engine.shared_memory)
+                self._known.learn(content, message, request.asked)
+            whole = with_metadata(context.within(request.asked, self._next_context()))
+            request.shows_empty_final = whole.parameters.get(_EMPTY_FINAL) is True
+            job = self._engine.stream(whole, lambda outcome: self._answer(request, outcome))
+            request.waits_in_line = not job.decoupled
+            if request in self._in_flight:  # else it is answered already
+                request.job = job
+        except ServingError as error:
+            self._line.append(request)
+            self._answer(request, error.with_traceback(None))
+            return
+        if request.waits_in_line:
+            self._line.append(request)
+
+    def _next_context(self) -> RequestContext | None:
+        self._begun += 1
+        return None if self._context is None else context.numbered(self._context, self._begun)
+
+    def _answer(self, request: _Request, outcome: Outcome) -> None:
+        """Take one answer of the engine."""
+        self._answers.take((request, outcome))
+        final = isinstance(outcome, ServingError) or outcome.final
+        much = self._answers.busy or self._outbox_bytes > HIGH_WATER_BYTES
+        if much and request.job is not None and not final:
+            request.job.pause()
+            self._paused.add(request.job)
+
+    def _take(self, answer: _Answer, response: bytes | ServingError | None) -> None:
+        """Take an answer as it is sent, None for none."""
+        request, outcome = answer
+        final = isinstance(outcome, ServingError) or outcome.final
+        if final and not request.waits_in_line:
+            self._leave(request)
+        if isinstance(response, ServingError):
+            if isinstance(outcome, ServingError) and self._errors_end:
+                self._end_with(response)
+                return
+            response = infer.encode_stream_error(response, request.asked, final=final)
+        if response is not None:
+            self._line_up(request, response)
+        self._news.set()
+
+    def _encoded(self, answer: _Answer) -> bytes | None:
+        """Return an answer serialized, None for none; raises ServingError, which an answer may be itself."""
+        request, outcome = answer
+        if isinstance(outcome, ServingError):
+            raise outcome
+        if not (outcome.outputs or request.waits_in_line or request.shows_empty_final):
+            return None
+        memory = self._engine.shared_memory
+        if request.known is not None:
+            return request.known.serialized_in_stream(outcome, memory)
+        return infer.encode_stream(outcome, memory, request.parts)
+
+    def _line_up(self, request: _Request, response: bytes) -> None:
+        if not request.waits_in_line:
+            self._put(response)
+            return
+        if request not in self._in_flight:  # the call is over
+            return
+        request.response = response
+        request.size_bytes += len(response)
+        self._in_flight_bytes += len(response)
+        self._memory.held_bytes += len(response)
+        while self._line and self._line[0].response is not None:
+            first = self._line.popleft()
+            self._leave(first)
+            self._put(first.response or b"")
+
+    def _leave(self, request: _Request) -> None:
+        if request not in self._in_flight:  # the call is over
+            return
+        self._in_flight.discard(request)
+        request.job = None  # which has its tensors, and knows the request
+        self._in_flight_bytes -= request.size_bytes
+        self._memory.held_bytes -= request.size_bytes
+        self._room.set()
+
+    def _end_with(self, error: ServingError) -> None:
+        """End the call with an error, behind the responses that are to be sent already."""
+        self._outbox.append(error)
+        self._news.set()
+
+    def _put(self, response: bytes) -> None:
+        self._outbox.append(response)
+        self._outbox_bytes += len(response)
+
+    async def _send(self, write: Write) -> None:
+        while self._outbox:
+            response = self._outbox.popleft()
+            if isinstance(response, ServingError):
+                raise response
+            await write(response)
+            self._outbox_bytes -= len(response)
+            if self._outbox_bytes <= LOW_WATER_BYTES:
+                self._room.set()
+                while self._paused:
+                    self._paused.pop().resume()

@@ -1,0 +1,1 @@
+"""The HTTP API: routes and the views behind them."""

@@ -1,0 +1,69 @@
+"""What the server tells about itself and its models over HTTP: health, metadata, configuration, statistics."""
+
+from serving_runtime.config.text import as_json
+from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.protocol.http.api.routes import Call, Route, later, of_versions
+from serving_runtime.protocol.http.wire.message import Response, json_response
+
+
+def routes(engine: Engine) -> list[Route]:
+    """Return the routes to these views."""
+    views = _Views(engine)
+    return [
+        Route("GET", "/v2/health/live", "health", "whether the server lives", views.live, gives="Live"),
+        Route("GET", "/v2/health/ready", "health", "whether the server is ready", views.ready, gives="Ready"),
+        *of_versions("GET", "/ready", "health", "whether a model is ready", views.model_ready, gives="Ready"),
+        Route("GET", "/v2", "metadata", "the server's name, version and extensions", views.server, gives="Server"),
+        Route("GET", "/v2/models", "metadata", "the names of the models that are ready", views.models, gives="Models"),
+        *of_versions("GET", "", "metadata", "a model's inputs and outputs", views.metadata, gives="Model"),
+        *of_versions(
+            "GET", "/config", "model-config", "a model's completed configuration", views.config, gives="Config"
+        ),
+        Route(
+            "GET",
+            "/v2/models/stats",
+            "statistics",
+            "statistics of all models",
+            later(views.all_statistics),
+            gives="Statistics",
+        ),
+        *of_versions(
+            "GET", "/stats", "statistics", "a model's statistics", later(views.statistics), gives="Statistics"
+        ),
+    ]
+
+
+class _Views:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def live(self, _call: Call) -> Response:
+        return json_response({"live": True})
+
+    def ready(self, _call: Call) -> Response:
+        ready = self._engine.ready
+        return json_response({"ready": ready}, 200 if ready else 400)
+
+    def server(self, _call: Call) -> Response:
+        return json_response(self._engine.server_metadata())
+
+    def models(self, _call: Call) -> Response:
+        """Answer as KServe's servers do: names only."""
+        return json_response({"models": self._engine.ready_names()})
+
+    def metadata(self, call: Call) -> Response:
+        return json_response(self._engine.model_metadata(call.model, call.version))
+
+    def model_ready(self, call: Call) -> Response:
+        self._engine.servable(call.model, call.version)
+        ready = self._engine.model_ready(call.model, call.version)
+        return json_response({"name": call.model, "ready": ready}, 200 if ready else 400)
+
+    def config(self, call: Call) -> Response:
+        return json_response(as_json(self._engine.servable(call.model, call.version).message))
+
+    async def all_statistics(self, _call: Call) -> Response:
+        return json_response(as_json(await self._engine.statistics()))
+
+    async def statistics(self, call: Call) -> Response:
+        return json_response(as_json(await self._engine.statistics(call.model, call.version)))

@@ -1,0 +1,60 @@
+"""The heads that one infer path was sent before.
+
+A client that sends the same shapes again sends the same bytes again, but for the request's id, which clients write
+first. So a head that holds no data is kept with the model it was sent to, without an id that stands at its beginning,
+and with it the JSON of the answers it got.
+"""
+
+from serving_runtime.protocol.http.codec.infer_head import InferHead, parse
+
+_KEPT_BYTES = 1024
+_KEPT_HEADS = 256
+_LONGEST_BYTES = 2 * _KEPT_BYTES
+"""Of a text that may be a kept head with an id; longer ones hold data, and are not even looked up: that reads them."""
+
+_ID_FIRST = (b'{"id":"', b'{"id": "')
+
+
+class HeadCache:
+    """Heads by their text, bounded in number and in size."""
+
+    def __init__(self) -> None:
+        self._heads: dict[bytes, InferHead] = {}
+
+    def head(self, text: bytes) -> tuple[InferHead, str]:
+        """Return the checked head and the request's id, empty for none; raises InvalidArgument."""
+        if len(text) > _LONGEST_BYTES:
+            head = parse(text)
+            return head, head.id
+        known = self._heads.get(text)
+        if known is not None:
+            return known, ""
+        first_id, rest = without_id(text)
+        known = self._heads.get(rest) if first_id else None
+        head = known if known is not None else parse(rest)
+        if known is None and len(rest) <= _KEPT_BYTES and not head.id and _all_binary(head):
+            if len(self._heads) >= _KEPT_HEADS:
+                self._heads.clear()
+            head.answers = {}
+            self._heads[rest] = head
+        return head, head.id or first_id  # of two members of one name the last one counts
+
+
+def _all_binary(head: InferHead) -> bool:
+    return all(item.size is not None for item in head.inputs)
+
+
+def without_id(text: bytes) -> tuple[str, bytes]:
+    """Return an id that is the first of several members of a JSON object, and the object without it.
+
+    Returns no id and the text as it is where there is none, or one that is not as plain as ids are.
+    """
+    if not text.startswith(_ID_FIRST):
+        return "", text
+    start = text.index(b'"', 5) + 1
+    end = text.find(b'"', start)
+    found = text[start:end]
+    plain = end > start and b"\\" not in found and found.isascii() and text[end + 1 : end + 2] == b","
+    if not plain or not (name := found.decode("ascii")).isprintable():
+        return "", text
+    return name, b"{" + text[end + 2 :]

@@ -1,0 +1,56 @@
+"""Answers of models on their way to the client: small ones are rendered at once, large ones off the event loop.
+
+The counterpart of decoded.py.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from serving_runtime.common import side_thread
+from serving_runtime.common.errors import ServingError
+from serving_runtime.common.request import InferResponse, Outcome, Tensor
+from serving_runtime.protocol.http.codec import json_writer
+from serving_runtime.protocol.http.wire.message import JSON, Reply, Response, error_response
+from serving_runtime.protocol.tensors import binary
+
+
+def takes_long(outputs: Iterable[Tensor]) -> bool:
+    """Return whether outputs take long to render as JSON."""
+    return any(binary.takes_long(array, datatype) for _, datatype, array in outputs)
+
+
+def outcome_takes_long(outcome: Outcome) -> bool:
+    return not isinstance(outcome, ServingError) and takes_long(outcome.outputs)
+
+
+def rendered(
+    outcome: Outcome,
+    reply: Reply,
+    render: Callable[[InferResponse], Response],
+    is_long: Callable[[InferResponse], bool],
+) -> None:
+    """Reply with an outcome of the engine, now or later; `render` raises ServingError where there is no such answer."""
+    if isinstance(outcome, ServingError):
+        reply(error_response(outcome))
+        return
+    if is_long(outcome):
+        side_thread.then(
+            lambda: render(outcome),
+            lambda found: reply(error_response(found) if isinstance(found, ServingError) else found),
+        )
+        return
+    try:
+        response = render(outcome)
+    except ServingError as error:
+        response = error_response(error)
+    reply(response)
+
+
+def text_chunks(content: Any, *, is_long: bool) -> tuple[bytes, ...]:
+    """Return JSON in as many pieces as it takes time."""
+    return tuple(json_writer.pieces(content)) if is_long else (json_writer.whole(content),)
+
+
+def json_answer(content: Any, *, is_long: bool) -> Response:
+    chunks = text_chunks(content, is_long=is_long)
+    return Response(200, JSON, chunks, sum(map(len, chunks)))

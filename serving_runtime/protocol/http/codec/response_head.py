@@ -1,0 +1,39 @@
+"""What an answer begins with when all its outputs are binary and of a fixed size: made once, sent many times."""
+
+from typing import Any, NamedTuple
+
+import orjson
+
+from serving_runtime.protocol.http.wire.message import Response
+
+HEADERS = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n"
+
+_AFTER_ID = b'"outputs":'
+"""What follows the id; it stands in no string of JSON, where its quotes would be escaped."""
+
+
+class AnswerHead(NamedTuple):
+    """The JSON of an answer without an id, and where one would stand.
+
+    Attributes:
+        headers: of an answer without an id.
+        id_at: offset in `text`.
+        binary_length: of the tensors that follow, in bytes.
+    """
+
+    headers: bytes
+    text: bytes
+    id_at: int
+    binary_length: int
+
+    @classmethod
+    def of(cls, text: bytes, binary_length: int) -> "AnswerHead":
+        return cls(HEADERS % len(text), text, text.index(_AFTER_ID), binary_length)
+
+    def response(self, request_id: str, tensors: list[Any]) -> Response:
+        """Return the whole answer."""
+        text = self.text
+        if not request_id:
+            return Response(200, self.headers, (text, *tensors), len(text) + self.binary_length)
+        told = b'%s"id":%s,%s' % (text[: self.id_at], orjson.dumps(request_id), text[self.id_at :])
+        return Response(200, HEADERS % len(told), (told, *tensors), len(told) + self.binary_length)

@@ -1,0 +1,1 @@
+"""HTTP/1.1 connections: bytes to requests, responses to bytes."""

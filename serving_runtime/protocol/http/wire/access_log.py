@@ -1,0 +1,72 @@
+"""An application that writes a line for every request another one answers (`telemetry.request_log`).
+
+Put around the V2 application when the server is told to log; health checks are left out.
+"""
+
+import time
+from collections.abc import Callable
+
+from serving_runtime.common.errors import ServingError
+from serving_runtime.common.request import Cancellable
+from serving_runtime.protocol.http.wire.message import Application, Reply, Request, Response
+from serving_runtime.telemetry import request_log
+
+_HEADER = request_log.HEADER.encode()
+_MODELS = b"/v2/models/"
+_HEALTH = b"/v2/health/"
+
+
+def keeps_header(name: bytes) -> bool:
+    """Return whether a header, by its name as sent, is needed for the line."""
+    return name.lower() == _HEADER
+
+
+class LoggedApplication:
+    """Hands requests on and notes what was asked and answered."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    def handle(self, request: Request, reply: Reply) -> Cancellable | None:
+        path = request.target.partition(b"?")[0]
+        if path.startswith(_HEALTH):
+            return self._application.handle(request, reply)
+        began_ns = time.perf_counter_ns()
+
+        told = False
+
+        def note(status: str) -> None:
+            nonlocal told
+            if told:  # its answer had begun, in pieces, when the client went away
+                return
+            told = True
+            sent = next((value for name, value in request.headers if name.lower() == _HEADER), b"")
+            model = path.removeprefix(_MODELS).partition(b"/")[0] if path.startswith(_MODELS) else b""
+            request_log.note(_text(sent), _text(model), _text(b"%s %s" % (request.method, path)), status, began_ns)
+
+        def noted(response: Response) -> None:
+            note(str(response.status))
+            reply(response)
+
+        try:
+            job = self._application.handle(request, noted)
+        except ServingError as error:
+            note(str(error.http_status))
+            raise
+        return None if job is None else _NotedJob(job, note)
+
+
+class _NotedJob:
+    """A job that, when its client goes away before the answer, is noted as such."""
+
+    def __init__(self, job: Cancellable, note: Callable[[str], None]) -> None:
+        self._job = job
+        self._note = note
+
+    def cancel(self) -> None:
+        self._note("GONE")
+        self._job.cancel()
+
+
+def _text(sent: bytes) -> str:
+    return sent.decode("latin-1")

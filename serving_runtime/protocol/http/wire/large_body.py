@@ -1,0 +1,46 @@
+"""The body of a large request, put by the kernel where it is to stay.
+
+While it arrives this stands in for the connection: what comes is not handed over as bytes, parsed and copied together,
+but read into the request's one buffer. It asks for no byte more than the body has, so that what follows on the
+connection is left to the connection.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from serving_runtime.protocol.http.wire.limits import MUCH_BYTES
+from serving_runtime.protocol.http.wire.reader import RequestReader
+
+if TYPE_CHECKING:
+    from serving_runtime.protocol.http.wire.connection import Connection
+
+WORTH_BYTES = 64 * 1024
+"""Less than this is as quick by the way of small requests."""
+
+
+class LargeBody(asyncio.BufferedProtocol):
+    """Fills the buffer of one body; `arrived` is called once it is full."""
+
+    def __init__(self, connection: "Connection", reader: RequestReader, arrived: Callable[[], None]) -> None:
+        self._connection = connection
+        self._reader = reader
+        self._arrived = arrived
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as much as is good for all
+        return self._reader.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._reader.filled(nbytes):
+            self._arrived()
+        if nbytes >= MUCH_BYTES:
+            self._connection.take_turns()
+
+    def pause_writing(self) -> None:
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.connection_lost(exc)

@@ -1,0 +1,318 @@
+"""One HTTP/1.1 request at a time, put together from what httptools finds in the bytes of a connection.
+
+A connection owns one reader; httptools calls the `on_*` methods, the reader hands complete requests to its owner.
+A head that was there before goes past httptools.
+Nothing is allocated for a body before its length was checked, and that there is room for it.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+import httptools
+import numpy as np
+
+from serving_runtime.protocol.http.wire.compression import BadCompression, window_bits
+from serving_runtime.protocol.http.wire.head_reuse import KnownHeads
+from serving_runtime.protocol.http.wire.limits import HttpLimits
+from serving_runtime.protocol.http.wire.message import Request, Response, error_response, text_error
+from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES, RequestMemory
+from serving_runtime.protocol.tensors.binary import Buffer
+
+_ALIGNMENT = 64
+_LONGEST_READ_BYTES = 512 * 1024
+"""Of a body at a time: other connections have their turn in between."""
+
+_UNKNOWN = -1
+_ABSOLUTE = re.compile(rb"https?://([^/?#]+)([^#]*)", re.IGNORECASE)
+
+KeepsHeader = Callable[[bytes], bool]
+"""Whether an application wants a header, by its name as sent, beside those that HTTP itself needs."""
+
+
+def either(one: KeepsHeader | None, other: KeepsHeader) -> KeepsHeader:
+    """Return whether one or the other wants a header."""
+    return other if one is None else lambda name: one(name) or other(name)
+
+
+class Owner(Protocol):
+    """What a reader tells its connection."""
+
+    def on_request_begun(self) -> None: ...
+    def on_body_awaited(self) -> None:
+        """Take note that the headers are in and right, the body is not."""
+        ...
+
+    def on_request(self, request: Request, keep_alive: bool) -> None: ...
+    def on_refusal(self, response: Response) -> None:
+        """Take note that the request cannot be accepted; what follows it on the connection cannot be told from it."""
+        ...
+
+
+class RequestReader:
+    """What is known of the request that is being read.
+
+    Attributes:
+        reading: whether a request has begun and is not complete.
+        in_headers: whether its headers are not complete.
+        header_bytes: received that brought no body: for its head, trailers, chunks' extensions; counted by pieces.
+        noted_bytes: of its body, when the last piece had been read.
+        received_bytes: of its body, as it was sent.
+        held_bytes: of its body, as far as they are counted among those of all requests: those that came in pieces.
+        expects_continue: the client waits for a word before it sends the body.
+    """
+
+    def __init__(
+        self, owner: Owner, limits: HttpLimits, keeps_header: KeepsHeader | None, memory: RequestMemory | None = None
+    ) -> None:
+        self._owner = owner
+        self._memory = memory if memory is not None else RequestMemory()
+        self._max_body_bytes = limits.max_body_bytes
+        self._keeps_header = keeps_header
+        self._known = KnownHeads(min(limits.max_body_bytes, LARGE_REQUEST_BYTES))
+        self._whole: Request | None = None  # the last one of what is being fed, whose head may come again
+        self._parser = httptools.HttpRequestParser(self)
+        self._begin()
+        self.reading = False
+
+    def feed(self, data: bytes) -> None:
+        """Take what has arrived; raises HttpParserError and HttpParserUpgrade."""
+        if self.reading:
+            self._parser.feed_data(data)
+            self._whole = None
+            return
+        request = self._known.request_in(data)
+        if request is not None:
+            self._owner.on_request_begun()
+            self._owner.on_request(request, True)
+            return
+        self._parser.feed_data(data)
+        whole, self._whole = self._whole, None
+        if whole is not None and not self.reading:
+            self._known.learn(data, self._content_length, whole)
+
+    def keep(self, keeps_header: KeepsHeader | None) -> None:
+        """Let requests that have not begun yet carry other headers."""
+        self._keeps_header = keeps_header
+        self._known.clear()
+        self._whole = None
+
+    def _begin(self) -> None:
+        self.reading = True
+        self.in_headers = True
+        self.header_bytes = self.noted_bytes = 0
+        self.received_bytes = self.held_bytes = 0
+        self.expects_continue = False
+        self._target = b""
+        self._hosts = self._codings = 0
+        self._content_length = _UNKNOWN
+        self._json_length: int | None = None
+        self._accept_encoding = b""
+        self._headers: list[tuple[bytes, bytes]] | None = None
+        self._window_bits: int | None = None
+        self._refusal: Response | None = None
+        self._refused = False
+        self._body: Buffer = b""
+        self._body_offset = 0
+
+    def leave(self) -> None:
+        """Drop what has arrived of a request that will not be complete: the collector may be long in coming for it."""
+        self._body = b""
+        self._known.clear()
+        self._whole = None
+        if self.held_bytes:
+            self._memory.drop(self.held_bytes)
+            self.held_bytes = 0
+
+    # What httptools calls
+
+    def on_message_begin(self) -> None:
+        self._begin()
+        self._owner.on_request_begun()
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.in_headers:  # a trailer, which must not pass for a header (RFC 9110, section 6.5.1)
+            return
+        take = _TAKEN.get(name.lower())
+        if take is not None:
+            take(self, value)
+        if self._keeps_header is not None and self._keeps_header(name):
+            if self._headers is None:
+                self._headers = []
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self.in_headers = False
+        if not self._target.startswith(b"/"):
+            self._take_absolute_form()
+        if self._hosts != 1:
+            self._check_host()
+        if self._content_length > self._max_body_bytes:
+            self._refusal = self._too_large()
+        elif self._content_length > LARGE_REQUEST_BYTES and self._memory.lacks(self._content_length):
+            self._refusal = error_response(self._memory.refusal())
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+        else:
+            self._owner.on_body_awaited()
+
+    def on_body(self, body: bytes) -> None:
+        if self._refused:
+            return
+        received = self.received_bytes + len(body)
+        if received == self._content_length and not self.received_bytes:  # the usual case: it came in one piece
+            self._body = body
+        elif received > self._max_body_bytes:
+            self._refuse(self._too_large())
+            return
+        elif self._hold(len(body)):
+            if self._content_length != _UNKNOWN:
+                self._place(body)
+            else:
+                if not self.received_bytes:
+                    self._body = bytearray()
+                self._body += body  # type: ignore[operator]
+        self.received_bytes = received
+
+    def _hold(self, size_bytes: int) -> bool:
+        """Count so much more of the body; returns whether there is room for it, else the request is refused."""
+        self.held_bytes += size_bytes
+        memory = self._memory
+        memory.held_bytes += size_bytes
+        if memory.held_bytes <= memory.arriving_limit_bytes or memory.held_bytes <= self.held_bytes:
+            return True
+        self._refuse(error_response(memory.refusal()))
+        return False
+
+    def on_message_complete(self) -> None:
+        if self._refused:
+            return
+        self.reading = self.expects_continue = False
+        parser = self._parser
+        http_1_0 = parser.get_http_version() == "1.0"
+        keep_alive = parser.should_keep_alive() and not http_1_0
+        request = Request(
+            parser.get_method(), self._target, self._body, self._body_offset, self._json_length, self._accept_encoding
+        )
+        if self._headers is not None or http_1_0:
+            request = request._replace(headers=tuple(self._headers or ()), http_1_0=http_1_0)
+        if self._window_bits is not None:
+            request = request._replace(window_bits=self._window_bits)
+        elif keep_alive and self._content_length == self.received_bytes:
+            self._whole = request
+        if not keep_alive:  # the parser takes nothing behind it
+            self._known.clear()
+        self._body = b""
+        self._owner.on_request(request, keep_alive)
+
+    # A body that comes past httptools
+
+    @property
+    def bytes_to_come(self) -> int:
+        """Return how much of the body is still to come; 0 where only httptools can tell, or nobody wants it."""
+        if self.in_headers or self._refused or self._content_length == _UNKNOWN:
+            return 0
+        return self._content_length - self.received_bytes
+
+    def room(self) -> memoryview:
+        """Return where the next part of the body is to be put; there must be `bytes_to_come`."""
+        if not self.received_bytes:
+            self._make_room()
+        begin = self._body_offset + self.received_bytes
+        return self._body[begin : begin + _LONGEST_READ_BYTES]  # type: ignore[return-value]
+
+    def filled(self, count: int) -> bool:
+        """Take note of so many bytes put into `room`; returns whether the body is complete, which `end_body` is for."""
+        self.received_bytes += count
+        return self._hold(count) and self.received_bytes == self._content_length
+
+    def end_body(self) -> None:
+        """End the request whose body is complete; what follows is parsed anew."""
+        self.on_message_complete()
+        self._whole = None
+        self._parser = httptools.HttpRequestParser(self)
+
+    # What its headers say
+
+    def _take_content_length(self, value: bytes) -> None:
+        self._content_length = int(value)  # the parser let digits only through
+
+    def _take_host(self, _value: bytes) -> None:
+        self._hosts += 1
+
+    def _take_transfer_encoding(self, value: bytes) -> None:
+        self._codings += 1
+        if self._codings > 1 or value.lower() != b"chunked":
+            self._refusal = text_error(400, "the only Transfer-Encoding supported is chunked")
+
+    def _take_absolute_form(self) -> None:
+        """Take the path and the host out of a target as proxies are sent it (RFC 9112, section 3.2.2)."""
+        found = _ABSOLUTE.fullmatch(self._target)
+        if found is None:
+            return
+        host, rest = found.groups()
+        self._target = rest if rest.startswith(b"/") else b"/" + rest
+        if self._headers is not None:
+            self._headers = [(name, host if name.lower() == b"host" else value) for name, value in self._headers]
+
+    def _check_host(self) -> None:
+        """Refuse what does not say once which host it is for (RFC 9112, section 3.2); HTTP/1.0 need not say it."""
+        if self._hosts or self._parser.get_http_version() != "1.0":
+            self._refusal = self._refusal or text_error(400, f"HTTP/1.1 needs one Host header, not {self._hosts}")
+
+    def _take_json_length(self, value: bytes) -> None:
+        if value.isdigit() and len(value) < 20:
+            self._json_length = int(value)
+        else:
+            self._refusal = text_error(400, "Inference-Header-Content-Length must be a number of bytes")
+
+    def _take_expect(self, value: bytes) -> None:
+        if value.lower() == b"100-continue":
+            self.expects_continue = True
+        else:
+            self._refusal = text_error(417, "the only expectation supported is 100-continue")
+
+    def _take_content_encoding(self, value: bytes) -> None:
+        try:
+            self._window_bits = window_bits(value)
+        except BadCompression as error:
+            self._refusal = text_error(415, str(error))
+
+    def _take_accept_encoding(self, value: bytes) -> None:
+        self._accept_encoding = value
+
+    # Bodies
+
+    def _place(self, body: bytes) -> None:
+        """Put a piece of the body into one buffer, in which the first tensor comes to lie on an aligned address."""
+        if not self.received_bytes:
+            self._make_room()
+        start = self._body_offset + self.received_bytes
+        self._body[start : start + len(body)] = body  # type: ignore[index]
+
+    def _make_room(self) -> None:
+        json_length = min(self._json_length or 0, self._content_length)
+        self._body_offset = -json_length % _ALIGNMENT
+        storage = np.empty(self._body_offset + self._content_length, dtype=np.uint8)
+        self._body = storage.data
+
+    def _too_large(self) -> Response:
+        return text_error(413, f"the request body is larger than {self._max_body_bytes} bytes")
+
+    def _refuse(self, response: Response) -> None:
+        self._refused = True
+        self._owner.on_refusal(response)
+
+
+_TAKEN: dict[bytes, Callable[[RequestReader, bytes], None]] = {
+    b"host": RequestReader._take_host,
+    b"transfer-encoding": RequestReader._take_transfer_encoding,
+    b"content-length": RequestReader._take_content_length,
+    b"inference-header-content-length": RequestReader._take_json_length,
+    b"expect": RequestReader._take_expect,
+    b"content-encoding": RequestReader._take_content_encoding,
+    b"accept-encoding": RequestReader._take_accept_encoding,
+}

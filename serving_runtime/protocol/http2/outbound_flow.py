@@ -1,0 +1,127 @@
+"""Content on its way out: one frame of each stream that has some, in turns, as far as windows and the socket allow."""
+
+import asyncio
+from collections import deque
+
+from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, Http2Error
+from serving_runtime.protocol.http2.headers.blocks import NO_TABLE
+from serving_runtime.protocol.http2.limits import MAX_UNSENT_BYTES
+from serving_runtime.protocol.http2.stream import Stream
+
+_LONGEST_FRAME_BYTES = 256 * 1024
+
+
+class Outbound:
+    """What one connection sends.
+
+    Attributes:
+        initial_window_bytes, max_frame_bytes: the client's settings.
+        window_bytes: what the client lets be sent on all streams together.
+        unsent_bytes: content of all streams that waits for a window or the socket.
+        paused: the socket takes no more.
+        frames_sent: with headers or content.
+        owes_table_size: the client has taken back room for the table of header fields, which the next headers confirm.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.write = transport.write
+        self._writelines = transport.writelines
+        self.initial_window_bytes = self.window_bytes = frames.DEFAULT_WINDOW_BYTES
+        self.max_frame_bytes = frames.SMALLEST_MAX_FRAME_BYTES
+        self.unsent_bytes = self.frames_sent = 0
+        self.paused = self.owes_table_size = False
+        self._table_bytes = frames.DEFAULT_TABLE_BYTES  # that the client reserves, not that are used
+        self._ready: dict[Stream, None] = {}  # have content and an open window
+        self._held_up: deque[Stream] = deque()  # complete requests, while too much is unsent
+        self._pumping = False
+
+    def has_content(self, stream: Stream) -> None:
+        """Send a stream's content in its turn."""
+        if stream.send_window_bytes > 0:
+            self._ready[stream] = None
+            self.pump()
+
+    def begin(self, stream: Stream) -> None:
+        """Tell a stream that its request is complete, once the client has read enough of what there is for it."""
+        if self.unsent_bytes > MAX_UNSENT_BYTES:
+            self._held_up.append(stream)
+        else:
+            stream.on_end()
+
+    def forget(self, stream: Stream) -> None:
+        """Send no more of a stream."""
+        self._ready.pop(stream, None)
+        self.unsent_bytes -= stream.unsent_bytes
+        if self._held_up:
+            self._begin_held_up()
+
+    def configure(self, settings: dict[int, int], streams: "tuple[Stream, ...]") -> None:
+        """Go by the client's settings from now on; raises ConnectionFailure where a window grows out of bounds."""
+        self.max_frame_bytes = min(settings.get(frames.MAX_FRAME_SIZE, self.max_frame_bytes), _LONGEST_FRAME_BYTES)
+        if settings.get(frames.HEADER_TABLE_SIZE, self._table_bytes) < self._table_bytes:
+            self.owes_table_size = True
+        window = settings.get(frames.INITIAL_WINDOW_SIZE)
+        if window is not None:
+            change, self.initial_window_bytes = window - self.initial_window_bytes, window
+            for stream in streams:
+                self._widen(stream, change, ConnectionFailure)
+            self.pump()
+
+    def confirm_table_size(self, block: bytes) -> bytes:
+        """Return a header block that says first that it needs no table, once: that is below whatever the client
+        may set later (RFC 7541, section 4.2)."""
+        self.owes_table_size, self._table_bytes = False, 0
+        return NO_TABLE + block
+
+    def widen(self, increment_bytes: int) -> None:
+        """Widen the connection's window; raises ConnectionFailure."""
+        if not increment_bytes:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE by 0")
+        self.window_bytes += increment_bytes
+        if self.window_bytes > frames.MAX_WINDOW_BYTES:
+            raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR, "the connection's window is above 2^31-1")
+        self.pump()
+
+    def widen_stream(self, stream: Stream, increment_bytes: int) -> None:
+        """Widen a stream's window; raises StreamFailure."""
+        if not increment_bytes:
+            raise frames.StreamFailure(ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE by 0")
+        self._widen(stream, increment_bytes, frames.StreamFailure)
+        self.pump()
+
+    def pump(self) -> None:
+        """Send what can be sent."""
+        if self._pumping:  # from a stream that was told that all is sent: the loop below goes on
+            return
+        self._pumping = True
+        ready = self._ready
+        while ready and self.window_bytes > 0 and not self.paused:
+            stream = next(iter(ready))
+            del ready[stream]
+            content = stream.take(min(self.window_bytes, self.max_frame_bytes))
+            size = len(content)
+            self.window_bytes -= size
+            self.unsent_bytes -= size
+            self.frames_sent += 1
+            self._writelines((frames.head(size, frames.DATA, 0, stream.id), content))
+            if not stream.unsent_bytes:
+                stream.sent()
+            elif stream.send_window_bytes > 0:
+                ready[stream] = None
+        self._pumping = False
+        if self._held_up:
+            self._begin_held_up()
+
+    def _widen(self, stream: Stream, size_bytes: int, failure: type[Http2Error]) -> None:
+        stream.send_window_bytes += size_bytes
+        if stream.send_window_bytes > frames.MAX_WINDOW_BYTES:
+            raise failure(ErrorCode.FLOW_CONTROL_ERROR, "a stream's window is above 2^31-1")
+        if stream.unsent_bytes and stream.send_window_bytes > 0:
+            self._ready[stream] = None
+
+    def _begin_held_up(self) -> None:
+        while self._held_up and self.unsent_bytes <= MAX_UNSENT_BYTES:
+            stream = self._held_up.popleft()
+            if not stream.finished:
+                stream.on_end()

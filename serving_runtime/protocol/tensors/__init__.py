@@ -1,0 +1,1 @@
+"""Tensors on the wire, as HTTP and gRPC share them."""

@@ -1,0 +1,1 @@
+"""Scheduling of decoupled models: any number of responses to a request."""

@@ -1,0 +1,1 @@
+"""Executions of a model: instances, joined requests, and how they end."""

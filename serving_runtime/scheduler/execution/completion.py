@@ -1,0 +1,56 @@
+"""How requests end: their execution counted and answered, or without one, out of the queue."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from serving_runtime.common.errors import FailureReason, ServingError, Unavailable
+from serving_runtime.config.batching import TimeoutAction
+from serving_runtime.scheduler.execution.execution import Execution
+from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.queue import JobQueue
+from serving_runtime.telemetry.statistics import ModelStatistics
+
+
+def count(executions: Sequence[Execution], statistics: ModelStatistics) -> None:
+    for execution in executions:
+        jobs = execution.jobs
+        if execution.timing is not None:
+            rows = sum([job.rows for job in jobs])
+            statistics.record_batch([job.arrived_ns for job in jobs], rows, execution.timing)
+            continue
+        now = time.monotonic_ns()
+        for job, error in zip(jobs, execution.results, strict=True):
+            reason = error.reason if isinstance(error, ServingError) else FailureReason.OTHER
+            statistics.record_failure(reason, now - job.arrived_ns)
+
+
+def answer(executions: Sequence[Execution], loop: asyncio.AbstractEventLoop) -> None:
+    """Call back; the callbacks write to sockets and must not raise, but if one does the others go on."""
+    for execution in executions:
+        for job, result in zip(execution.jobs, execution.results, strict=True):
+            try:
+                if job.follow is not None and execution.timing is not None:
+                    job.follow(job.arrived_ns, execution.timing)
+                job.on_result(result)
+            except Exception as error:
+                loop.call_exception_handler({"message": "answering a request failed", "exception": error})
+
+
+def expire(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
+    """Act on a job that waited for its whole timeout (Triton: queue policy, timeout_action)."""
+    job.timer = None
+    if queue.policy(job).timeout_action is TimeoutAction.DELAY:
+        queue.delay(job)
+        return
+    queue.discard(job)
+    duration_ns = time.monotonic_ns() - job.arrived_ns
+    statistics.record_failure(FailureReason.REJECTED, duration_ns)
+    job.on_result(Unavailable(f"Request timeout expired after {duration_ns // 1000} us in the queue"))
+
+
+def cancel(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
+    """Forget a waiting job whose client has gone; counted as cancelled."""
+    job.stop_timer()
+    queue.discard(job)
+    statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - job.arrived_ns)

@@ -1,0 +1,67 @@
+"""A thread in which one instance of a model runs."""
+
+import asyncio
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from serving_runtime.scheduler.execution.execution import Execution, execute
+from serving_runtime.scheduler.execution.loop_wakeup import Bell
+from serving_runtime.scheduler.job import Job
+
+Execute: TypeAlias = Callable[[Any, Sequence[Job]], list[Execution]]
+"""Runs jobs by what a model offers to run them; never raises."""
+
+
+class Instance:
+    """Runs one batch at a time and hands the executions back to the event loop.
+
+    The thread starts with the first batch, so that models that run in the loop have none.
+    """
+
+    def __init__(
+        self,
+        run: Any,
+        loop: asyncio.AbstractEventLoop,
+        on_done: Callable[["Instance", list[Execution]], None],
+        name: str,
+        *,
+        execute: Execute = execute,
+    ) -> None:
+        self._run = run
+        self._execute = execute
+        self._loop = loop
+        self._on_done = on_done
+        self._name = name
+        self._batches: queue.SimpleQueue[Sequence[Job] | None] = queue.SimpleQueue()
+        self._executed: deque[list[Execution]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Run a batch; `on_done` is called on the event loop with its executions."""
+        if self._thread is None:
+            bell = Bell(self._loop, self._rung)
+            self._thread = threading.Thread(target=self._work, args=(bell,), name=self._name, daemon=True)
+            self._thread.start()
+        self._batches.put(jobs)
+
+    def close(self) -> None:
+        """End the thread once the running batch is done."""
+        if self._thread is not None:
+            self._batches.put(None)
+
+    def _work(self, bell: Bell) -> None:
+        while (jobs := self._batches.get()) is not None:
+            executions = self._execute(self._run, jobs)
+            if self._loop.is_closed():  # the server gave up waiting for this batch
+                return
+            self._executed.append(executions)
+            bell.ring()
+        bell.silence()
+
+    def _rung(self) -> None:
+        # Not at once: answers that a model sent while it ran are in the loop's queue, and come before its end.
+        while self._executed:
+            self._loop.call_soon(self._on_done, self, self._executed.popleft())

@@ -1,0 +1,1 @@
+"""The commands of `fairlead-serve`, one module each."""

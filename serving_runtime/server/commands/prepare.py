@@ -1,0 +1,269 @@
+"""The command `prepare`: a stored model into a model repository, before a server starts in the same pod.
+
+What is stored is one model file, or one model's folder in Triton's layout, or an ensemble's with those of the models of
+its steps beside it, which keep their names; the model gets the name and the version it
+is to be served by, and fields of its configuration are replaced. It is in a folder here (`--artifact`), or it is
+fetched (`--origin`, `--registry`), with or without a cache that pods share. The request of a trial is fetched too
+(`--request-from`), so that the container which opens the model has no token. Exit 0; 2 when it cannot be
+done now; `REFUSED` when trying again cannot help, since the model does not go with what was asked.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from google.protobuf import json_format, text_format
+
+from serving_runtime.artifacts.cache import Cache, CacheUnusableError
+from serving_runtime.artifacts.download import Patience
+from serving_runtime.artifacts.fetch_artifact import INCOMING, Order, fetch
+from serving_runtime.artifacts.remotes import InterruptedTransferError, Remote
+from serving_runtime.artifacts.small_file import read
+from serving_runtime.artifacts.unpack import digest_of_folder
+from serving_runtime.artifacts.web import WebFile
+from serving_runtime.common.errors import ModelError, ServingError
+from serving_runtime.config import text
+from serving_runtime.server.flags.command_line import Parser
+from serving_runtime.server.flags.types import boolean
+from serving_runtime.shared.code_files import is_code_file
+from serving_runtime.shared.model_files import ensemble_in
+
+ALLOW_CODE_FILES = "FAIRLEAD_ALLOW_CODE_FILES"
+"""A variable, which older runtimes ignore, where an unknown flag would keep them from starting."""
+
+REFUSED = 3
+_CONFIG, _CONFIGS = "config.pbtxt", "configs"
+_MOST_REQUEST_BYTES = 64 << 20
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+_Source = Callable[[argparse.Namespace], Sequence[Remote]]
+
+
+class _RefusedError(ModelError):
+    """The model does not go with what was asked of it."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `prepare`; returns the exit code."""
+    parser = _parser()
+    found = parser.parse_args(arguments[1:])
+    if bool(found.request_from) != bool(found.request):
+        parser.error("--request-from and --request go together")
+    try:
+        model = found.model_repository / found.name
+        if not (found.artifact or found.origin or found.registry):
+            raise ModelError("nothing says where the model is; give --artifact, --registry or --origin")
+        if found.artifact is not None:
+            check(found.artifact, found.digest)
+            _lay_out(found, found.artifact, model)
+        else:
+            _fetch(found, model)
+        if found.request_from:
+            where = found.request_from, found.token_file, found.certificate_authority
+            found.request.write_bytes(read(*where, _MOST_REQUEST_BYTES))
+    except (ServingError, OSError) as error:
+        _say(str(error))
+        if found.termination_message is not None:
+            found.termination_message.write_text(f"{error}\n", encoding="utf-8")
+        return REFUSED if isinstance(error, _RefusedError) else 2
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="fairlead-serve prepare", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
+    source = parser.add_argument_group("where the model is, one of").add_mutually_exclusive_group()
+    source.add_argument("--artifact", type=Path, metavar="DIR", help="where the model is stored")
+    source.add_argument("--registry", metavar="URL", help="http(s):// of the model in the registry, to fetch it from")
+    parser.add_argument("--digest", required=True, metavar="sha256:HEX", help="the digest its files must have")
+    parser.add_argument("--name", required=True, help="what the model is to be served as")
+    parser.add_argument("--version", required=True, metavar="N", help="the version it is to be served as")
+    parser.add_argument(
+        "--config", type=json.loads, default={}, metavar="JSON", help="fields of a ModelConfig to replace"
+    )
+    parser.add_argument("--model-repository", type=Path, required=True, metavar="DIR", help="where to lay it out")
+    parser.add_argument(
+        "--allow-code-files",
+        type=boolean,
+        default=os.environ.get(ALLOW_CODE_FILES, "true"),
+        metavar="BOOL",
+        help=f"lay out what an interpreter or the loader could run too ({ALLOW_CODE_FILES}, true)",
+    )
+    parser.add_argument(
+        "--origin", metavar="URI", help="http(s)://, s3:// or gs:// of the same files, tried before the registry"
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show to the control plane alone")
+    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="authority of its certificate")
+    parser.add_argument("--request-from", metavar="URL", help="http(s):// of a V2 request, to fetch it too")
+    parser.add_argument("--request", type=Path, metavar="FILE.json", help="gets that request")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="folder of fetched models that pods share")
+    parser.add_argument(
+        "--cache-max-bytes", type=int, default=100 << 30, metavar="N", help="what it may hold (100 GiB)"
+    )
+    parser.add_argument("--fetch-tries", type=int, default=Patience().tries, metavar="N", help="failures in a row (8)")
+    parser.add_argument("--termination-message", type=Path, metavar="FILE", help="gets the sentence of a failure")
+    return parser
+
+
+def _fetch(found: argparse.Namespace, model: Path) -> None:
+    """Lay out what is fetched; the repository holds what came so far until it is whole."""
+    if not _DIGEST.fullmatch(found.digest):
+        raise ModelError(f"--digest {found.digest!r} is not sha256:<64 hex digits>")
+    place = found.model_repository / INCOMING
+    try:
+        folder = _brought(found, _origin if found.origin else _registry, place)
+    except ModelError as error:
+        if not (found.origin and found.registry):
+            raise
+        _say(f"{error}; taking the model from the registry")
+        shutil.rmtree(place, ignore_errors=True)
+        folder = _brought(found, _registry, place)
+    _lay_out(found, folder, model, copy=os.link)
+    shutil.rmtree(place)
+
+
+def _lay_out(
+    found: argparse.Namespace, folder: Path, model: Path, copy: Callable[[str, str], object] = shutil.copy2
+) -> None:
+    """Lay out what `folder` holds; _RefusedError where it does not go with what was asked."""
+    try:
+        with_code: bool = found.allow_code_files
+        lay_out(folder, model, version=found.version, config=found.config, with_code=with_code, copy=copy)
+    except ModelError as error:
+        raise _RefusedError(str(error)) from error
+
+
+def _brought(found: argparse.Namespace, source: _Source, place: Path) -> Path:
+    """Return the model's folder in `place`, out of the cache where there is one that can be used."""
+    order = Order(found.digest, lambda: source(found), _say, Patience(tries=found.fetch_tries))
+    folder = place / order.hex
+    if found.cache is not None and not folder.is_dir():
+        try:
+            Cache(found.cache, found.cache_max_bytes).copy(order, folder)
+        except CacheUnusableError as error:
+            _say(f"the cache cannot be used, the model is fetched without it: {error}")
+    return fetch(order, place)
+
+
+def _registry(found: argparse.Namespace) -> Sequence[Remote]:
+    return [WebFile(found.registry, found.token_file, found.certificate_authority)]
+
+
+def _origin(found: argparse.Namespace) -> Sequence[Remote]:
+    scheme = urlsplit(found.origin).scheme
+    if scheme in ("http", "https"):
+        return [WebFile(found.origin)]
+    if scheme not in ("s3", "gs"):
+        raise ModelError(f"--origin {found.origin} has another scheme than http, https, s3, gs")
+    from serving_runtime.artifacts.buckets import objects_at  # noqa: PLC0415 - a library that is an extra
+
+    try:
+        return objects_at(found.origin)
+    except InterruptedTransferError as error:
+        raise ModelError(str(error)) from error
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"fairlead-serve prepare: {line}\n")
+    sys.stderr.flush()
+
+
+def check(artifact: Path, digest: str) -> None:
+    """Raise ModelError where the files of `artifact` are not those of `digest`."""
+    if not artifact.is_dir():
+        raise ModelError(f"there is no model at {artifact}; push the model version again")
+    found = digest_of_folder(artifact)
+    if found != digest:
+        raise ModelError(f"the model at {artifact} is not the one that was stored: expected {digest}, found {found}")
+
+
+def lay_out(
+    artifact: Path,
+    model: Path,
+    *,
+    version: str,
+    config: dict[str, Any],
+    with_code: bool = True,
+    copy: Callable[[str, str], object] = shutil.copy2,
+) -> None:
+    """Make the model folder `model`, whose name becomes the model's; what an interrupted run left there is replaced.
+
+    Args:
+        with_code: lay out too what an interpreter or the loader could run (`is_code_file`).
+        copy: brings one file from the artifact into the folder.
+
+    Raises:
+        ModelError: its config.pbtxt does not parse, or `config` has fields that a ModelConfig has not.
+    """
+    shutil.rmtree(model, ignore_errors=True)
+    ensemble = ensemble_in(path.relative_to(artifact).as_posix() for path in artifact.rglob("*") if path.is_file())
+    tree = partial(_copy_tree, with_code=with_code, copy=copy)
+    if ensemble:
+        _lay_out_parts(artifact, ensemble, model, tree)
+        artifact = artifact / ensemble
+    versions = [path for path in artifact.iterdir() if path.is_dir() and path.name.isdecimal()]
+    newest = max(versions, key=lambda path: int(path.name), default=None)
+    if newest is None and ensemble:
+        tree(artifact, model, {_CONFIG})
+        (model / version).mkdir()
+    elif newest is None:
+        tree(artifact, model / version, {_CONFIG})
+    else:
+        tree(artifact, model, {_CONFIG, *(path.name for path in versions)})
+        tree(newest, model / version)
+    if config or (artifact / _CONFIG).exists():
+        written = _configured(artifact / _CONFIG, model.name, config)
+        (model / _CONFIG).write_text(text_format.MessageToString(written), encoding="utf-8")
+    for own in sorted((model / _CONFIGS).glob("*.pbtxt")):  # for `--model-config-name`
+        written = _configured(own, model.name, config)
+        own.unlink()  # it may be a link to the artifact's
+        own.write_text(text_format.MessageToString(written), encoding="utf-8")
+
+
+def _lay_out_parts(artifact: Path, ensemble: str, model: Path, tree: Callable[[Path, Path], None]) -> None:
+    for part in artifact.iterdir():
+        if part.name == model.name and part.name != ensemble:
+            raise ModelError(
+                f"a model of the ensemble's steps is called {part.name}, which is what the ensemble is served as; "
+                "rename one of them"
+            )
+        if part.name != ensemble:
+            shutil.rmtree(model.parent / part.name, ignore_errors=True)
+            tree(part, model.parent / part.name)
+
+
+def _copy_tree(
+    source: Path,
+    target: Path,
+    left_out: Collection[str] = (),
+    *,
+    with_code: bool,
+    copy: Callable[[str, str], object],
+) -> None:
+    """Copy a folder without what is named `left_out` anywhere in it, and without code where that is to stay away."""
+
+    def ignored(folder: str, names: Sequence[str]) -> set[str]:
+        paths = [Path(folder, name) for name in names]
+        code = [] if with_code else [path.name for path in paths if not path.is_dir() and is_code_file(path)]
+        return {*code, *(name for name in names if name in left_out)}
+
+    shutil.copytree(source, target, ignore=ignored, copy_function=copy)
+
+
+def _configured(file: Path, name: str, fields: dict[str, Any]) -> Any:
+    config = text.read(file, name)
+    for field in fields:
+        if field in config.DESCRIPTOR.fields_by_name:
+            config.ClearField(field)
+    try:
+        json_format.ParseDict(fields, config)
+    except json_format.ParseError as error:
+        raise ModelError(f"model '{name}': the given configuration cannot be used: {error}") from error
+    config.name = name
+    return config

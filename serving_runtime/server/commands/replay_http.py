@@ -1,0 +1,134 @@
+"""The command `replay` over HTTP, for a caller on another machine.
+
+    GET  /v2/health/live, /v2/health/ready    200 once the model is loaded
+    POST /replay                              a line as on standard input; answers what the line on standard output has
+
+There is nothing else, so it is no server for clients. It ends with 0 when it is told to, and when nobody has asked it
+anything for `--idle-timeout-secs`: its caller is gone then.
+"""
+
+import argparse
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from serving_runtime.common.errors import InvalidArgument, NotFound
+from serving_runtime.common.request import Cancellable
+from serving_runtime.protocol.http.wire.limits import HttpLimits
+from serving_runtime.protocol.http.wire.listener import Listener
+from serving_runtime.protocol.http.wire.message import JSON, Reply, Request, Response, error_response, text_error
+from serving_runtime.server.flags.types import count, port_number
+from serving_runtime.server.sockets import listen, place, write_port_file
+
+logger = logging.getLogger(__name__)
+
+_HEALTH = (b"/v2/health/live", b"/v2/health/ready")
+_PATH = b"/replay"
+_LOOK_S = 0.25
+_MAX_BODY_BYTES = 1 << 30
+"""Of a request that was taken as at most 64 MiB: as JSON its numbers can take several times as much."""
+
+Answer = Callable[[bytes], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where requests come in, and for how long it stays open without any."""
+
+    address: str
+    port: int
+    idle_timeout_s: int
+    port_file: Path | None
+
+    @classmethod
+    def of(cls, found: argparse.Namespace) -> "Door":
+        """Return what the command line says."""
+        return cls(found.http_address, found.http_port, found.idle_timeout_secs, found.port_file)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Offer the flags."""
+    group = parser.add_argument_group("over HTTP, in place of standard input and output")
+    group.add_argument(
+        "--http-port", type=port_number, metavar="N", help="answer POST /replay on this port; 0 takes a free one"
+    )
+    group.add_argument("--http-address", default="0.0.0.0", metavar="IP", help="(0.0.0.0)")  # noqa: S104 - a pod's
+    group.add_argument(
+        "--idle-timeout-secs", type=count, default=120, metavar="N", help="end when nothing was asked for so long (120)"
+    )
+    group.add_argument("--port-file", type=Path, metavar="FILE", help="gets the port, as JSON, once it listens")
+
+
+async def serve(door: Door, sock: socket.socket, answer: Answer) -> None:
+    """Answer on a bound socket until told to end, or until nothing is asked any more."""
+    application = _Application(answer)
+    listener = Listener(application, sock, HttpLimits(max_body_bytes=_MAX_BODY_BYTES))
+    await listen(listener, door.address, place(sock), "http")
+    told = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+    if door.port_file is not None:
+        write_port_file(door.port_file, {"http": place(sock)})
+    while not told.is_set() and application.idle_s < door.idle_timeout_s:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(told.wait(), _LOOK_S)
+    listener.stop_accepting()
+    listener.abort()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that is being answered."""
+
+    task: "asyncio.Task[None]"
+
+    def cancel(self) -> None:
+        self.task.cancel()
+
+
+class _Application:
+    """Hands requests to `answer`."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._loop = asyncio.get_running_loop()
+        self._asked_at = self._loop.time()
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def idle_s(self) -> float:
+        """Return for how long nothing was asked and nothing is being answered."""
+        return 0.0 if self._running else self._loop.time() - self._asked_at
+
+    def handle(self, request: Request, reply: Reply) -> Cancellable | None:
+        if request.method == b"GET" and request.target in _HEALTH:
+            reply(Response(200, b"", (), 0))
+            return None
+        if request.method != b"POST" or request.target != _PATH:
+            raise NotFound(
+                f"{request.method.decode('latin-1')} is not offered at this path; a replay takes POST /replay"
+            )
+        line = bytes(memoryview(request.body)[request.body_offset :])
+        task = self._loop.create_task(self._run(line, reply))
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return _Asked(task)
+
+    async def _run(self, line: bytes, reply: Reply) -> None:
+        try:
+            said = await self._answer(line)
+        except (ValueError, KeyError, TypeError) as error:
+            reply(error_response(InvalidArgument(f"this is no recorded request: {type(error).__name__}: {error}")))
+        except Exception:  # a mistake of ours: whoever asked is told so, the log has the rest
+            logger.exception("answering a recorded request failed")
+            reply(text_error(500, "internal error"))
+        else:
+            reply(Response(200, JSON, (said,), len(said)))
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._running.discard(task)
+        self._asked_at = self._loop.time()

@@ -1,0 +1,110 @@
+"""The command `report`: what a server recorded into a folder to the control plane, with the pod's token.
+
+It runs in a container of its own beside the one that opens a model, which has no token. A file stays until it is taken
+or refused; meanwhile the server drops the oldest. It ends by SIGTERM, once what is there by then is taken, or after a
+few seconds. Exit 0, or 2 when there is no such folder.
+"""
+
+import argparse
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from serving_runtime.server.flags.command_line import Parser
+from serving_runtime.telemetry.log_settings import quiet_clients
+from serving_runtime.telemetry.tap.posting import HttpSink, RefusedError
+from serving_runtime.telemetry.tap.sinks import SinkError
+from serving_runtime.telemetry.tap.spool import Spool
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+_LONGEST_PAUSE_S = 5.0
+_CLOSE_S = 10.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `report`; returns the exit code."""
+    found = _parser().parse_args(arguments[1:])
+    logging.basicConfig(format="fairlead-serve report: %(message)s", level=logging.INFO)
+    quiet_clients()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # it is waited for
+    try:
+        spool = Spool(found.folder)
+    except OSError as error:
+        sys.stderr.write(f"fairlead-serve report: {error}\n")
+        return 2
+    report(
+        spool, lambda: HttpSink(found.to, found.token_file, ca_file=found.certificate_authority, patience_s=0), _ends
+    )
+    spool.close()
+    return 0
+
+
+def report(spool: Spool, opened: Callable[[], HttpSink], ends: Callable[[float], bool]) -> None:
+    """Send what comes into the folder, in the end what is there by then, where that takes no more than some seconds.
+
+    Args:
+        opened: opens the sink, which tries each batch once; may raise OSError, and is tried again then.
+        ends: waits for so many seconds, and returns whether this is the end meanwhile.
+    """
+    sink: HttpSink | None = None
+    pause_s, problem = _LOOK_S, ""
+    deadline: float | None = None
+    while True:
+        try:
+            sink = sink or opened()
+            _send(spool, sink)
+        except (SinkError, OSError) as error:
+            if not problem:
+                logger.warning("records wait until they are taken again: %s", error)
+            problem, pause_s = str(error), min(2 * pause_s, _LONGEST_PAUSE_S)
+        else:
+            if problem:
+                logger.info("records are taken again")
+            problem, pause_s = "", _LOOK_S
+        if deadline is None:
+            deadline = time.monotonic() + _CLOSE_S if ends(pause_s) else None
+        elif not problem or time.monotonic() >= deadline:
+            break
+        else:
+            time.sleep(_LOOK_S)
+    if sink is not None:
+        sink.close()
+
+
+def _ends(seconds: float) -> bool:
+    return signal.sigtimedwait({signal.SIGTERM}, seconds) is not None
+
+
+def _send(spool: Spool, sink: HttpSink) -> None:
+    """Send each file that waits; one that is never to be taken is dropped.
+
+    Raises:
+        SinkError: the receiver may take them later.
+        OSError: the folder cannot be read, or a file not be removed.
+    """
+    for name in spool.names():
+        batch = spool.batch(name)
+        if batch is None:
+            logger.warning("a record is dropped: it is no file of at most 32 MiB")
+        else:
+            try:
+                sink.send(batch)
+            except RefusedError as error:
+                logger.warning("records are dropped: %s", error)
+        spool.remove(name)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="fairlead-serve report", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="where a payload tap puts its files")
+    parser.add_argument(
+        "--to", required=True, metavar="URL", help="http(s):// that takes batches of CloudEvents by POST"
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show there")
+    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="authority of its certificate")
+    return parser

@@ -1,0 +1,200 @@
+"""The command line of the server, flags named as Triton names them. A flag that is not offered is refused by name."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from serving_runtime import __version__
+from serving_runtime.protocol.restrictions import CONTROL
+from serving_runtime.server.flags import grpc as grpc_options
+from serving_runtime.server.flags import http as http_options
+from serving_runtime.server.flags import log as log_options
+from serving_runtime.server.flags import metrics as metrics_options
+from serving_runtime.server.flags import models as model_options
+from serving_runtime.server.flags import payload_logger, refused
+from serving_runtime.server.flags import tap as tap_options
+from serving_runtime.server.flags import trace as trace_options
+from serving_runtime.server.flags.grpc import GrpcOptions
+from serving_runtime.server.flags.http import HttpOptions
+from serving_runtime.server.flags.metrics import MetricsOptions
+from serving_runtime.server.flags.models import ModelOptions
+from serving_runtime.server.flags.payload_logger import LoggerOptions
+from serving_runtime.server.flags.tap import TapOptions
+from serving_runtime.server.flags.types import INHERITED, UNIX, add_bool, boolean, count, positive, revision
+from serving_runtime.telemetry.log_settings import LogSettings
+from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions
+
+CONTROL_CALLS = "FAIRLEAD_ALLOW_CONTROL_CALLS"
+"""A variable, which older runtimes ignore, where an unknown flag would keep them from starting."""
+
+DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
+
+other commands:
+  inspect MODEL_DIR --json   tell signature and platform of one model's folder
+  profile MODEL_DIR --json   measure load time, memory, and latency per batch size
+  check-config --json        check fields of a config.pbtxt on standard input, without a model
+  replay MODEL_DIR           answer recorded requests on standard input (`replay --help`)
+  tune MODEL_DIR ...         find the configuration that serves most within a latency (`tune --help`)
+  build MODEL_DIR ...        make FP16, INT8 or a TensorRT plan of an ONNX model (`build --help`)
+  prepare --artifact DIR ... lay a stored model out in a model repository (`prepare --help`)
+  upload DIR --to URL        send a folder to the control plane (`upload --help`)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks for."""
+
+    models: ModelOptions
+    http: HttpOptions
+    grpc: GrpcOptions
+    metrics: MetricsOptions
+    tap: TapOptions
+    logger: LoggerOptions
+    port_file: Path | None
+    exit_timeout_s: int
+    max_concurrent_requests: int
+    max_request_memory_bytes: int | None
+    workers: int
+    allow_client_shm: bool
+    allow_control_calls: bool
+    id: str
+    revision: str
+    log: LogSettings
+    trace: TraceOptions
+
+    @property
+    def closed_groups(self) -> frozenset[str]:
+        """Return the groups of calls that are closed to everybody."""
+        return frozenset() if self.allow_control_calls else CONTROL
+
+    @property
+    def exports_traces(self) -> bool:
+        """Return whether requests are followed by the traces that they belong to."""
+        return self.trace.mode == OPENTELEMETRY
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line, and ends with 1."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"{self.prog}: {message}; see --help\n")
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Return the options; ends the process with one line and 1 where they are wrong."""
+    parser = _parser()
+    found = parser.parse_args(arguments)
+    if not (found.allow_http or found.allow_grpc):
+        parser.error("--allow-http and --allow-grpc are both false, which leaves nothing to serve")
+    if twice := _place_of_two(found):
+        parser.error(f"two endpoints cannot both be at {twice}")
+    return Options(
+        models=ModelOptions.parsed(parser, found),
+        http=HttpOptions.parsed(parser, found),
+        grpc=GrpcOptions.parsed(parser, found),
+        metrics=MetricsOptions.parsed(parser, found),
+        tap=TapOptions.parsed(found),
+        logger=LoggerOptions.parsed(found),
+        port_file=found.port_file,
+        exit_timeout_s=found.exit_timeout_secs,
+        max_concurrent_requests=found.max_concurrent_requests,
+        max_request_memory_bytes=found.max_request_memory_bytes,
+        workers=found.workers,
+        allow_client_shm=found.allow_client_shm,
+        allow_control_calls=found.allow_control_calls,
+        id=found.id,
+        revision=found.revision or "",
+        log=log_options.parsed(found),
+        trace=trace_options.parsed(parser, found),
+    )
+
+
+def _place_of_two(found: argparse.Namespace) -> str:
+    """Return the Unix socket that two endpoints are to have; empty where there is none."""
+    asked = (
+        (found.allow_http, found.http_address),
+        (found.allow_grpc, found.grpc_address),
+        (found.allow_metrics, found.metrics_address or ""),
+    )
+    places = [address for allowed, address in asked if allowed and address.startswith((UNIX, INHERITED))]
+    return next((address for address in places if places.count(address) > 1), "")
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="fairlead-serve",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"fairlead-serve {__version__}")
+    model_options.add(parser.add_argument_group("models"))
+    endpoints = parser.add_argument_group("endpoints")
+    http_options.add(endpoints)
+    grpc_options.add(endpoints)
+    metrics_options.add(endpoints)
+    add_bool(
+        endpoints, "--allow-client-shm", default=False, text="let clients register shared memory for their tensors"
+    )
+    endpoints.add_argument(
+        "--allow-control-calls",
+        type=boolean,
+        nargs="?",
+        const=True,
+        default=os.environ.get(CONTROL_CALLS, "true"),
+        metavar="BOOL",
+        help=f"let clients load and unload models, register shared memory, set log and traces ({CONTROL_CALLS}, true)",
+    )
+    tap_options.add(parser.add_argument_group("payload tap"))
+    payload_logger.add(parser.add_argument_group("payload logger"))
+    refused.add(parser)
+    process = parser.add_argument_group("process")
+    process.add_argument(
+        "--exit-timeout-secs",
+        type=count,
+        default=30,
+        metavar="N",
+        help="longest time to finish accepted requests after SIGTERM (30)",
+    )
+    process.add_argument(
+        "--max-request-memory-bytes",
+        type=count,
+        metavar="BYTES",
+        help="memory for all unfinished requests together, 0 for no limit (a tenth of the memory there is)",
+    )
+    process.add_argument(
+        "--max-concurrent-requests",
+        type=count,
+        default=0,
+        metavar="N",
+        help="most requests with the models at once, HTTP and gRPC together; ten times as many wait; 0: all (0)",
+    )
+    process.add_argument(
+        "--workers",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="processes that share the ports, the metrics page and what models are loaded (1)",
+    )
+    process.add_argument(
+        "--port-file",
+        type=Path,
+        metavar="PATH",
+        help='write {"http": n, "grpc": n, "metrics": n} here once all sockets listen; "unix:/path" for a Unix socket',
+    )
+    process.add_argument(
+        "--id", default="fairlead", metavar="NAME", help="the server's name in its metadata (fairlead)"
+    )
+    process.add_argument(
+        "--revision",
+        type=revision,
+        metavar="NAME",
+        help="every answer tells this name in the header fairlead-revision (none)",
+    )
+    log_options.add(parser.add_argument_group("log"))
+    trace_options.add(parser.add_argument_group("traces"))
+    return parser

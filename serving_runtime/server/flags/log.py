@@ -1,0 +1,27 @@
+"""The flags of the log."""
+
+import argparse
+
+from serving_runtime.server.flags.types import add_bool, count
+from serving_runtime.telemetry.log_settings import FORMATS, LogSettings
+
+
+def parsed(found: argparse.Namespace) -> LogSettings:
+    """Return the settings in a parsed command line."""
+    return LogSettings(
+        log_file=found.log_file,
+        log_info=found.log_info,
+        log_warning=found.log_warning,
+        log_error=found.log_error,
+        log_verbose_level=found.log_verbose,
+        log_format=found.log_format,
+    )
+
+
+def add(group: "argparse._ArgumentGroup") -> None:
+    """Add the flags."""
+    group.add_argument("--log-verbose", type=count, default=0, metavar="LEVEL", help="1 logs a line per request (0)")
+    for level in ("info", "warning", "error"):
+        add_bool(group, f"--log-{level}", default=True, text=f"log what is at level {level}")
+    group.add_argument("--log-format", choices=FORMATS, default="default", help="how a line begins (default)")
+    group.add_argument("--log-file", default="", metavar="PATH", help="append the log to a file (standard error)")

@@ -1,0 +1,107 @@
+"""The flags of the payload logger, which does what KServe's does: it tells a URL of all requests and answers."""
+
+import argparse
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from serving_runtime.server.flags.types import positive
+from serving_runtime.shared.egress import Network, networks
+from serving_runtime.telemetry.tap.delivering import LoggerSink
+from serving_runtime.telemetry.tap.share import Share
+from serving_runtime.telemetry.tap.tap import Tap, Told
+
+
+@dataclass(frozen=True, slots=True)
+class LoggerOptions:
+    """What the command line says about the payload logger; no url, no logger."""
+
+    url: str
+    told: Told
+    attributes: Mapping[str, str]
+    max_pending_bytes: int
+    allowed: tuple[Network, ...] | None = None
+    through: Path | None = None
+
+    @classmethod
+    def parsed(cls, found: argparse.Namespace) -> "LoggerOptions":
+        return cls(
+            url=found.payload_logger or "",
+            told=Told(found.payload_logger_mode),
+            attributes=dict(found.payload_logger_attribute),
+            max_pending_bytes=found.payload_logger_max_pending_bytes,
+            allowed=found.payload_logger_allowed_networks,
+            through=found.payload_logger_socket,
+        )
+
+
+def open_logger(options: LoggerOptions, source: str) -> Tap:
+    """Return the tap that tells all requests."""
+    sink = LoggerSink(options.url, options.attributes, options.allowed, through=options.through)
+    return Tap(sink, source=source, share=Share(1.0), max_pending_bytes=options.max_pending_bytes, told=options.told)
+
+
+def add(group: "argparse._ArgumentGroup") -> None:
+    """Add the flags."""
+    group.add_argument(
+        "--payload-logger",
+        type=_url,
+        metavar="URL",
+        help="post every request and answer to this URL as a CloudEvent, as KServe's payload logger does (off)",
+    )
+    group.add_argument(
+        "--payload-logger-mode",
+        choices=[str(told) for told in Told],
+        default=str(Told.ALL),
+        help="what of them is posted (all)",
+    )
+    group.add_argument(
+        "--payload-logger-attribute",
+        action="append",
+        type=_attribute,
+        default=[],
+        metavar="NAME=VALUE",
+        help="an attribute of every event that is posted, such as namespace=default; may be given several times",
+    )
+    group.add_argument(
+        "--payload-logger-max-pending-bytes",
+        type=positive,
+        default=64 * 1024 * 1024,
+        metavar="BYTES",
+        help="what may wait for a slow receiver; more is dropped and counted (67108864)",
+    )
+    group.add_argument(
+        "--payload-logger-allowed-networks",
+        type=_networks,
+        metavar="NETWORKS",
+        help="post to public addresses and to these networks only, such as 10.0.0.0/8,fd00::/8 (anywhere)",
+    )
+    group.add_argument(
+        "--payload-logger-socket",
+        type=Path,
+        metavar="PATH",
+        help="connect to the URL's host through this Unix socket; what listens there resolves and checks it (off)",
+    )
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return networks(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; expected networks such as 10.0.0.0/8,fd00::/8") from error
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a URL such as http://message-dumper.default/")
+    return text
+
+
+def _attribute(text: str) -> tuple[str, str]:
+    name, given, value = text.partition("=")
+    if not given or not re.fullmatch(r"[a-z0-9]{1,20}", name):  # CloudEvents: names of attributes
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with a name of lower-case letters and digits")
+    return name, value

@@ -1,0 +1,1 @@
+"""Several worker processes that are one server."""

@@ -1,0 +1,59 @@
+"""The metrics pages of several worker processes as one page: summed, or told apart by the slices they have. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from serving_runtime.telemetry.metrics.text import number
+
+_NEWEST = frozenset({"process_start_time_seconds"})
+"""Gauges of which the sum would say nothing: the highest stands for all."""
+
+
+def summed(pages: Sequence[str]) -> str:
+    """Return one page in Prometheus' text format, with the sum of what the pages say of each series."""
+    told: dict[str, list[str]] = {}
+    values: dict[str, dict[str, float]] = {}
+    for page in pages:
+        name = ""
+        for line in page.splitlines():
+            if line.startswith("# "):
+                name = line.split(" ", 3)[2]
+                lines = told.setdefault(name, [])
+                if line not in lines:
+                    lines.append(line)
+            elif line:
+                series, _, value = line.rpartition(" ")
+                add: Callable[[float, float], float] = max if series in _NEWEST else float.__add__
+                found = values.setdefault(name, {})
+                found[series] = add(found[series], float(value)) if series in found else float(value)
+    lines = []
+    for name, own in told.items():
+        lines += own + [f"{series} {number(value)}" for series, value in values.get(name, {}).items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def joined(pages: Mapping[str, str]) -> str:
+    """Return one page in Prometheus' text format.
+
+    Args:
+        pages: by the UUID of the slice that their worker has; series that name a GPU themselves stay as they are.
+    """
+    families: dict[str, list[str]] = {}
+    for uuid, page in pages.items():
+        name = ""
+        for line in page.splitlines():
+            if line.startswith("# "):
+                name = line.split(" ", 3)[2]
+                lines = families.setdefault(name, [])
+                if line not in lines:
+                    lines.append(line)
+            elif line:
+                families.setdefault(name, []).append(_labelled(line, uuid))
+    return "".join(f"{line}\n" for lines in families.values() for line in lines)
+
+
+def _labelled(sample: str, uuid: str) -> str:
+    name, brace, rest = sample.partition("{")
+    if not brace:
+        name, _, value = sample.partition(" ")
+        return f'{name}{{gpu_uuid="{uuid}"}} {value}'
+    return sample if 'gpu_uuid="' in rest else f'{name}{{gpu_uuid="{uuid}",{rest}'
