@@ -37,7 +37,7 @@ from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 from rest_framework.test import APIClient  # noqa: E402
 
-from accounts.scopes import Scope  # noqa: E402
+from accounts.domain.scopes import Scope  # noqa: E402
 from accounts.services import token_create, user_get_or_create  # noqa: E402
 from tests.cluster import gateway_api  # noqa: E402
 from tests.cluster.plane import ControlPlane, control_plane  # noqa: E402

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from accounts.services import token_create, user_get_or_create
 from deployments import rows
 from deployments.building import BuildOrder

@@ -14,7 +14,7 @@ from pathlib import Path
 from django.db import connection
 from django.test import Client
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from benchmarks.scale.filling import BIG_MODEL
 from deployments.selectors import change_marks
 from tests import scenes

@@ -18,7 +18,7 @@ htmx.config.includeIndicatorStyles = false;
 htmx.config.attributesToSettle = ["class"];
 htmx.config.historyEnabled = false;
 htmx.config.selfRequestsOnly = true;
-// An error of ours comes as a fragment for #notices (see common/pages.py), so it is shown, not dropped.
+// An error of ours comes as a fragment for #notices (see common/http/error_pages.py), so it is shown, not dropped.
 htmx.config.responseHandling = [
   { code: "204", swap: false },
   { code: "[23]..", swap: true },

@@ -7,8 +7,8 @@ from typing import Any, Never
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 
 
 class User(AbstractUser):

@@ -6,8 +6,8 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from accounts.people import sessions_forget
 from accounts.services import answers_forget
+from accounts.services.oidc_users import sessions_forget
 
 
 @shared_task

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts.views import audit, provider, signin, teams, tokens, users
+from accounts.web import audit, provider, signin, teams, tokens, users
 
 app_name = "accounts"
 urlpatterns = [

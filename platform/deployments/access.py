@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from accounts.access import Place, require
+from accounts.auth.access import Place, require
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.scopes import Scope
 from deployments.selectors import rollout_namespace
 from deployments.spec import imported_model
 from registry.selectors import is_somebodys_model

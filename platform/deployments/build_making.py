@@ -18,7 +18,7 @@ from deployments.services.builds import (
 )
 from deployments.services.built import build_end, build_take
 from integrations.clusters.base import ClusterDriver
-from registry.holding import LEASE
+from registry.services.claim_renewal import LEASE
 from registry.storage import store_folder
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from common.encryption import seal_bytes, unseal_bytes
 from common.errors import InvalidInput, Unavailable
-from common.sealing import seal_bytes, unseal_bytes
 from deployments import rows
 from deployments.analysis.gate import alpha_each
 from deployments.comparison.answers import Answer, compare

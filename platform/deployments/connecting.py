@@ -7,8 +7,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from common.encryption import seal, unseal
 from common.errors import InvalidInput, Unavailable
-from common.sealing import seal, unseal
 from deployments.cluster_file import ClusterFile, Connection, Way, parse_cluster
 from deployments.models import Cluster
 from integrations.clusters.away import away

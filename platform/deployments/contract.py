@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from registry.contract import Comparison, compare
-from registry.signature import Signature, Tensor, parse
+from registry.domain.contract import Comparison, compare
+from registry.domain.signature import Signature, Tensor, parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from accounts.roles import Owned
+from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
-from common.sealing import unseal
+from common.encryption import unseal
 from deployments import hints
 from deployments.history import Kind
 from deployments.models import Event, Webhook, WebhookDelivery
-from registry.approval import Approval
-from registry.lifecycle import Status
+from registry.domain.approval import Approval
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 
 SECRET = "secret of a webhook"  # noqa: S105 - what it is sealed as

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import BigIntegerField, Case, F, Q, Value, When
 
-from common import processes
+from common import process_identity
 from deployments.models import InferenceService
 from deployments.settling import UNSETTLED
 
@@ -26,10 +26,10 @@ def owner_is_gone(owner: str, *, place: str, started: Callable[[int], int | None
 
     Args:
         owner: as it was written into the row.
-        place: where it is asked (`common.processes`).
+        place: where it is asked (`common.process_identity`).
         started: returns when a process of this place was started, None where there is none.
     """
-    name = processes.parse(owner.rpartition(".")[0])
+    name = process_identity.parse(owner.rpartition(".")[0])
     if name is None or not name.place or name.place != place:
         return False
     return started(name.pid) != name.start_ticks
@@ -37,14 +37,14 @@ def owner_is_gone(owner: str, *, place: str, started: Callable[[int], int | None
 
 def take(service_id: int, now: datetime) -> str:
     """Return the owner as which the service is held from now on; empty where another holds it."""
-    me = processes.myself()
+    me = process_identity.myself()
     owner = f"{me}.{uuid.uuid4().hex[:12]}"
     service = InferenceService.objects.filter(pk=service_id)
     held = {"lease_owner": owner, "lease_expires_at": now + LEASE, "settled": UNSETTLED}
     if service.filter(Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)).update(**held):
         return owner
     holder = service.values_list("lease_owner", flat=True).first()
-    if holder and owner_is_gone(holder, place=me.place, started=processes.start_ticks):
+    if holder and owner_is_gone(holder, place=me.place, started=process_identity.start_ticks):
         return owner if service.filter(lease_owner=holder).update(**held) else ""
     return ""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from celery.signals import worker_shutting_down
 
 from common.errors import FairleadError, InvalidInput
-from registry.holding import held
+from registry.services.claim_renewal import held
 
 logger = logging.getLogger(__name__)
 _PROGRESS_EVERY_S = 1.0

@@ -19,10 +19,10 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q, QuerySet
 
-from accounts.roles import Owned
+from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
+from common.encryption import unseal
 from common.errors import NotFound, Unavailable
-from common.sealing import unseal
 from deployments import hints, rows
 from deployments.deliveries import CONFIRM, SECRET, signature_of
 from deployments.history import Kind

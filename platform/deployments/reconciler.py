@@ -15,8 +15,8 @@ from functools import cache
 
 from django.db import transaction
 
-from common import request_id
 from common.errors import FairleadError, NotFound, Unavailable
+from common.http import request_id
 from deployments import capacity, comparing, drifting, lease, replicas, rows, traffic, watching
 from deployments.asking import Ask, ask_nobody
 from deployments.desired import RevisionState

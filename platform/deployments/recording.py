@@ -16,8 +16,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from common import request_id
 from common.errors import NotFound
+from common.http import request_id
 from deployments import rows
 from deployments.deliveries import deliveries_queue, of_service
 from deployments.desired import RevisionState, Role, ServiceState, desired_of

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from common import request_id
 from common.errors import NotFound
+from common.http import request_id
 from deployments.deliveries import deliveries_queue, of_cluster
 from deployments.history import Kind
 from deployments.models import Cluster, Event, Repartition

@@ -24,7 +24,7 @@ from deployments.services.replays import (
     replay_renew,
 )
 from integrations.clusters.base import ClusterDriver
-from registry.holding import LEASE
+from registry.services.claim_renewal import LEASE
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from django.contrib.sessions.models import Session
 from django.core import signing
 from django.db.models import Model
 
+from common.encryption import resealed
 from common.errors import Unavailable
-from common.sealing import resealed
 from deployments import comparing, connecting, deliveries
 from deployments.models import Cluster, ComparisonRun, Recording, Webhook
 from deployments.payloads import files

@@ -31,7 +31,7 @@ from deployments.spec import (
 )
 from deployments.waits import Condition, ServiceFacts, condition_of
 from integrations.clusters.base import DriftPolicy, Patch, Resources, behavior_from_json, behavior_json
-from registry.lineage import origin_of
+from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 
 

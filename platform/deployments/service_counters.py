@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from django.db import DatabaseError, transaction
 from prometheus_client import Counter
 
-from accounts.roles import Owned
+from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
 from deployments.history import ENDS, Kind
 from deployments.models import InferenceService

@@ -19,8 +19,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
-from common.full_disk import full_disk
 from common.hints import send
+from common.http.full_disk import full_disk
 from deployments import (
     build_making,
     connecting,

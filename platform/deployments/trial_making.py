@@ -16,7 +16,7 @@ from deployments.services.trials import (
 )
 from deployments.trying.trial import STARTING, read_report, stage_in
 from integrations.clusters.base import ClusterDriver
-from registry.holding import LEASE
+from registry.services.claim_renewal import LEASE
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from deployments.services.tunings import (
 )
 from deployments.tuning import progress_in, read_report
 from integrations.clusters.base import ClusterDriver
-from registry.holding import LEASE
+from registry.services.claim_renewal import LEASE
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
 """Webhooks: who wants to be told of which events. What they are told is `deployments.deliveries`.
 
 A webhook belongs to a team, whose admins manage it and whose namespaces and models it is told of, or to the
-installation. `teams` is whose webhooks the caller may manage, as `accounts.access.administered` says: None for all.
+installation. `teams` is whose webhooks the caller may manage, as `accounts.auth.access.administered` says: None for
+all.
 """
 
 import secrets
@@ -15,9 +16,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.services import audit_record
-from accounts.teams import team_get
+from accounts.services.teams import team_get
+from common.encryption import seal
 from common.errors import Conflict, InvalidInput, NotFound
-from common.sealing import seal
 from deployments import hints
 from deployments.deliveries import EVENTS, PENDING, SECRET, TEST, deliveries_give_up
 from deployments.models import Webhook, WebhookDelivery

@@ -10,7 +10,7 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402
 
-from common.asgi import StreamingASGIHandler  # noqa: E402 - reads settings when it is made
+from common.http.asgi import StreamingASGIHandler  # noqa: E402 - reads settings when it is made
 from fairlead.prepared import wait_until_prepared  # noqa: E402
 from fairlead.sqlite_files import hold_open  # noqa: E402
 

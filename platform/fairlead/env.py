@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from accounts.group_roles import GroupRole, parse
+from accounts.domain.group_roles import GroupRole, parse
 from common.errors import InvalidInput
+from common.identifiers import is_web_address
 from common.uris import Address, parse_prefixes
-from common.web import is_web_address
 from serving_runtime.shared.egress import Network
 from serving_runtime.shared.egress import networks as parse_networks
 

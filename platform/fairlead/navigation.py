@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.access import administered, is_administrator
+from accounts.auth.access import administered, is_administrator
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.scopes import Scope
 
 _ALSO = {"Models": ("/deploy/", "/storage/"), "Platform": ("/policies/",)}
 """Pages that belong to a link's and are not below its address."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dj_database_url
 
-from accounts.roles import Role
+from accounts.domain.roles import Role
 from fairlead import env
 from integrations.clusters.local.agent.memory_limit import Limit
 from integrations.sandbox.policy import Mode
@@ -45,10 +45,10 @@ INSTALLED_APPS = [
     "deployments.apps.DeploymentsConfig",
 ]
 MIDDLEWARE = [
-    "common.request_id.RequestIdMiddleware",
-    "common.addresses.NoZeroBytesMiddleware",
+    "common.http.request_id.RequestIdMiddleware",
+    "common.http.unmatched_paths.NoZeroBytesMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "common.static.StaticFilesMiddleware",
+    "common.http.static.StaticFilesMiddleware",
     "fairlead.security.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -56,7 +56,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "common.pages.ErrorPageMiddleware",
+    "common.http.error_pages.ErrorPageMiddleware",
 ]
 ROOT_URLCONF = "fairlead.urls"
 ASGI_APPLICATION = "fairlead.asgi.application"
@@ -149,18 +149,18 @@ OIDC_SESSION = timedelta(hours=env.integer("FAIRLEAD_OIDC_SESSION_HOURS", 12, mi
 TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "accounts.authentication.TokenAuthentication",
-        "accounts.authentication.SessionAuthentication",
+        "accounts.auth.authentication.TokenAuthentication",
+        "accounts.auth.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["accounts.permissions.HasScope"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.auth.permissions.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["common.parsers.StrictJSONParser", "common.parsers.YAMLParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "common.parsers.Negotiation",
-    "DEFAULT_FILTER_BACKENDS": ["common.filters.ListFilters"],
-    "DEFAULT_PAGINATION_CLASS": "common.pagination.CursorPagination",
+    "DEFAULT_PARSER_CLASSES": ["common.http.parsers.StrictJSONParser", "common.http.parsers.YAMLParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "common.http.parsers.Negotiation",
+    "DEFAULT_FILTER_BACKENDS": ["common.http.filters.ListFilters"],
+    "DEFAULT_PAGINATION_CLASS": "common.http.pagination.CursorPagination",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS: the OpenAPI document tells more, and of every address
-    "EXCEPTION_HANDLER": "common.api_errors.exception_handler",
+    "EXCEPTION_HANDLER": "common.http.api_errors.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {
@@ -170,7 +170,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "common.schema.document_errors",
+        "common.http.openapi.document_errors",
     ],
 }
 # A model upload is streamed by its view; nothing else may be large.
@@ -195,7 +195,7 @@ X_FRAME_OPTIONS = "DENY"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "common.request_id.RequestIdFilter"}},
+    "filters": {"request_id": {"()": "common.http.request_id.RequestIdFilter"}},
     "formatters": {"line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
     "root": {"handlers": ["stderr"], "level": env.text("FAIRLEAD_LOG_LEVEL", "INFO")},

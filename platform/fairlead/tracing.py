@@ -10,7 +10,7 @@ from typing import Any
 from celery import current_task
 from celery.signals import before_task_publish, task_postrun, task_prerun
 
-from common import request_id
+from common.http import request_id
 
 _HEADER = "fairlead_request_id"
 _tokens: dict[str, Token[str]] = {}

@@ -3,10 +3,10 @@
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from common.addresses import NothingHereView
+from common.http.unmatched_paths import NothingHereView
 from fairlead import health
 
-handler400 = "common.pages.bad_request"
+handler400 = "common.http.error_pages.bad_request"
 handler404 = "fairlead.nowhere.nowhere_page"
 urlpatterns = [
     path("healthz", health.live),

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import BinaryIO, Self
 from urllib.parse import unquote, urlsplit
 
+from common.disk_full import naming
 from common.errors import Conflict, InvalidInput, NotFound, TooLarge
-from common.no_room import naming
 from integrations.artifact_archives import SUFFIXES, Limits, Member, lay_down, unpack
 from serving_runtime.shared.model_files import (
     ACCEPTED,

@@ -2,9 +2,9 @@
 
 from django.db import models
 
-from registry.approval import DECISIONS, Approval, unfit
-from registry.import_lifecycle import ImportState, ImportStatus
-from registry.lifecycle import CheckState, Status
+from registry.domain.approval import DECISIONS, Approval, unfit
+from registry.domain.import_lifecycle import ImportState, ImportStatus
+from registry.domain.version_lifecycle import CheckState, Status
 
 
 class RegisteredModel(models.Model):
@@ -41,8 +41,8 @@ class ModelVersion(models.Model):
 
     `claim` is the id of the running check: who holds it may write the outcome, until `next_check_at` lets another
     begin. `lineage` is `Lineage.as_json()`. `required_signature` is what the version was registered to fit
-    (`registry.compatibility`). `of_installation` says that it was REJECTED for what this installation lacks, and is
-    checked again when its files are pushed again. `approval_by` is the user who decided last, at
+    (`registry.services.compatibility`). `of_installation` says that it was REJECTED for what this installation lacks,
+    and is checked again when its files are pushed again. `approval_by` is the user who decided last, at
     `approval_at`, and why.
     """
 
@@ -156,7 +156,7 @@ class Alias(models.Model):
 
 
 class ModelImport(models.Model):
-    """Files that are to become a version of a model, from a URI; `registry.import_lifecycle` draws its states.
+    """Files that are to become a version of a model, from a URI; `registry.domain.import_lifecycle` draws its states.
 
     Attributes:
         model: the name of a model, which is made with its first version.

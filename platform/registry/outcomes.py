@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 
 Listener = Callable[[ModelVersion, Status, str, datetime], None]

@@ -17,13 +17,14 @@ from common.errors import FairleadError, Unavailable
 from common.uris import parse
 from integrations import sources
 from integrations.clusters.base import Job, JobKind, JobResult, Resources
-from registry import imports, place
-from registry.checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
-from registry.holding import LEASE, RENEW_EVERY_S, held
-from registry.inspection import NotAccepted, at_least, read_inspection, read_profile, with_batch_size
-from registry.lifecycle import Accepted, Outcome, Unchecked
+from registry import place
+from registry.domain.inspection import NotAccepted, at_least, read_inspection, read_profile, with_batch_size
+from registry.domain.version_lifecycle import Accepted, Outcome, Unchecked
 from registry.models import ModelImport
 from registry.selectors import imports_due, rows_of_earlier_versions, versions_to_check
+from registry.services import imports
+from registry.services.claim_renewal import LEASE, RENEW_EVERY_S, held
+from registry.services.version_checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
 from registry.storage import delete_unused, store
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from rest_framework.test import APIClient
 
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry
-from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
 
 Api = Callable[..., APIClient]

@@ -9,8 +9,8 @@ from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
+from accounts.domain.scopes import Scope
 from accounts.models import AnsweredRequest, ApiToken, AuditEntry
-from accounts.scopes import Scope
 from accounts.tasks import forget_answers
 from registry.models import RegisteredModel
 from tests import scenes

@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from django.utils import timezone
 
+from accounts.auth.permissions import page_scope
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry
-from accounts.permissions import page_scope
-from accounts.scopes import Scope
 from accounts.selectors import token_of_session
 from accounts.services import session_signin, session_signout, token_create, user_get_or_create
 from common.errors import NotAuthenticated

@@ -7,8 +7,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.scopes import Scope
 from accounts.selectors import token_of
 
 pytestmark = pytest.mark.django_db

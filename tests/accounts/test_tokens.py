@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry
-from accounts.scopes import Scope
 from accounts.selectors import token_of
 from accounts.services import CreatedToken, token_create, token_revoke, token_use, user_get_or_create
 from common.errors import InvalidInput, NotAuthenticated

@@ -130,7 +130,8 @@ def _beside(path: str, tests: Iterable[str]) -> list[str]:
 
 
 def _mirrors(path: str, tests: Iterable[str]) -> list[str]:
-    """Return the tests that a file's path names: of platform/registry/imports.py tests/registry/test_imports.py."""
+    """Return the tests that a file's path names: of platform/registry/services/imports.py
+    tests/registry/services/test_imports.py."""
     pure = PurePosixPath(path.removeprefix("platform/").removeprefix(TEMPLATES))
     mirror = re.compile(rf"tests/{re.escape(str(pure.parent))}/(.*/)?test_{re.escape(pure.stem.strip('_'))}\.py")
     return [test for test in tests if mirror.fullmatch(test)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.web import events
 from tests import scenes
 from tests.browser._support.chromium import browser, screenshots

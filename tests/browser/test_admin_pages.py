@@ -14,10 +14,10 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
-from accounts import teams
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity, Membership, User
-from accounts.roles import Role
-from accounts.scopes import Scope
+from accounts.services import teams
 from deployments.models import WebhookDelivery
 from deployments.services import cluster_default
 from deployments.tasks import deliver

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.drifting import note, to_json
 from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_apply

@@ -11,7 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.models import Cluster, Repartition
 from deployments.services import gpus, repartition_abort
 from deployments.services.placing import gpus_note

@@ -6,8 +6,8 @@ from playwright.sync_api import Page, Route, expect
 
 from deployments.models import Rollout
 from deployments.phases import Code, Phase
-from registry.approval import Approval
-from registry.governance import version_decide
+from registry.domain.approval import Approval
+from registry.services.governance import version_decide
 from tests import scenes
 from tests.browser.states.of_home import version_awaited
 

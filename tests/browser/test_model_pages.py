@@ -8,11 +8,11 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from common.uris import parse_prefixes
 from deployments.models import Rollout
-from registry import imports
 from registry.models import ModelImport, ModelVersion, RegisteredModel
+from registry.services import imports
 from tests import scenes
 from tests.browser.axe import violations
 

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.models import Revision, Rollout
 from deployments.phases import Code, Phase
 from deployments.services import rollout_abort

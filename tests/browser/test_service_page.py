@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.models import Rollout
 from deployments.phases import Code, Phase
 from deployments.services import service_stop

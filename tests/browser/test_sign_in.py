@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
-from accounts.group_roles import parse
+from accounts.domain.group_roles import parse
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, Identity, Membership, User
-from accounts.roles import Role
-from accounts.scopes import Scope
 from tests import scenes
 from tests.browser import openid
 from tests.browser.axe import violations

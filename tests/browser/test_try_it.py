@@ -12,8 +12,8 @@ from playwright.sync_api import Page, Route, expect
 from deployments.models import Trial
 from deployments.services.trials import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
 from deployments.trying.trial import Tried
-from registry.holding import LEASE
 from registry.models import ModelVersion
+from registry.services.claim_renewal import LEASE
 from tests import scenes
 from tests.browser._support.images import png
 from tests.browser.axe import violations

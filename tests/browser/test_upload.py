@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from integrations.artifacts import digest_of
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version

@@ -18,7 +18,7 @@ from deployments.services import rollout_abort, rollout_promote, service_delete
 from integrations import metrics
 from integrations.clusters.base import ObservedRevision
 from integrations.clusters.kubernetes import kinds
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 from tests.cluster.harness import Harness
 from tests.deployments._support.platform import Platform

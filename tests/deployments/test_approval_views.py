@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from accounts.services import user_get_or_create
 from deployments.models import Approval, Rollout, WebhookQuestion
 from deployments.phases import Phase

@@ -7,10 +7,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from accounts.teams import ownership_set
+from accounts.services.teams import ownership_set
 from deployments.attempts import STOPPED
 from deployments.models import Build, Cluster, Revision
 from registry.models import ModelVersion

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.scopes import Scope
 from deployments.connecting import opened
 from deployments.models import Cluster
 from deployments.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig

@@ -1,7 +1,7 @@
 import pytest
 from django.test import Client
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.models import ComparisonRun
 from tests import comparisons, scenes
 

@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.scopes import Scope
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import service_apply
 from registry.models import ModelVersion

@@ -13,8 +13,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from deployments import deliveries
 from deployments.deliveries import (
     RETRY_AFTER,

@@ -4,9 +4,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.roles import Role
-from accounts.scopes import Scope
 from deployments.models import InferenceService, Rollout, RolloutPolicy
 from deployments.services import rollout_abort
 from registry.models import ModelVersion

@@ -11,10 +11,10 @@ from asgiref.testing import ApplicationCommunicator
 from django.test import Client
 from django.utils import timezone
 
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, User
-from accounts.scopes import Scope
 from accounts.services import token_revoke
-from accounts.teams import member_delete
+from accounts.services.teams import member_delete
 from deployments.models import InferenceService, Rollout
 from deployments.phases import Phase
 from deployments.selectors import service_detail

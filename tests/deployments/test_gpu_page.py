@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.models import Cluster, Repartition
 from deployments.placement.carrying_out import Phase
 from deployments.selectors import gpu_marks

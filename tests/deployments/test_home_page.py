@@ -6,19 +6,19 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounts.access import may_names
+from accounts.auth.access import may_names
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from accounts.teams import member_delete, member_set, ownership_set, team_create
+from accounts.services.teams import member_delete, member_set, ownership_set, team_create
 from deployments.models import Cluster, InferenceService, Repartition, Rollout
 from deployments.phases import Code, Phase
 from deployments.services import rollout_abort, service_stop
 from deployments.web.events import Fragments
 from deployments.web.home_page import SHOWN, home_page
-from registry.approval import Approval
-from registry.governance import version_decide
+from registry.domain.approval import Approval
 from registry.models import ModelImport, ModelVersion, RegisteredModel
+from registry.services.governance import version_decide
 from tests import scenes
 from tests._support.page import marked
 from tests.deployments._support.pages import signed_in, text

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from common.processes import ProcessName, myself, start_ticks
+from common.process_identity import ProcessName, myself, start_ticks
 from deployments import lease
 from deployments.models import InferenceService
 from deployments.reconciler import Outcome

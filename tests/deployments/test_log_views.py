@@ -2,7 +2,7 @@
 
 import pytest
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.web import log_views
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.names import check_dns_label
+from common.identifiers import check_dns_label
 from deployments.spec.file import LONGEST_NAME
 from deployments.web.naming import first_free, names_for
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_default
 from deployments.tasks import sweep

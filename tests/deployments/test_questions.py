@@ -17,9 +17,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts import teams
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
+from accounts.services import teams
 from deployments.models import Webhook, WebhookQuestion
 from deployments.phases import Phase
 from deployments.questions import question_begin, question_end, questions_due

@@ -12,7 +12,7 @@ from deployments.phases import Phase
 from deployments.reconciler import Outcome, tick
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_apply, service_delete
 from integrations.clusters.base import Desired, Drift, DriftPolicy, Observed, Sample
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform
 
 

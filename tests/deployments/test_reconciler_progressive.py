@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.models import AnalysisRun
 from deployments.phases import Phase
 from deployments.services import rollout_abort, rollout_promote, rollout_retry

@@ -11,9 +11,9 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
+from accounts.domain.roles import Owned, Role
 from accounts.models import AuditEntry
-from accounts.roles import Owned, Role
-from accounts.teams import ownership_set
+from accounts.services.teams import ownership_set
 from deployments.models import Cluster, Recording, Replay
 from deployments.payloads import files
 from deployments.services import rollout_abort

@@ -15,7 +15,7 @@ from deployments.selectors import replay_summary
 from deployments.services import recording_delete
 from deployments.services.replays import replays_due
 from integrations.clusters.base import Exchange
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.replays import SERVICE, Scene, exchange
 

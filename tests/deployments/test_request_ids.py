@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from common import request_id
+from common.http import request_id
 from deployments.models import Event
 from deployments.phases import Phase
 from deployments.services import rollout_abort

@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from common.encryption import seal_bytes, unseal, unseal_bytes
 from common.errors import Unavailable
-from common.sealing import seal_bytes, unseal, unseal_bytes
 from deployments import comparing
 from deployments.connecting import opened, sealed
 from deployments.deliveries import SECRET

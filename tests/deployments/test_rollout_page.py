@@ -4,10 +4,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.roles import Role
-from accounts.scopes import Scope
-from accounts.teams import member_delete, member_set, team_create
+from accounts.services.teams import member_delete, member_set, team_create
 from deployments.models import Event, Rollout
 from deployments.phases import Code, Phase
 from deployments.recording import changing

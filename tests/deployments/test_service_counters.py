@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 import pytest
 from prometheus_client import REGISTRY
 
-from accounts import teams
-from accounts.roles import Owned
+from accounts.domain.roles import Owned
+from accounts.services import teams
 from deployments import connecting, service_counters, tasks
 from deployments.models import InferenceService
 from deployments.phases import Phase

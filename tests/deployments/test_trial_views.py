@@ -10,14 +10,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.roles import Role
-from accounts.scopes import Scope
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
 from deployments.models import Trial
 from deployments.services.trials import TrialClaim, trial_begin, trial_end, trial_renew
 from deployments.trying import steps_at
 from deployments.trying.trial import Tried
-from registry.holding import LEASE
 from registry.models import ModelVersion
+from registry.services.claim_renewal import LEASE
 from tests import scenes
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page

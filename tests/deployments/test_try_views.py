@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts import teams
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
+from accounts.services import teams
 from deployments.models import InferenceService
 from deployments.services import service_stop
 from integrations.v2 import MOST_BYTES

@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from accounts.teams import ownership_set
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
+from accounts.services.teams import ownership_set
 from deployments.models import InferenceService, Rollout, Tuning
 from registry.models import ModelVersion
 from tests import scenes

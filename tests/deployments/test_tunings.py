@@ -14,7 +14,7 @@ from deployments.services import tuned_file, tuning_start, tuning_stop
 from deployments.services.tunings import tunings_due
 from deployments.tuning import TuningOrder
 from integrations.clusters.base import Job, JobKind, JobResult, Told
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.tunings import CONFIG, POINT, REPORT, SERVICE, Run, Scene
 

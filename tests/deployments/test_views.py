@@ -5,8 +5,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.scopes import Scope
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.services import policy_apply, rollout_start, service_stop

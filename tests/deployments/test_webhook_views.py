@@ -7,10 +7,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounts import teams
-from accounts.roles import Role
-from accounts.scopes import Scope
-from accounts.services import token_create, user_get_or_create
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
+from accounts.services import teams, token_create, user_get_or_create
 from deployments.models import Webhook, WebhookDelivery
 from deployments.webhooks import webhook_test
 from tests import scenes

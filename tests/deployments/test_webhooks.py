@@ -10,19 +10,18 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts import teams
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from accounts.services import token_create, user_get_or_create
+from accounts.services import teams, token_create, user_get_or_create
 from common.errors import Unavailable
 from deployments.deliveries import try_begin
 from deployments.models import Webhook, WebhookDelivery
 from deployments.tasks import deliver
 from deployments.watching import note_components
 from integrations.clusters.base import Component, Nodes
-from registry.checks import check_begin, check_end
-from registry.lifecycle import Refused
+from registry.domain.version_lifecycle import Refused
+from registry.services.version_checks import check_begin, check_end
 from tests import scenes
 from tests.deployments._support.platform import Platform
 

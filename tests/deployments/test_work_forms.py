@@ -5,7 +5,7 @@ import pytest
 from common.errors import InvalidInput
 from deployments.building import BuildOrder, Precision, Target
 from deployments.web.work_forms import build_order, has_calibration, profile_of, shapes_of, tuning_order, why_unbuilt
-from registry.signature import parse
+from registry.domain.signature import parse
 
 TEXTS = parse(
     {

@@ -12,11 +12,11 @@ from django.test.utils import CaptureQueriesContext
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from common.uris import parse_prefixes
 from deployments.webhooks import webhook_test
-from registry.imports import import_request
 from registry.services import alias_set
+from registry.services.imports import import_request
 from tests import scenes
 
 pytestmark = pytest.mark.django_db

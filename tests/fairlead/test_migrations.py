@@ -19,7 +19,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import User
-from common.sealing import unseal
+from common.encryption import unseal
 from fairlead_cli.up import preparation
 from registry.models import ModelVersion
 

@@ -27,15 +27,15 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.scopes import Scope
 from common.uris import parse_prefixes
 from deployments.services.recordings import RecordingOrder, recording_start
 from deployments.webhooks import webhook_test
 from integrations.clusters.base import Component
 from integrations.clusters.local.files import ClusterStatus, Layout, cluster_status_to_json, write_json
-from registry.imports import import_request
 from registry.services import alias_set
+from registry.services.imports import import_request
 from tests import scenes
 
 DEADLINE_S = 60.0

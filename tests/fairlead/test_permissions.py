@@ -11,17 +11,16 @@ from drf_spectacular.generators import SchemaGenerator
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts import teams
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from accounts.services import token_create, user_get_or_create
+from accounts.services import teams, token_create, user_get_or_create
 from common.uris import parse_prefixes
 from deployments.services.recordings import RecordingOrder, recording_start
 from deployments.webhooks import webhook_test
-from registry.imports import import_request
 from registry.models import ModelVersion
 from registry.services import alias_set
+from registry.services.imports import import_request
 from tests import scenes
 
 pytestmark = pytest.mark.django_db

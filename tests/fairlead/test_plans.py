@@ -17,9 +17,9 @@ from deployments.models import Cluster, InferenceService, Revision, Rollout
 from deployments.phases import ENDED_BADLY, Code, Phase
 from deployments.rows import searched_text
 from deployments.selectors import service_search, services_worst_first
-from registry.filters import OF_MODELS, OF_VERSIONS
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
+from registry.selectors.filters import OF_MODELS, OF_VERSIONS
 from tests.fairlead.managing import django
 from tests.servers.postgres import Postgres
 

@@ -7,7 +7,7 @@ import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
 
-from common import request_id
+from common.http import request_id
 from fairlead import tracing
 
 

@@ -14,7 +14,7 @@ import uvicorn
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from fairlead_cli.client import Client
 from fairlead_cli.config import Access
 from fairlead_cli.sources import Source

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from integrations.artifacts import StoredArtifact
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 from registry.services import version_register
 from tests.accounts._support.pages import browser

@@ -4,9 +4,9 @@ from contextlib import AbstractContextManager
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from registry import services
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 
 Api = Callable[..., APIClient]

@@ -11,8 +11,8 @@ from django.test import AsyncClient
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
-from common.downloads import Download
+from accounts.domain.scopes import Scope
+from common.http.downloads import Download
 from integrations.artifact_stream import open_stream
 from registry import services
 from registry.models import ModelVersion

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts import teams
-from accounts.roles import Role
-from accounts.scopes import Scope
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
+from accounts.services import teams
 from common.uris import parse_prefixes
-from registry import imports
 from registry.models import ModelImport, ModelVersion
+from registry.services import imports
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 from registry.selectors import rows_of_earlier_versions
 

@@ -10,7 +10,7 @@ from accounts.selectors import audit_list
 from common.errors import Conflict, InvalidInput, NotFound
 from integrations.artifacts import StoredArtifact
 from registry import selectors, services, usage
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 
 Files = Callable[[str], StoredArtifact]

@@ -15,12 +15,12 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from common.errors import Unavailable
 from fairlead.celery import app
 from integrations.clusters.base import Job, JobKind, JobResult
 from registry import place, tasks
-from registry.lifecycle import MAX_ATTEMPTS, Status
+from registry.domain.version_lifecycle import MAX_ATTEMPTS, Status
 from registry.models import ModelVersion
 
 Api = Callable[..., APIClient]

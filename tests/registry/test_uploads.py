@@ -7,7 +7,7 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from registry.models import ModelVersion, RegisteredModel
 
 Api = Callable[..., APIClient]

@@ -8,13 +8,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts import teams
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from registry import governance
+from accounts.services import teams
 from registry.models import ModelVersion, RegisteredModel
-from registry.services import alias_set
+from registry.services import alias_set, governance
 from tests import scenes
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page

@@ -24,8 +24,8 @@ from integrations.clusters.local.files import (
     read_json,
 )
 from integrations.metrics import replica_sample
-from registry.inspection import NotAccepted, read_inspection, read_profile
-from registry.lifecycle import Refused
+from registry.domain.inspection import NotAccepted, read_inspection, read_profile
+from registry.domain.version_lifecycle import Refused
 from tests._support.golden import documents, wholes
 from tests.releases import examples, record
 from tests.serving_runtime import onnx_models

@@ -15,11 +15,10 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts import teams
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from accounts.services import token_create, user_get_or_create
+from accounts.services import teams, token_create, user_get_or_create
 from deployments.models import InferenceService, Revision
 from deployments.services import recording_start, rollout_abort, service_apply, tuning_start
 from deployments.services.recordings import RecordingOrder

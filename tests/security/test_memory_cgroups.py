@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.base import FailureReason
 from integrations.clusters.local.agent.replica_memory import find_groups
 from integrations.sandbox.memory_cgroup import place_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.base import Job, JobKind
 from integrations.clusters.local import jobs
 from integrations.sandbox import ability

@@ -16,7 +16,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from accounts.services import token_create, user_get_or_create
 from common.uris import parse_prefixes
 from deployments.models import WebhookDelivery

@@ -17,11 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from accounts import teams
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.roles import Role
-from accounts.scopes import Scope
-from accounts.services import token_create, user_get_or_create
+from accounts.services import teams, token_create, user_get_or_create
 from deployments.asking import Side, Subject, look_where_due
 from deployments.models import RolloutPolicy
 from deployments.policy import Metric

@@ -12,10 +12,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from accounts import teams
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from accounts.services import token_create, user_get_or_create
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
+from accounts.services import teams, token_create, user_get_or_create
 from deployments.services.recordings import RecordingOrder, recording_start
 from deployments.web import events
 from tests import scenes
@@ -23,7 +22,7 @@ from tests import scenes
 pytestmark = pytest.mark.django_db
 
 PLATFORM = Path(events.__file__).parents[2]
-MAKERS = {"deployments/web/events.py", "common/downloads.py"}
+MAKERS = {"deployments/web/events.py", "common/http/downloads.py"}
 """Who makes answers that go on: the streams of pages, and files, which views send after `require`."""
 SHARED = {"home-stream", "service-list-stream"}
 """Streams that show everybody what he may see."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from common.yaml_text import MAX_VALUES
 from registry.models import RegisteredModel
 

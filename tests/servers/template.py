@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.servers.clients import cache
 
 PLATFORM = Path(__file__).parents[2] / "platform"
-_MADE_FROM = ("*/migrations/*.py", "*/models.py", "*/models/*.py", "common/sealing.py", "common/trigrams.py")
+_MADE_FROM = ("*/migrations/*.py", "*/models.py", "*/models/*.py", "common/encryption.py", "common/db/trigrams.py")
 """Models too: Django's content types and permissions are named after them."""
 _KEPT_FILES = 5
 _TIMEOUT_S = 300

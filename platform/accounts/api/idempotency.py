@@ -19,8 +19,8 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.auth.permissions import caller_token
 from accounts.models import AnsweredRequest
-from accounts.permissions import caller_token
 from accounts.services import ANSWERS_KEPT_FOR
 from common.errors import Conflict, InvalidInput
 

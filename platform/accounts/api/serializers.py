@@ -5,10 +5,10 @@ from datetime import timedelta
 from django.conf import settings
 from rest_framework import serializers
 
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry
-from accounts.scopes import Scope
 from common import durations
-from common.requests import RequestSerializer
+from common.http.request_serializer import RequestSerializer
 
 
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):

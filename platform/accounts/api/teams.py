@@ -11,15 +11,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import teams
-from accounts.access import Place
 from accounts.api.idempotency import idempotent
+from accounts.auth.access import Place
+from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import Membership, Ownership, Team
-from accounts.permissions import actor_of, caller_token
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
-from common.filters import Filter
-from common.requests import RequestSerializer
+from accounts.services import teams
+from common.http.filters import Filter
+from common.http.request_serializer import RequestSerializer
 
 
 class TeamSerializer(serializers.ModelSerializer[Team]):

@@ -11,14 +11,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place
+from accounts.auth.access import Place
+from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.scopes import Scope
 from accounts.models import User
-from accounts.people import MOST_REASON, identity_forget, user_switch_by
-from accounts.permissions import actor_of, caller_token
-from accounts.scopes import Scope
-from accounts.users import user_get, user_query
-from common.filters import Filter
-from common.requests import RequestSerializer
+from accounts.selectors.users import user_get, user_query
+from accounts.services.oidc_users import MOST_REASON, identity_forget, user_switch_by
+from common.http.filters import Filter
+from common.http.request_serializer import RequestSerializer
 
 
 class UserSerializer(serializers.ModelSerializer[User]):

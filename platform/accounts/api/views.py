@@ -9,8 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import audit
-from accounts.access import Place, is_administrator
 from accounts.api.idempotency import idempotent
 from accounts.api.serializers import (
     AuditEntrySerializer,
@@ -19,12 +17,13 @@ from accounts.api.serializers import (
     TokenSerializer,
     WhoAmISerializer,
 )
+from accounts.auth.access import Place, is_administrator
+from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, User
-from accounts.permissions import actor_of, caller_token
-from accounts.scopes import Scope
-from accounts.selectors import audit_list, token_get, token_list
+from accounts.selectors import audit, audit_list, token_get, token_list
 from accounts.services import token_create, token_revoke, user_for_token
-from common.filters import Filter
+from common.http.filters import Filter
 
 
 def _whose(request: Request) -> User | None:

@@ -3,9 +3,9 @@
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from accounts.access import Place, require
-from accounts.permissions import caller_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, require
+from accounts.auth.permissions import caller_token
+from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from deployments.services import check_reason
 

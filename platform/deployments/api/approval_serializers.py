@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from common.requests import RequestSerializer
+from common.http.request_serializer import RequestSerializer
 from deployments.approval_shapes import ApprovalsView, ApprovalView
 from deployments.rollout.approvals import Standing
 

@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import require
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of, caller_token
+from accounts.auth.access import require
+from accounts.auth.permissions import actor_of, caller_token
 from common.errors import NotPermitted
 from deployments import selectors, services
 from deployments.access import OfRollout

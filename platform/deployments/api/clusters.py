@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place
-from accounts.permissions import actor_of
-from accounts.scopes import Scope
-from common.names import check_dns_label
+from accounts.auth.access import Place
+from accounts.auth.permissions import actor_of
+from accounts.domain.scopes import Scope
+from common.identifiers import check_dns_label
 from deployments import selectors, services
 from deployments.api.cluster_serializers import ClusterCheckSerializer, ClusterDetailSerializer, ClusterSerializer
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan

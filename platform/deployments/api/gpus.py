@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments import selectors, services
 
 

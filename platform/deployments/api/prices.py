@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.permissions import actor_of
-from accounts.scopes import Scope
+from accounts.auth.permissions import actor_of
+from accounts.domain.scopes import Scope
 from deployments import selectors, services
 from deployments.models import Cluster
 

@@ -13,10 +13,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of
-from accounts.scopes import Scope
+from accounts.auth.permissions import actor_of
+from accounts.domain.scopes import Scope
 from common import durations
-from common.requests import RequestSerializer
+from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services
 from deployments.api.listing import ListView
 from deployments.models import Recording

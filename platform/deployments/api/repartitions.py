@@ -15,9 +15,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of
-from accounts.scopes import Scope
-from common.requests import RequestSerializer
+from accounts.auth.permissions import actor_of
+from accounts.domain.scopes import Scope
+from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services
 from deployments.api.gpus import GpuSerializer
 from deployments.api.listing import ListView

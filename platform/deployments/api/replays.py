@@ -11,9 +11,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of, caller_token
+from accounts.auth.permissions import actor_of, caller_token
 from common import hints
-from common.requests import RequestSerializer
+from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services, tasks
 from deployments.access import require_model_use
 from deployments.api.comparison import OutputComparisonSerializer, WorstSerializer

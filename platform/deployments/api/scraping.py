@@ -11,9 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import visible
-from accounts.permissions import caller_token
-from accounts.roles import Owned
+from accounts.auth.access import visible
+from accounts.auth.permissions import caller_token
+from accounts.domain.roles import Owned
 from common.errors import InvalidInput
 from deployments import selectors
 

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from common.requests import RequestSerializer
+from common.http.request_serializer import RequestSerializer
 from deployments.api.approval_serializers import ApprovalsSerializer
 from deployments.api.plans import AnalysisPlanSerializer, RoomSerializer
 from deployments.contract import Contract

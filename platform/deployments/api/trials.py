@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of
+from accounts.auth.permissions import actor_of
 from common import hints
-from common.requests import RequestSerializer
+from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
 from deployments.attempts import Status

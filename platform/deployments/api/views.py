@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place, is_administrator, visible
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of, caller_token
-from accounts.roles import Owned
-from common.filters import Filter, Kind
+from accounts.auth.access import Place, is_administrator, visible
+from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.roles import Owned
+from common.http.filters import Filter, Kind
 from deployments import selectors, services
 from deployments.access import OfRollout, require_model_use
 from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query

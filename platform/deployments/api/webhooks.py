@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place, administered, require
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of, caller_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, administered, require
+from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
-from common.filters import Filter
-from common.requests import RequestSerializer
+from common.http.filters import Filter
+from common.http.request_serializer import RequestSerializer
 from deployments import deliveries, webhooks
 from deployments.models import Webhook, WebhookDelivery
 from deployments.webhooks import CreatedWebhook, Teams

@@ -6,8 +6,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from common.errors import InvalidInput
-from common.names import check_dns_label
-from common.web import is_web_address
+from common.identifiers import check_dns_label, is_web_address
 from deployments.cluster_file.artifacts import parse_artifacts
 from deployments.cluster_file.connection import Connection, parse_connection
 from deployments.document import Document

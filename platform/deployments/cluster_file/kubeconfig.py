@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import yaml
 
 from common.errors import InvalidInput
-from common.web import is_web_address
+from common.identifiers import is_web_address
 from common.yaml_text import load
 from deployments.document import Document
 from integrations.clusters.kubernetes.access import Credentials

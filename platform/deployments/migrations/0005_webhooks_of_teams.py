@@ -1,7 +1,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from common.sealing import seal, unseal
+from common.encryption import seal, unseal
 
 PURPOSE = "secret of a webhook"
 

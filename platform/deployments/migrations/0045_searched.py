@@ -2,7 +2,7 @@ from django.db import migrations, models
 from django.db.models import OuterRef, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Concat, Lower
 
-from common.trigrams import TrigramIndex
+from common.db.trigrams import TrigramIndex
 
 
 def tell_what_is_searched(apps, schema_editor):

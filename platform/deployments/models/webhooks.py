@@ -8,7 +8,7 @@ from deployments.models.choices import choices
 
 
 class Webhook(models.Model):
-    """An address that is told of events; `sealed_secret` signs what it is told (`common.sealing`).
+    """An address that is told of events; `sealed_secret` signs what it is told (`common.encryption`).
 
     Attributes:
         team: whose namespaces and models it is told of; None for all of the installation, its own parts included.

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from common.encryption import resealed, seal_bytes, unseal_bytes
 from common.errors import Unavailable
-from common.sealing import resealed, seal_bytes, unseal_bytes
 from integrations.clusters.base import Exchange
 
 _PURPOSE = "recording of requests"

@@ -12,7 +12,7 @@ from typing import Any
 
 from common import durations
 from common.errors import InvalidInput
-from common.names import check_dns_label
+from common.identifiers import check_dns_label
 from deployments.document import Document
 from deployments.policy.approval import approval_json, parse_approval, parse_pause
 from deployments.policy.clients import affinity_json, match_json, parse_affinity, parse_match

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from common import durations
 from common.errors import InvalidInput
-from common.names import check_dns_label
+from common.identifiers import check_dns_label
 from deployments.document import Document
 from deployments.policy import promql
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from common import durations
 from common.errors import InvalidInput
-from common.names import check_dns_label
+from common.identifiers import check_dns_label
 from deployments.document import Document
 
 _MOST = 10

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from common import actors, durations
+from common import durations, identifiers
 from deployments.policy import ApprovalRule
 
 
@@ -84,7 +84,7 @@ class Author:
 
     def is_user(self, username: str) -> bool:
         """Return whether that is the user, with whichever token."""
-        return actors.is_user(self.actor, username)
+        return identifiers.is_user(self.actor, username)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from accounts.selectors import users_who_may
 from deployments import rows
 from deployments.approval_shapes import ApprovalsView, ApprovalView

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from common.counting import count_up_to
+from common.db.count import count_up_to
 from deployments.feed import Marks
 from deployments.history import Kind
 from deployments.models import Cluster, Event, InferenceService, Rollout
@@ -27,7 +27,7 @@ _SMALL_STEPS = (Kind.ROLLOUT_WEIGHT_WANTED,)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many services there are of which kind, and rollouts in progress, as `common.counting` counts."""
+    """How many services there are of which kind, and rollouts in progress, as `common.db.count` counts."""
 
     services: int
     live: int

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
-from common.counting import count_up_to
+from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
 from deployments import drifting, rows
 from deployments.desired import Role
@@ -53,7 +53,7 @@ def services_worst_first(*, cluster: Cluster, only: Q) -> QuerySet[InferenceServ
 
 
 def service_count_by_phase(*, only: Q) -> dict[str, int]:
-    """Return how many services that fit the condition are in each phase that any is in, as `common.counting` counts."""
+    """Return how many services that fit the condition are in each phase that any is in, as `common.db.count` counts."""
     services = InferenceService.objects.filter(only)
     found = {str(phase): count_up_to(services.filter(phase=phase)) for phase in ServicePhase}
     return {phase: count for phase, count in found.items() if count}

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from accounts.models import User
-from common.comments import check_comment
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotPermitted
+from common.identifiers import check_comment
 from deployments import rollout as machine
 from deployments import rows
 from deployments.history import Kind

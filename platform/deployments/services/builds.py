@@ -26,7 +26,7 @@ from deployments.services.claims import begin, broke_off, due, put_back, state_o
 from deployments.services.serving import runs_with, service_named
 from deployments.services.turning import check_ready
 from integrations.clusters.base import Job, JobKind
-from registry.lineage import origin_of
+from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
 

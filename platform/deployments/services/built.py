@@ -15,9 +15,9 @@ from deployments.services.builds import BuildClaim, build_fail, held
 from deployments.services.claims import state_of, write_end
 from integrations.artifacts import StoredArtifact
 from integrations.clusters.base import JobIdentity
-from registry.lineage import Lineage
+from registry.domain.lineage import Lineage
+from registry.domain.version_metadata import Particulars
 from registry.models import ModelVersion
-from registry.particulars import Particulars
 from registry.services import version_register
 from registry.storage import store
 

@@ -10,10 +10,10 @@ from functools import partial
 
 from django.db import transaction
 
+from accounts.domain.roles import Owned
 from accounts.models import Ownership
-from accounts.roles import Owned
 from accounts.services import audit_record
-from accounts.teams import ownership_set
+from accounts.services.teams import ownership_set
 from common import hints
 from common.errors import FairleadError
 from deployments.history import Kind
@@ -21,11 +21,11 @@ from deployments.models import InferenceService
 from deployments.recording import Change, changing
 from deployments.services.turning import turn_to
 from deployments.spec import STORAGE_URI, ServiceSpec, imported_model, parse_service
-from registry.import_lifecycle import ImportStatus
-from registry.imports import import_request
-from registry.lifecycle import Status
+from registry.domain.import_lifecycle import ImportStatus
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelImport
 from registry.selectors import is_somebodys_model
+from registry.services.imports import import_request
 from registry.tasks import import_model
 
 _PLATFORM = "fairlead"

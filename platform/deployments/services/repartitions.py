@@ -9,8 +9,8 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.services import audit_record
-from common.comments import check_comment
 from common.errors import Conflict, InvalidInput
+from common.identifiers import check_comment
 from deployments.connecting import file_of
 from deployments.history import Kind
 from deployments.models import Cluster, Repartition

@@ -1,7 +1,7 @@
 """Replays: asked for, claimed, renewed with their progress, ended. None of these waits for a model.
 
 An attempt is claimed by a conditional UPDATE that names what was read, and the claim's id fences everything that its
-worker writes later, as for imports (`registry.imports`).
+worker writes later, as for imports (`registry.services.imports`).
 """
 
 import uuid
@@ -37,7 +37,7 @@ from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import check_ready
 from deployments.spec import is_code
 from integrations.clusters.base import Candidate
-from registry.lineage import origin_of
+from registry.domain.lineage import origin_of
 
 MAX_CONCURRENT = 2
 """Replays at a time in the whole installation; each runs a model and takes one of the worker's threads."""

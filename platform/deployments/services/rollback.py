@@ -17,7 +17,7 @@ from deployments.services.egress import check_egress, has_egress
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import begin_back, check_agreed, check_ready
 from deployments.spec import RevisionContent, file_saying, stored_logger, stored_placement, stored_transformer
-from registry.approval import Approval
+from registry.domain.approval import Approval
 
 
 @transaction.atomic

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from django.db import transaction
 
 from accounts.services import audit_record
-from common.comments import check_comment
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
+from common.identifiers import check_comment
 from deployments import hints, rows
 from deployments import rollout as machine
 from deployments.contract import Contract

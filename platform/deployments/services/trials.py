@@ -25,10 +25,10 @@ from deployments.services.claims import begin, broke_off, due, put_back, state_o
 from deployments.services.turning import check_ready
 from deployments.trying.trial import ARGUMENTS, Tried, request_text
 from integrations.clusters.base import Job, JobKind
-from registry.checks import resources_of
-from registry.lineage import origin_of
+from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
+from registry.services.version_checks import resources_of
 
 STOPPED = "somebody stopped it"
 KEPT = timedelta(days=1)

@@ -27,7 +27,7 @@ from deployments.spec import content_of, is_code
 from deployments.spec.rewrite import file_saying
 from deployments.tuning import SPARE_S, TuningOrder, config_with
 from integrations.clusters.base import Job, JobKind, Resources
-from registry.lineage import origin_of
+from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
 

@@ -27,7 +27,7 @@ from deployments.services.egress import egress_after
 from deployments.services.placing import placed
 from deployments.spec import ServiceSpec, logger_json, patches_json, placement_json, transformer_json
 from deployments.spec.resources import limit_of
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 
 _AFTER_SHADOW = {

@@ -1,7 +1,7 @@
 """Reads a service file. Pure."""
 
 from common.errors import InvalidInput
-from common.names import check_dns_label
+from common.identifiers import check_dns_label
 from deployments.document import Document
 from deployments.scaling import parse_scaling
 from deployments.spec.batcher import with_batcher

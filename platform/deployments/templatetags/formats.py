@@ -7,7 +7,8 @@ from datetime import timedelta
 from django import template
 from django.urls import reverse
 
-from common import counting, durations
+from common import durations
+from common.db import count as counting
 from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import ApprovalsView
 from deployments.comparison.agreement import shown_percent

@@ -8,7 +8,7 @@ from typing import Any, Never
 
 from common.errors import InvalidInput
 from deployments.trying.pictures import PictureInput, picture_input, values_of
-from registry.signature import Signature, Tensor
+from registry.domain.signature import Signature, Tensor
 
 _MOST_SHOWN = 1024
 _MOST_ELEMENTS = 2_000_000

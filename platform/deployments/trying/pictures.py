@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from common.errors import InvalidInput
 from common.tensors import DTYPES
-from registry.signature import Tensor
+from registry.domain.signature import Tensor
 
 OPEN_SIDE = 224
 MOST_SIDE = 1024

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from django.http import HttpRequest
 
-from accounts.access import Place, may, require
-from accounts.permissions import page_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, may, require
+from accounts.auth.permissions import page_token
+from accounts.domain.scopes import Scope
 from common.errors import ContractBroken
 from deployments.services import check_reason
 from deployments.shapes import Plan

@@ -9,21 +9,21 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.access import Place, may, require, visible
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.auth.access import Place, may, require, visible
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from common import hints
 from common.errors import InvalidInput
-from common.pages import leave, newest
+from common.http.error_pages import leave, newest
 from deployments import selectors, services, tasks
 from deployments.selectors.works import services_on_gpus
 from deployments.services import gpus_of
 from deployments.web.work_forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
 from deployments.web.work_pages import build_page, build_rows
-from registry.lifecycle import Status
+from registry.domain.signature import parse
+from registry.domain.version_lifecycle import Status
 from registry.selectors import model_version_get
-from registry.signature import parse
 
 _SHOWN = 20
 

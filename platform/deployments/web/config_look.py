@@ -8,8 +8,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.access import is_administrator
-from accounts.permissions import page_actor, page_token
+from accounts.auth.access import is_administrator
+from accounts.auth.permissions import page_actor, page_token
 from common.errors import FairleadError
 from deployments.applying import service_planned
 from deployments.models import InferenceService

@@ -9,11 +9,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, is_administrator, may
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, is_administrator, may
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
 from common.errors import Conflict, FairleadError
-from common.pages import is_fragment, leave
+from common.http.error_pages import is_fragment, leave
 from deployments.applying import service_planned
 from deployments.models import InferenceService
 from deployments.selectors import policy_query, service_get

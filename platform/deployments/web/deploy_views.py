@@ -9,12 +9,12 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may_names, require, visible
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.auth.access import Place, may_names, require, visible
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from common.errors import FairleadError, InvalidInput
-from common.pages import leave
+from common.http.error_pages import leave
 from deployments import selectors, services
 from deployments.applying import service_planned
 from deployments.connecting import driver_of

@@ -22,14 +22,14 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from accounts.access import Place, may, require
+from accounts.auth.access import Place, may, require
+from accounts.auth.permission_changes import RightsWatch
+from accounts.auth.permissions import page_scope, page_token
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.permissions import page_scope, page_token
-from accounts.rights import RightsWatch
-from accounts.scopes import Scope
 from accounts.selectors import token_of_session
-from common import sse
 from common.errors import NotFound
+from common.http import sse
 from deployments import traffic
 from deployments.feed import NOTHING, Feed, Marks, Topic
 from deployments.selectors import (

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from accounts.access import Place, may, may_names, permitted, visible
+from accounts.auth.access import Place, may, may_names, permitted, visible
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.roles import Owned
-from accounts.scopes import Scope
-from common.counting import MOST
+from common.db.count import MOST
 from deployments.models import Rollout
 from deployments.phases import Phase
 from deployments.selectors import NO_TRAFFIC, RolloutView, rollout_views, service_views, traffic_of
@@ -120,7 +120,7 @@ def asks_of(rollout: RolloutView, user: str) -> str:
 
 
 def _others(in_progress: int, waiting: int, seen: int) -> int:
-    """Return how many rollouts in progress are told of under Rolling, as `common.counting` counts.
+    """Return how many rollouts in progress are told of under Rolling, as `common.db.count` counts.
 
     Args:
         seen: so many of them there are at least.

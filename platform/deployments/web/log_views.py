@@ -6,9 +6,9 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from accounts.permissions import page_scope
-from accounts.scopes import Scope
-from common.pages import is_fragment
+from accounts.auth.permissions import page_scope
+from accounts.domain.scopes import Scope
+from common.http.error_pages import is_fragment
 from deployments.connecting import driver_now
 from deployments.selectors import service_get
 

@@ -10,9 +10,9 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.access import visible
+from accounts.auth.access import visible
+from accounts.domain.roles import Owned
 from accounts.models import ApiToken
-from accounts.roles import Owned
 from deployments.phases import Phase, ServicePhase
 from deployments.selectors import (
     NO_TRAFFIC,

@@ -13,13 +13,13 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, is_administrator, require, visible
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
-from common.counting import count_up_to
+from accounts.auth.access import Place, is_administrator, require, visible
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
+from common.db.count import count_up_to
 from common.errors import FairleadError, NotFound
-from common.pages import is_fragment, leave
+from common.http.error_pages import is_fragment, leave
 from deployments.connecting import LOCAL
 from deployments.cost import REPLICA
 from deployments.models import Cluster

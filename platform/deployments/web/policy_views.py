@@ -11,12 +11,12 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, is_administrator, may, require
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.scopes import Scope
-from common.counting import CountUpTo
+from accounts.auth.access import Place, is_administrator, may, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
+from common.db.count import CountUpTo
 from common.errors import Conflict, FairleadError, InvalidInput
-from common.pages import is_fragment, leave, newest
+from common.http.error_pages import is_fragment, leave, newest
 from deployments.models import InferenceService
 from deployments.policy import stored_policy
 from deployments.selectors import policy_get, policy_query

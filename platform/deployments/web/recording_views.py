@@ -9,11 +9,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.access import Place, may, require
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, may, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
 from common import durations, hints
-from common.pages import leave, newest
+from common.http.error_pages import leave, newest
 from deployments import selectors, services, tasks
 from deployments.access import require_model_use
 from deployments.connecting import can_record
@@ -22,7 +22,7 @@ from deployments.models import InferenceService
 from deployments.services.recordings import LONGEST, MAX_BYTES, MAX_REQUESTS, RecordingOrder
 from deployments.web.recording_form import recording_order, replay_terms_said
 from deployments.web.recording_pages import recording_page, replay_page, request_log
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.selectors import version_list
 
 _SHOWN = 20

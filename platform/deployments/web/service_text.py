@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from common import parsers
 from common.errors import InvalidInput
+from common.http import parsers
 from common.yaml_text import Loader, load
 
 LONGEST = 64 * 1024

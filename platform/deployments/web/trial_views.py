@@ -14,12 +14,12 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, require
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
 from common import hints
 from common.errors import FairleadError
-from common.pages import is_fragment
+from common.http.error_pages import is_fragment
 from deployments import selectors, services, tasks
 from deployments.attempts import Status
 from deployments.models import Trial

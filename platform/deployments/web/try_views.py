@@ -14,20 +14,20 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may, may_names, require, seen_names
+from accounts.auth.access import Place, may, may_names, require, seen_names
+from accounts.auth.permissions import page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.permissions import page_scope, page_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
 from common.errors import Conflict, FairleadError, NotFound
-from common.pages import is_fragment
+from common.http.error_pages import is_fragment
 from deployments.selectors.trying import Reach, reaches_of, stopped_service
 from deployments.trying import Code, Field, Request, code_of, fields_of, request_of, shown
 from integrations import inference, v2
-from registry.lifecycle import Status
+from registry.domain.signature import parse
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
-from registry.signature import parse
 from registry.storage import labels_of
 
 _RUNTIME_SAID_CHARACTERS = 2000

@@ -9,23 +9,23 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.access import Place, may, may_names, require, seen_names
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.auth.access import Place, may, may_names, require, seen_names
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from common import hints
 from common.errors import FairleadError, InvalidInput
-from common.pages import is_fragment, leave, newest
+from common.http.error_pages import is_fragment, leave, newest
 from deployments import selectors, services, tasks
 from deployments.selectors import service_get
 from deployments.selectors.trying import reaches_of
 from deployments.web.config_look import looked_at
 from deployments.web.work_forms import NUMBERS, shapes_of, tuning_order
 from deployments.web.work_pages import tuning_page, tuning_rows
-from registry.lifecycle import Status
+from registry.domain.signature import parse
+from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
-from registry.signature import parse
 
 _SHOWN = 20
 

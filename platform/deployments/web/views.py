@@ -10,11 +10,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, is_administrator, may, require
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, is_administrator, may, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
 from common.errors import NotFound
-from common.pages import is_fragment, leave
+from common.http.error_pages import is_fragment, leave
 from deployments.models import Rollout
 from deployments.selectors import rollout_namespace
 from deployments.services import (

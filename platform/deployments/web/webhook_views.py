@@ -10,12 +10,12 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.access import Place, administered, is_administrator, require
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.scopes import Scope
-from accounts.teams import team_query
+from accounts.auth.access import Place, administered, is_administrator, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
+from accounts.services.teams import team_query
 from common.errors import InvalidInput
-from common.pages import is_fragment, leave, newest
+from common.http.error_pages import is_fragment, leave, newest
 from deployments import webhooks
 from deployments.deliveries import DELIVERED, EVENTS, FAILED, PENDING
 from deployments.models import WebhookDelivery

@@ -12,7 +12,7 @@ from common import durations
 from common.errors import InvalidInput
 from deployments.building import BuildOrder, Precision, Target
 from deployments.tuning import TuningOrder
-from registry.signature import Signature, Tensor
+from registry.domain.signature import Signature, Tensor
 
 ONNX = "onnxruntime_onnx"
 """The platform of versions that builds begin with."""

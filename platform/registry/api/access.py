@@ -4,9 +4,9 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from accounts.access import Place, may
-from accounts.permissions import caller_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, may
+from accounts.auth.permissions import caller_token
+from accounts.domain.scopes import Scope
 
 
 class OfModel:

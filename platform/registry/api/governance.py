@@ -9,12 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.permissions import actor_of, caller_token
-from accounts.scopes import Scope
-from registry import governance, selectors
+from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.scopes import Scope
+from registry import selectors
 from registry.api.access import OfModel
 from registry.api.serializers import ApprovalRuleSerializer, DecisionSerializer, ModelSerializer, VersionSerializer
-from registry.approval import parse_decision
+from registry.domain.approval import parse_decision
+from registry.services import governance
 
 
 class ProtectedAliasView(OfModel, APIView):

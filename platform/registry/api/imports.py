@@ -11,13 +11,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of
+from accounts.auth.permissions import actor_of
 from common import hints
-from registry import imports, selectors
+from registry import selectors
 from registry.api import queries
 from registry.api.access import OfModel
 from registry.api.serializers import ImportCreateSerializer, ImportSerializer
 from registry.models import ModelImport
+from registry.services import imports
 from registry.tasks import import_model
 
 

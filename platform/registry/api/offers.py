@@ -7,11 +7,11 @@ from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
 from common.errors import Conflict
-from common.names import check_model_name
+from common.identifiers import check_model_name
 from registry import selectors
 from registry.api.access import OfModel
 from registry.api.serializers import OfferCreateSerializer, OfferSerializer
-from registry.offers import offer
+from registry.services.upload_preflight import offer
 from registry.storage import store
 
 

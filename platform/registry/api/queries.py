@@ -6,10 +6,10 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
 from common.errors import InvalidInput
-from common.filters import Filter
-from registry.import_lifecycle import ImportStatus
-from registry.lineage import Lineage
-from registry.particulars import Particulars
+from common.http.filters import Filter
+from registry.domain.import_lifecycle import ImportStatus
+from registry.domain.lineage import Lineage
+from registry.domain.version_metadata import Particulars
 
 _PAIRS = {"type": "array", "items": {"type": "string"}}
 IMPORT_STATUS = Filter("status", "status", "Only imports with this status.", choices=tuple(ImportStatus))

@@ -5,14 +5,14 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from common.comments import MAX_COMMENT
-from common.requests import RequestSerializer
-from registry.annotations import Changes
-from registry.approval import DECISIONS, Approval
-from registry.lineage import Lineage
+from common.http.request_serializer import RequestSerializer
+from common.identifiers import MAX_COMMENT
+from registry.domain.approval import DECISIONS, Approval
+from registry.domain.lineage import Lineage
+from registry.domain.version_metadata import Particulars
 from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
-from registry.offers import Offer, OfferedFile
-from registry.particulars import Particulars
+from registry.services.annotations import Changes
+from registry.services.upload_preflight import Offer, OfferedFile
 
 
 class AliasSerializer(serializers.ModelSerializer[Alias]):

@@ -9,13 +9,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place, is_administrator, visible
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of, caller_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.auth.access import Place, is_administrator, visible
+from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
+from registry.selectors.disk_usage import (
+    ModelSpace,
+    StoreSpace,
+    VersionSpace,
+    model_spaces,
+    store_space,
+    unnamed_versions,
+)
 from registry.services import artifacts_collect
-from registry.space import ModelSpace, StoreSpace, VersionSpace, model_spaces, store_space, unnamed_versions
 from registry.storage import UnusedArtifact
 
 

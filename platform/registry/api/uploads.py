@@ -6,8 +6,8 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, UnreadablePostError
 from rest_framework.exceptions import UnsupportedMediaType
 
-from common.asgi import allow_body
 from common.errors import InvalidInput, TooLarge, Unavailable
+from common.http.asgi import allow_body
 from integrations.artifacts import ArtifactStore, ArtifactWriter, StoredArtifact
 
 MEDIA_TYPE = "application/octet-stream"

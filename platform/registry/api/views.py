@@ -14,16 +14,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place, require, visible
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of, caller_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.auth.access import Place, require, visible
+from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from common import hints
-from common.downloads import Asked, Download, download
-from common.names import check_model_name
+from common.http.downloads import Asked, Download, download
+from common.identifiers import check_model_name
 from integrations import artifact_stream
-from registry import annotations, compatibility, selectors, services
+from registry import selectors, services
 from registry.api import queries, uploads
 from registry.api.access import OfModel
 from registry.api.serializers import (
@@ -35,9 +35,10 @@ from registry.api.serializers import (
     VersionChangeSerializer,
     VersionSerializer,
 )
-from registry.checks import check_again
-from registry.filters import OF_MODELS, OF_VERSIONS
 from registry.models import Alias, ModelVersion, RegisteredModel
+from registry.selectors.filters import OF_MODELS, OF_VERSIONS
+from registry.services import annotations, compatibility
+from registry.services.version_checks import check_again
 from registry.storage import store
 from registry.tasks import check_version
 

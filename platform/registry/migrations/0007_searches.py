@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from common.trigrams import TrigramIndex
+from common.db.trigrams import TrigramIndex
 
 
 class Migration(migrations.Migration):

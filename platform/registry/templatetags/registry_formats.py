@@ -7,8 +7,8 @@ from django import template
 from django.utils.safestring import SafeString, mark_safe
 
 from common import markdown
-from registry.curves import duration
 from registry.models import ModelImport
+from registry.web.latency_plot import duration
 
 register = template.Library()
 _STEPS = ("bytes", "KiB", "MiB", "GiB", "TiB")

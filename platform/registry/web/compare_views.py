@@ -8,12 +8,12 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from accounts.access import Place, require
-from accounts.permissions import page_scope, page_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, require
+from accounts.auth.permissions import page_scope, page_token
+from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from registry import selectors
-from registry.beside import beside
+from registry.selectors.version_diff import beside
 
 _CHOICES_SHOWN = 100
 

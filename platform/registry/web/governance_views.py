@@ -7,13 +7,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from accounts.access import Place, require
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.scopes import Scope
+from accounts.auth.access import Place, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
-from common.pages import leave
-from registry import governance
-from registry.approval import parse_decision
+from common.http.error_pages import leave
+from registry.domain.approval import parse_decision
+from registry.services import governance
 
 
 @require_POST

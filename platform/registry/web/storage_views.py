@@ -7,13 +7,13 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, is_administrator, require, visible
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
-from common.pages import leave
+from accounts.auth.access import Place, is_administrator, require, visible
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
+from common.http.error_pages import leave
+from registry.selectors.disk_usage import MODELS_SHOWN, VERSIONS_SHOWN, model_spaces, store_space, unnamed_versions
 from registry.services import artifacts_collect
-from registry.space import MODELS_SHOWN, VERSIONS_SHOWN, model_spaces, store_space, unnamed_versions
 from registry.templatetags.registry_formats import size
 
 

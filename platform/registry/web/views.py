@@ -9,27 +9,28 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may, require, seen_names, visible
-from accounts.permissions import page_actor, page_scope, page_token
-from accounts.roles import Owned
-from accounts.scopes import Scope
+from accounts.auth.access import Place, may, require, seen_names, visible
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
 from common import hints
 from common.errors import InvalidInput
-from common.pages import is_fragment, leave, newest
-from registry import annotations, selectors, services, usage, works
-from registry.annotations import Changes
-from registry.approval import Approval, refusal
-from registry.checks import check_again
-from registry.curves import drawing, measured
-from registry.filters import OF_MODELS, OF_VERSIONS
-from registry.import_lifecycle import ImportStatus
-from registry.lifecycle import Status
-from registry.lineage import Lineage, untold
+from common.http.error_pages import is_fragment, leave, newest
+from registry import selectors, services, usage, works
+from registry.domain.approval import Approval, refusal
+from registry.domain.import_lifecycle import ImportStatus
+from registry.domain.lineage import Lineage, untold
+from registry.domain.version_lifecycle import Status
 from registry.models import RegisteredModel
+from registry.selectors.filters import OF_MODELS, OF_VERSIONS
+from registry.services import annotations
+from registry.services.annotations import Changes
+from registry.services.version_checks import check_again
 from registry.storage import store
 from registry.tasks import check_version
 from registry.usage import Use
 from registry.web.import_views import allowed_places
+from registry.web.latency_plot import drawing, measured
 from serving_runtime.shared.model_files import ACCEPTED
 
 _IMPORTS_SHOWN = 5

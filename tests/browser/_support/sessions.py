@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from playwright.sync_api import BrowserContext
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from tests import scenes
 
 SAMPLES = {"path": "x", "str": "x", "int": 1, "slug": "x"}

@@ -7,7 +7,7 @@ there: whoever adds a page adds its states.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from tests import scenes
 from tests.browser.states import of_accounts, of_home, of_models, of_platform, of_recordings, of_services, of_works
 from tests.browser.states.state import PageStates, Stage, State

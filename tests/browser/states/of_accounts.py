@@ -5,10 +5,10 @@ from datetime import timedelta
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts import teams
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
+from accounts.services import teams
 from tests import scenes
 from tests.browser.states.state import PageStates, Stage, State
 

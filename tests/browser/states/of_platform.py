@@ -6,7 +6,7 @@ from dataclasses import replace
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts import teams
+from accounts.services import teams
 from deployments.models import Cluster, WebhookDelivery
 from deployments.services import cluster_default, clusters, gpus, policy_apply
 from deployments.services.placing import gpus_note

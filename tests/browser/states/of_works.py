@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from deployments.models import Build, Tuning
 from deployments.services.trials import trial_begin, trial_fail
-from registry.holding import LEASE
+from registry.services.claim_renewal import LEASE
 from tests import scenes
 from tests.browser.states.of_models import rejected
 from tests.browser.states.state import PageStates, Stage, State

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page
 from pytest_django.fixtures import Settings
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 
 KINDS = ("empty", "busy", "error")
 """Of each of these every page has a state, or a reason why it has none."""

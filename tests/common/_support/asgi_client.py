@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from common.asgi import Message, StreamingASGIHandler
+from common.http.asgi import Message, StreamingASGIHandler
 
 
 class Client:

@@ -2,7 +2,7 @@
 
 from django.test import Client
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from tests import scenes
 
 DETAIL = "/services/default/digits/"

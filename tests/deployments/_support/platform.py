@@ -19,7 +19,7 @@ from deployments.services import (
     service_apply,
     service_rollback,
 )
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 from tests.deployments.fakes import FakeCluster, FakeMetrics, ManualClock
 

@@ -8,11 +8,10 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts import teams
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, User
-from accounts.roles import Role
-from accounts.scopes import Scope
-from accounts.services import user_get_or_create
+from accounts.services import teams, user_get_or_create
 from deployments.models import Approval, Revision, Rollout, WebhookDelivery
 from deployments.phases import Phase
 from deployments.services import rollout_approve, rollout_retry

@@ -15,13 +15,13 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.scopes import Scope
 from deployments.api.workloads import access
 from deployments.models import Build
 from deployments.services.builds import build_begin
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
-from registry.holding import LEASE
+from registry.services.claim_renewal import LEASE
 from registry.storage import store
 from tests import scenes
 from tests.deployments.fakes import FakeCluster

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.services import cluster_default
 from deployments.watching import note_components
 from integrations.clusters.base import Component, Nodes

@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.scopes import Scope
 from deployments.models import Cluster
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform

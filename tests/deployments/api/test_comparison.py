@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from tests import comparisons, scenes
 
 pytestmark = pytest.mark.django_db

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from tests.deployments._support.platform import POLICY, Platform
 
 Api = Callable[..., APIClient]

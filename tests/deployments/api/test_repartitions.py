@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.models import Cluster, Repartition
 from deployments.services import gpus
 from tests import scenes

@@ -7,8 +7,8 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.scopes import Scope
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.replays import Scene
 

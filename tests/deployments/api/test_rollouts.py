@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from deployments.api import views
 from deployments.models import Rollout

@@ -14,9 +14,9 @@ from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts import teams
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
+from accounts.services import teams
 from deployments.models import InferenceService
 from integrations.clusters.base import Component, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from integrations.clusters.local.files import (

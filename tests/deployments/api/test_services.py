@@ -4,7 +4,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.services import service_apply
 from tests.deployments._support.platform import Platform
 

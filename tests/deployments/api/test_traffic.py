@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from deployments.desired import Role
 from deployments.models import TrafficPoint
 from deployments.services import service_stop

@@ -12,14 +12,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.scopes import Scope
 from deployments.api.workloads import access
 from deployments.models import Trial
 from deployments.services.trials import trial_begin, trial_end
 from deployments.trying.trial import Tried
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
-from registry.holding import LEASE
+from registry.services.claim_renewal import LEASE
 from tests import scenes
 from tests.deployments.fakes import FakeCluster
 

@@ -15,8 +15,8 @@ from deployments.services import (
     service_apply,
     service_plan,
 )
-from registry.approval import Approval
-from registry.governance import approval_require, version_decide
+from registry.domain.approval import Approval
+from registry.services.governance import approval_require, version_decide
 from tests import scenes
 from tests.deployments._support.platform import Platform
 

@@ -9,18 +9,18 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
-from accounts import teams
+from accounts.domain.roles import Owned, Role
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, Ownership
-from accounts.roles import Owned, Role
-from accounts.scopes import Scope
+from accounts.services import teams
 from common.errors import InvalidInput
 from common.uris import parse_prefixes
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.selectors import service_detail
 from deployments.services import service_apply, service_delete, service_plan
 from registry import tasks
-from registry.imports import imports_forget
 from registry.models import ModelImport, ModelVersion, RegisteredModel
+from registry.services.imports import imports_forget
 from tests.deployments._support.platform import SIGNATURE, Platform
 
 Api = Callable[..., APIClient]

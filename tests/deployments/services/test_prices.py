@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from accounts.scopes import Scope
 from common.errors import InvalidInput, NotFound
 from deployments.models import Cluster
 from deployments.services import cluster_prices_set

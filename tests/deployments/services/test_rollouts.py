@@ -4,7 +4,7 @@ from accounts.models import AuditEntry
 from common.errors import Conflict, ContractBroken, InvalidInput, InvalidTransition, NotFound
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, rollout_start
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import SIGNATURE, Platform
 
 

@@ -7,7 +7,7 @@ from common.errors import Conflict, ContractBroken, InvalidInput, NotFound
 from deployments.models import Event, InferenceService, Revision, Rollout
 from deployments.services import rollout_abort, service_apply, service_delete
 from deployments.shapes import FileView
-from registry.lifecycle import Status
+from registry.domain.version_lifecycle import Status
 from registry.services import version_delete
 from tests.deployments._support.platform import Platform
 

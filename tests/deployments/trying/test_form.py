@@ -7,7 +7,7 @@ import pytest
 from common.errors import InvalidInput
 from deployments.trying import fields_of, request_of
 from integrations import v2
-from registry.signature import Signature, Tensor
+from registry.domain.signature import Signature, Tensor
 
 
 def made(tensor: Tensor, **said: str) -> dict[str, Any]:

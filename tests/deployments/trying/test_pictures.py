@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import InvalidInput
 from deployments.trying.pictures import PictureInput, picture_input, values_of
-from registry.signature import Tensor
+from registry.domain.signature import Tensor
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 from rest_framework.exceptions import ParseError
 
 from common.errors import FairleadError
-from common.parsers import StrictJSONParser, check
+from common.http.parsers import StrictJSONParser, check
 from deployments.cluster_file import parse_cluster
 from deployments.spec import parse_service
 from deployments.web.service_text import document_of, line_of, text_of

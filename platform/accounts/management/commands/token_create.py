@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from accounts.selectors import token_of
 from accounts.services import token_create, token_revoke, user_get_or_create
 from common import durations

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from accounts.people import user_switch
+from accounts.services.oidc_users import user_switch
 from common.errors import FairleadError
 
 

@@ -7,7 +7,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from common.downloads import Asked, Download, download
+from common.http.downloads import Asked, Download, download
 from deployments.api.workloads.access import FetchesModels, WorkloadView, caller_of
 from deployments.selectors import job_artifact, workload_artifact
 from integrations.artifact_stream import open_stream

@@ -10,8 +10,8 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from common.asgi import allow_body
 from common.errors import InvalidInput, TooLarge
+from common.http.asgi import allow_body
 from deployments.api.workloads.access import WorkloadView, workload_of
 from deployments.connecting import driver_of
 

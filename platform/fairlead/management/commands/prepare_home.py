@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from accounts.scopes import Scope
+from accounts.domain.scopes import Scope
 from fairlead.checks import TAG
 
 

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from common.trigrams import TrigramIndex
+from common.db.trigrams import TrigramIndex
 
 
 class Command(BaseCommand):

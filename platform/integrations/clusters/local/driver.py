@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from common.disk_full import is_no_room, refused
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from common.no_room import is_no_room, refused
 from integrations import pages
 from integrations.clusters import payloads
 from integrations.clusters.base import (

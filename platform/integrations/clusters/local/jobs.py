@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from common.errors import FairleadError, Unavailable
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.artifacts import folder_of
 from integrations.clusters.base import Job, JobKind, JobResult, Made, Told, may_connect, without_folders
 from integrations.clusters.flags import python_flags

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.local.files import write_json
 
 AGENT = "agent"

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from common.errors import InvalidInput, NotFound, Unavailable
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.base import Component, Desired, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from integrations.clusters.base.failures import MAX_LOG_LINES
 from integrations.clusters.local.driver import LocalDriver

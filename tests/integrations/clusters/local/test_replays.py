@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import InvalidInput, Unavailable
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.artifacts import ArtifactStore
 from integrations.clusters.base import Candidate, Exchange
 from integrations.clusters.local.replays import replay

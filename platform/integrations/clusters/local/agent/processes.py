@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.base.failures import MAX_LOG_BYTES
 from integrations.clusters.local.agent.memory_limit import killed_by_kernel
 from integrations.clusters.local.holder.client import Held, Holder

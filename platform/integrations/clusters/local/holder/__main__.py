@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.local.holder import wire
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36

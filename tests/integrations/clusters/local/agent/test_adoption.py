@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.base import Logged, Logger, Observed, ReplicaPhase
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.records import read_record

@@ -14,7 +14,7 @@ from threading import Thread
 
 import pytest
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.artifacts import folder_of
 from integrations.clusters.base import Desired, Observed, ReplicaPhase
 from integrations.clusters.local.files import write_text

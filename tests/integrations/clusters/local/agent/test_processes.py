@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.records import AGENT, read_record

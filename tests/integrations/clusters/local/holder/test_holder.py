@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from common.processes import start_ticks
+from common.process_identity import start_ticks
 from integrations.clusters.local.holder import wire
 from integrations.clusters.local.holder.client import Holder, HolderGoneError
 

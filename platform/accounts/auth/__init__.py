@@ -1,0 +1,1 @@
+"""Authentication and permission checks of API and pages."""

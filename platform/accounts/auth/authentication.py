@@ -1,0 +1,61 @@
+"""How API callers say who they are: a bearer token, or the session of a browser that signed in with one.
+
+Both leave the `ApiToken` in `request.auth`; `accounts.auth.permissions` looks at nothing else.
+"""
+
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import CsrfViewMiddleware
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.request import Request
+
+from accounts.models import ApiToken, User
+from accounts.selectors import token_of_session
+from accounts.services import token_use
+from common.errors import NotAuthenticated, NotPermitted
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer flt_…`."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """Return the token and its user; None where the header is absent; raises NotAuthenticated."""
+        words = get_authorization_header(request).split()
+        if not words:
+            return None
+        if len(words) != 2 or words[0].lower() != b"bearer":
+            raise NotAuthenticated("the Authorization header is not of the form `Bearer flt_…`")
+        token = token_use(secret=words[1].decode("latin-1"), now=timezone.now())
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
+        """Return what a 401 says in WWW-Authenticate."""
+        return 'Bearer realm="fairlead"'
+
+
+class SessionAuthentication(BaseAuthentication):
+    """The browser's session; unsafe methods need the CSRF token, since a browser sends the cookie by itself."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """Return the token the session was signed in with; None without a live one."""
+        token = token_of_session(request=request._request, now=timezone.now())
+        if token is None:
+            return None
+        _enforce_csrf(request._request)
+        return token.user, token
+
+
+class _CsrfCheck(CsrfViewMiddleware):
+    def _reject(self, request: HttpRequest, reason: str) -> str:  # noqa: ARG002
+        return reason
+
+
+def _enforce_csrf(request: HttpRequest) -> None:
+    def unused(_request: HttpRequest) -> HttpResponse:
+        raise AssertionError("the CSRF check calls no view")
+
+    check = _CsrfCheck(unused)
+    check.process_request(request)
+    reason = check.process_view(request, unused, (), {})
+    if reason:
+        raise NotPermitted(f"the request came with a session but failed the CSRF check: {reason}")

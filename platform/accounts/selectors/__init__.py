@@ -1,0 +1,94 @@
+"""What is known about users and tokens. Reads only."""
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+
+from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
+from accounts.domain.scopes import Scope
+from accounts.models import ApiToken, AuditEntry, Membership, Ownership, User
+from common.errors import NotAuthenticated, NotFound
+
+SESSION_KEY = "api_token_id"
+TOKEN_PREFIX = "flt_"  # noqa: S105 - what secret scanners look for, not a secret
+
+
+def digest_of(secret: str) -> str:
+    """Return what is stored of a token."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def token_of(*, secret: str, now: datetime) -> ApiToken:
+    """Return the live token whose secret this is, with its user.
+
+    Raises:
+        NotAuthenticated: unknown, expired, revoked, or its user is switched off; the sentence says which.
+    """
+    token = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
+    if token is None:
+        raise NotAuthenticated(
+            "this token is not known here; ask an administrator for one, or make one with `fairlead tokens create` "
+            "where Fairlead runs"
+        )
+    if token.revoked_at is not None:
+        raise NotAuthenticated(f"token {token.name!r} was revoked at {token.revoked_at:%Y-%m-%d %H:%M} UTC")
+    if not token.is_live(now):
+        raise NotAuthenticated(f"token {token.name!r} expired at {token.expires_at:%Y-%m-%d %H:%M} UTC; make a new one")
+    if not token.user.is_active:
+        raise NotAuthenticated(
+            f"user {token.user.username!r} of token {token.name!r} is switched off; ask an administrator"
+        )
+    return token
+
+
+def token_of_session(*, request: HttpRequest, now: datetime) -> ApiToken | None:
+    """Return the live token the session was signed in with, or None; revoking a token so ends its sessions."""
+    token_id = request.session.get(SESSION_KEY)
+    if token_id is None:
+        return None
+    token = ApiToken.objects.select_related("user").filter(pk=token_id).first()
+    return token if token is not None and token.is_live(now) and token.user.is_active else None
+
+
+def token_list(*, user: User | None) -> QuerySet[ApiToken]:
+    """Return the tokens of `user`, or everybody's for None."""
+    tokens = ApiToken.objects.select_related("user")
+    return tokens if user is None else tokens.filter(user=user)
+
+
+def token_get(*, token_id: int, user: User | None) -> ApiToken:
+    """Return one token out of `token_list`; raises NotFound."""
+    token = token_list(user=user).filter(pk=token_id).first()
+    if token is None:
+        raise NotFound(f"there is no token {token_id} that you may see")
+    return token
+
+
+def audit_list(*, target: str | None = None) -> QuerySet[AuditEntry]:
+    """Return what was done, newest first; only to `target` where given."""
+    entries = AuditEntry.objects.order_by("-id")
+    return entries if target is None else entries.filter(target=target)
+
+
+def owning_team(*, kind: Owned, name: str) -> str:
+    """Return the name of the team that a namespace or model belongs to."""
+    owners = Ownership.objects.filter(kind=kind, name=name).values_list("team__name", flat=True)
+    return owners.first() or DEFAULT_TEAM
+
+
+def users_who_may(scope: Scope, *, kind: Owned, names: Iterable[str]) -> dict[str, set[int]]:
+    """Return for each name the ids of the active users whose role there allows `scope`; two queries for all names."""
+    asked = set(names)
+    owners = dict(Ownership.objects.filter(kind=kind, name__in=asked).values_list("name", "team__name"))
+    teams = {name: owners.get(name, DEFAULT_TEAM) for name in asked}
+    allowing = [role for role in Role if role.scope.includes(scope)]
+    members = Membership.objects.filter(
+        Q(team__name__in=set(teams.values()), role__in=allowing) | Q(team__name=DEFAULT_TEAM, role=Role.ADMIN),
+        user__is_active=True,
+    )
+    rows = list(members.values_list("team__name", "role", "user_id"))
+    administrators = {user for team, role, user in rows if (team, role) == (DEFAULT_TEAM, Role.ADMIN)}
+    return {name: administrators | {user for found, _, user in rows if found == team} for name, team in teams.items()}

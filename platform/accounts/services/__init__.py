@@ -1,0 +1,236 @@
+"""What changes users, tokens and the audit log. Every change of the platform leaves an entry by `audit_record`."""
+
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.contrib.auth import login, logout
+from django.db import DatabaseError, transaction
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.domain.roles import DEFAULT_TEAM, Role
+from accounts.domain.scopes import Scope
+from accounts.models import AnsweredRequest, ApiToken, AuditEntry, Membership, Team, User
+from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
+from common.errors import InvalidInput, NotAuthenticated
+from common.http import request_id
+from common.http.full_disk import full_disk
+from common.identifiers import token_prefix
+
+logger = logging.getLogger(__name__)
+_USE_NOTED_EVERY = timedelta(minutes=1)
+_MAX_NAME = 100
+_MAX_REFUSALS_A_MINUTE = 30
+ANSWERS_KEPT_FOR = timedelta(hours=24)
+_MAX_LIFETIME = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedToken:
+    """A new token and its secret, which is nowhere else and is shown once."""
+
+    token: ApiToken
+    secret: str
+
+
+def audit_record(
+    *,
+    actor: str,
+    action: str,
+    target: str,
+    now: datetime,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+    detail: Mapping[str, object] | None = None,
+) -> AuditEntry:
+    """Add one line to the audit log; call it in the transaction of the change it tells about.
+
+    Args:
+        actor: who, as `actor_of` names callers; `fairlead` for what the platform does by itself.
+        action: `<entity>.<verb>`, such as `model_version.register`.
+        target: the object's path in the API without `/api/v1/`, such as `models/digits/versions/2`.
+        before, after: the object's fields as the change found and left them; None where there was no object.
+        detail: what else belongs to it, such as the rollout that a service file started.
+    """
+    return AuditEntry.objects.create(
+        at=now,
+        actor=actor,
+        action=action,
+        target=target,
+        before=None if before is None else dict(before),
+        after=None if after is None else dict(after),
+        detail=dict(detail or {}),
+        request_id=request_id.current(),
+    )
+
+
+def team_default(*, now: datetime) -> Team:
+    """Return the team that owns what no other team owns, made where it is not yet."""
+    return Team.objects.get_or_create(name=DEFAULT_TEAM, defaults={"created_at": now})[0]
+
+
+@transaction.atomic
+def user_get_or_create(
+    *, username: str, default_role: Role | None = Role.ADMIN, actor: str = "fairlead", now: datetime | None = None
+) -> User:
+    """Return the user of that name, made without a password where there is none.
+
+    Args:
+        default_role: what a new user is in the default team. As admin there, only the scopes of the tokens that he is
+            given limit him, until somebody gives him another role. None makes him no member.
+    """
+    now = now or timezone.now()
+    if not username or len(username) > 150 or not username.isprintable():
+        raise InvalidInput(f"user is {username[:40]!r}; expected a name of 1 to 150 printable characters", field="user")
+    user, created = User.objects.get_or_create(username=username)
+    if created:
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
+        if default_role is not None:
+            Membership.objects.create(team=team_default(now=now), user=user, role=default_role)
+        after = {"roles": {} if default_role is None else {DEFAULT_TEAM: default_role.value}}
+        audit_record(actor=actor, action="user.create", target=f"users/{username}", now=now, after=after)
+    return user
+
+
+def user_for_token(*, username: str, scope: Scope, actor: str, now: datetime) -> User:
+    """Return the user of that name for a token of `scope`; one that is made has no wider role than the token needs."""
+    return user_get_or_create(username=username, default_role=Role.needed_for(scope), actor=actor, now=now)
+
+
+@transaction.atomic
+def token_create(
+    *, user: User, name: str, scope: Scope, lifetime: timedelta, now: datetime, actor: str
+) -> CreatedToken:
+    """Make a token for `user` that opens what `scope` allows for `lifetime`."""
+    if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
+        raise InvalidInput(f"name is {name[:40]!r}; expected 1 to {_MAX_NAME} printable characters", field="name")
+    if not timedelta(0) < lifetime <= _MAX_LIFETIME:
+        raise InvalidInput(
+            f"a token lives from a second to {_MAX_LIFETIME.days} days, not {lifetime}", field="expires_in"
+        )
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        user=user,
+        name=name,
+        digest=digest_of(secret),
+        hint=secret[:8],
+        scope=scope,
+        created_at=now,
+        expires_at=now + lifetime,
+    )
+    audit_record(
+        actor=actor,
+        action="token.create",
+        target=f"tokens/{token.pk}",
+        now=now,
+        after={
+            "name": name,
+            "scope": scope.value,
+            "user": user.username,
+            "expires_at": token.expires_at.isoformat(),
+            "revoked_at": None,
+        },
+    )
+    return CreatedToken(token, secret)
+
+
+@transaction.atomic
+def token_revoke(*, token: ApiToken, now: datetime, actor: str) -> None:
+    """End the token, and with it the sessions that signed in with it; ending it again changes nothing."""
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
+        audit_record(
+            actor=actor,
+            action="token.revoke",
+            target=f"tokens/{token.pk}",
+            now=now,
+            before={"name": token.name, "revoked_at": None},
+            after={"name": token.name, "revoked_at": now.isoformat()},
+        )
+
+
+def token_use(*, secret: str, now: datetime) -> ApiToken:
+    """Return the live token of `secret` and note that it was used; raises NotAuthenticated."""
+    token = token_of(secret=secret, now=now)
+    # One write a minute, not one per request.
+    if token.last_used_at is None or now - token.last_used_at >= _USE_NOTED_EVERY:
+        stale = Q(last_used_at=None) | Q(last_used_at__lte=now - _USE_NOTED_EVERY)
+        try:
+            ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+        except DatabaseError as error:
+            if full_disk(error) is None:  # what only reads goes on without
+                raise
+    return token
+
+
+def session_signin(*, request: HttpRequest, secret: str, now: datetime) -> ApiToken:
+    """Sign the browser in as the token's user, with the token's scope and no longer than it lives.
+
+    Raises:
+        NotAuthenticated: the secret opens nothing; the sentence is fit for the sign-in page.
+    """
+    secret = secret.strip()
+    try:
+        if not secret.startswith(TOKEN_PREFIX):
+            raise NotAuthenticated(f"that is no API token; one begins with {TOKEN_PREFIX}")
+        token = token_use(secret=secret, now=now)
+    except NotAuthenticated as error:
+        known = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
+        session_refuse(request=request, reason=error.message, token=known, now=now)
+        raise
+    session_open(request=request, token=token, now=now)
+    return token
+
+
+def session_open(
+    *, request: HttpRequest, token: ApiToken, now: datetime, detail: Mapping[str, object] | None = None
+) -> None:
+    """Let the browser's session stand for `token`, no longer than it lives."""
+    login(request, token.user)
+    request.session[SESSION_KEY] = token.pk
+    request.session.set_expiry(max(1, int((token.expires_at - now).total_seconds())))
+    where = {"address": _address_of(request), **(detail or {})}
+    audit_record(actor=actor_name(token), action="session.signin", target=f"tokens/{token.pk}", now=now, detail=where)
+
+
+def session_refuse(*, request: HttpRequest, reason: str, now: datetime, token: ApiToken | None = None) -> None:
+    """Note a sign-in that failed; only so many a minute, since anybody can cause them and the log keeps them."""
+    recent = AuditEntry.objects.filter(action="session.refuse", at__gt=now - timedelta(minutes=1))
+    if recent.count() >= _MAX_REFUSALS_A_MINUTE:
+        logger.warning("a sign-in from %s was refused: %s", _address_of(request), reason)
+        return
+    audit_record(
+        actor="unknown" if token is None else actor_name(token),
+        action="session.refuse",
+        target="signin" if token is None else f"tokens/{token.pk}",
+        now=now,
+        detail={"reason": reason, "address": _address_of(request)},
+    )
+
+
+def _address_of(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def answers_forget(*, now: datetime) -> int:
+    """Delete the answers whose time is over and return their number."""
+    return AnsweredRequest.objects.filter(created_at__lte=now - ANSWERS_KEPT_FOR).delete()[0]
+
+
+def session_signout(*, request: HttpRequest, now: datetime) -> ApiToken | None:
+    """Forget the browser's session and return its token, which is ended where it was made for this session alone."""
+    token = ApiToken.objects.select_related("user").filter(pk=request.session.get(SESSION_KEY, 0)).first()
+    logout(request)
+    if token is not None:
+        ApiToken.objects.filter(pk=token.pk, is_session=True, revoked_at=None).update(revoked_at=now)
+        audit_record(actor=actor_name(token), action="session.signout", target=f"tokens/{token.pk}", now=now)
+    return token
+
+
+def actor_name(token: ApiToken) -> str:
+    """Return how the audit log names who came with `token`."""
+    return f"{token_prefix(token.user.username)}{token.name})"

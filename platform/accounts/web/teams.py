@@ -1,0 +1,111 @@
+"""The pages of teams: who belongs to them in which role, what they own, and the forms that change it."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.auth.access import Place, may, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
+from accounts.domain.scopes import Scope
+from accounts.services import teams
+from common.errors import InvalidInput
+from common.http.error_pages import leave
+
+_ROLES = {
+    Role.VIEWER: "sees models, services and rollouts",
+    Role.DEPLOYER: "changes them as well",
+    Role.ADMIN: "also says who belongs to the team, and manages its webhooks",
+}
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def team_list_page(request: HttpRequest) -> HttpResponse:
+    """Show the teams that the caller belongs to; to who administers the installation, all."""
+    token = page_token(request)
+    rows = teams.team_query(token=token).prefetch_related("memberships", "owned").order_by("name")
+    context = {"teams": rows, "own_roles": token.roles, "may_make": may(token, Scope.ADMIN, Place.installation())}
+    return render(request, "accounts/team_list.html", context)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def team_create_action(request: HttpRequest) -> HttpResponse:
+    """Make a team and go to its page."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    team = teams.team_create(name=request.POST.get("name", ""), actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"Team {team} is there; now give it members.")
+    return leave(request, "accounts:team-detail", team.name)
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def team_detail_page(request: HttpRequest, team: str) -> HttpResponse:
+    """Show a team's members and what it owns, with forms for who may change that."""
+    token = page_token(request)
+    require(token, Scope.READ, Place.team(team))
+    context = {
+        "team": teams.team_get(name=team),
+        "members": teams.member_query(team=team).order_by("user__username"),
+        "owned": teams.owned_query(team=team).order_by("kind", "name"),
+        "is_default": team == DEFAULT_TEAM,
+        "roles": [(role.value, meaning) for role, meaning in _ROLES.items()],
+        "kinds": [kind.value for kind in Owned],
+        "may_manage": may(token, Scope.ADMIN, Place.team(team)),
+        "may_give": may(token, Scope.ADMIN, Place.installation()),
+    }
+    return render(request, "accounts/team_detail.html", context)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def team_delete_action(request: HttpRequest, team: str) -> HttpResponse:
+    """Delete a team that owns nothing."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    teams.team_delete(name=team, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"Team {team} is deleted.")
+    return leave(request, "accounts:team-list")
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def member_set_action(request: HttpRequest, team: str) -> HttpResponse:
+    """Give a user a role in the team."""
+    require(page_token(request), Scope.ADMIN, Place.team(team))
+    user, asked = request.POST.get("user", "").strip(), request.POST.get("role", "")
+    if asked not in [*Role]:
+        raise InvalidInput(f"role is {asked[:40]!r}; expected one of {', '.join(Role)}", field="role")
+    teams.member_set(team=team, username=user, role=Role(asked), actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"{user} is {asked} of {team} now.")
+    return leave(request, "accounts:team-detail", team)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def member_delete_action(request: HttpRequest, team: str) -> HttpResponse:
+    """Take a user out of the team."""
+    require(page_token(request), Scope.ADMIN, Place.team(team))
+    user = request.POST.get("user", "")
+    teams.member_delete(team=team, username=user, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"{user} is no member of {team} any more.")
+    return leave(request, "accounts:team-detail", team)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def ownership_action(request: HttpRequest, team: str, verb: str) -> HttpResponse:
+    """Give a namespace or model to the team, or take it away."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    kind, name = request.POST.get("kind", ""), request.POST.get("name", "").strip()
+    if kind not in [*Owned]:
+        raise InvalidInput(f"kind is {kind[:40]!r}; expected one of {', '.join(Owned)}", field="kind")
+    change = teams.ownership_set if verb == "give" else teams.ownership_delete
+    change(team=team, kind=Owned(kind), name=name, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"The {kind} {name} belongs to {team if verb == 'give' else DEFAULT_TEAM} now.")
+    return leave(request, "accounts:team-detail", team)

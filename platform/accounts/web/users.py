@@ -1,0 +1,76 @@
+"""The pages of users: who there is, what each may do where, and the switch that lets somebody in no more."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.auth.access import Place, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
+from accounts.selectors import audit_list
+from accounts.selectors.audit import FILTERS
+from accounts.selectors.users import user_get, user_query, user_tokens
+from accounts.services.oidc_users import MOST_REASON, identity_forget, user_switch_by
+from accounts.web.audit import Row as AuditRow
+from accounts.web.tokens import Row as TokenRow
+from common.http.error_pages import leave, newest
+
+_TOKENS_SHOWN, _ENTRIES_SHOWN = 20, 10
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.ADMIN)
+def user_list_page(request: HttpRequest) -> HttpResponse:
+    """Show who there is, the newest first, narrowed by what a name contains."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    name = request.GET.get("name", "").strip()[:150]
+    users = user_query()
+    rows, older = newest(request, users.filter(username__icontains=name) if name else users)
+    return render(request, "accounts/user_list.html", {"users": rows, "older": older, "name": name})
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.ADMIN)
+def user_detail_page(request: HttpRequest, user: str) -> HttpResponse:
+    """Show a user's teams and tokens, and what the user did and was done to it lately."""
+    token = page_token(request)
+    require(token, Scope.ADMIN, Place.installation())
+    found, now = user_get(username=user), timezone.now()
+    by_name = {one.name: one for one in FILTERS}
+    about = by_name["user"].condition(user) | by_name["under"].condition(f"users/{user}")
+    context = {
+        "user": found,
+        "is_self": found.pk == token.user_id,
+        "tokens": [TokenRow.of(row, now) for row in user_tokens(user=found).order_by("-pk")[:_TOKENS_SHOWN]],
+        "entries": [AuditRow.of(entry) for entry in audit_list().filter(about)[:_ENTRIES_SHOWN]],
+        "most_reason": MOST_REASON,
+    }
+    return render(request, "accounts/user_detail.html", context)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def user_switch_action(request: HttpRequest, user: str) -> HttpResponse:
+    """Let a user in, or no more."""
+    token = page_token(request)
+    require(token, Scope.ADMIN, Place.installation())
+    is_active = request.POST.get("state") == "on"
+    reason = request.POST.get("reason", "")
+    user_switch_by(caller=token, username=user, is_active=is_active, reason=reason, now=timezone.now())
+    messages.success(request, f"{user} is {'let in again' if is_active else 'switched off'}.")
+    return leave(request, "accounts:user-detail", user)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def user_free_action(request: HttpRequest, user: str) -> HttpResponse:
+    """Let another account of the provider have the user's name."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    identity_forget(username=user, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"{user} belongs to the next account of that name that signs in.")
+    return leave(request, "accounts:user-detail", user)

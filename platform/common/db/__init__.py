@@ -1,0 +1,1 @@
+"""Counts and text searches on SQLite and PostgreSQL."""

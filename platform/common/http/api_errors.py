@@ -1,0 +1,105 @@
+"""The one shape in which the API tells about errors, and DRF's exception handler that makes it.
+
+{"error": {"code": "not_found", "message": "one sentence", "field": null, "request_id": "..."}}
+
+and beside these `"details": ["one sentence", ...]` where the message is about several things.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.core.signals import got_request_exception
+from django.http import Http404, HttpRequest, UnreadablePostError
+from django.utils.log import log_response
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from common.errors import FairleadError, status_of
+from common.http import request_id
+from common.http.full_disk import full_disk
+
+_CODES = {
+    exceptions.ValidationError: "invalid_input",
+    exceptions.ParseError: "invalid_input",
+    exceptions.NotAuthenticated: "not_authenticated",
+    exceptions.AuthenticationFailed: "not_authenticated",
+    exceptions.PermissionDenied: "not_permitted",
+    exceptions.NotFound: "not_found",
+    exceptions.MethodNotAllowed: "method_not_allowed",
+    exceptions.NotAcceptable: "not_acceptable",
+    exceptions.UnsupportedMediaType: "unsupported_media_type",
+    exceptions.Throttled: "throttled",
+}
+
+
+def error_body(
+    code: str, message: str, field: str | None = None, details: Sequence[str] = ()
+) -> dict[str, dict[str, object]]:
+    """Return the JSON of an error, with the id of the present request."""
+    body: dict[str, object] = {
+        "code": code,
+        "message": message,
+        "field": field,
+        "request_id": request_id.current() or None,
+    }
+    return {"error": {**body, "details": list(details)} if details else body}
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
+    """Answer for any exception that leaves an API view; one that is not expected is logged here, once."""
+    set_rollback()
+    error = full_disk(error) or error
+    if isinstance(error, FairleadError):
+        response = Response(error_body(error.code, error.message, error.field, error.details), status=status_of(error))
+    elif isinstance(error, Http404):
+        response = Response(error_body("not_found", "there is nothing at this address"), status=404)
+    elif isinstance(error, PermissionDenied):
+        response = Response(error_body("not_permitted", str(error) or "that is not permitted"), status=403)
+    elif isinstance(error, RequestDataTooBig):
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        message = f"the body has more than the {limit} bytes that this address takes; send a smaller one"
+        response = Response(error_body("too_large", message), status=413)
+    elif isinstance(error, UnreadablePostError):
+        response = Response(error_body("invalid_input", f"the body could not be read: {error}"), status=400)
+    elif isinstance(error, exceptions.APIException):
+        response = _of_framework(error)
+    else:
+        response = _unexpected(error, context)
+    if response.status_code == status.HTTP_401_UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="fairlead"'
+    return response
+
+
+def _of_framework(error: exceptions.APIException) -> Response:
+    code = next((_CODES[cls] for cls in type(error).__mro__ if cls in _CODES), "error")
+    field, message = _first(error.detail)
+    response = Response(error_body(code, message, field or None), status=error.status_code)
+    if (wait_s := getattr(error, "wait", None)) is not None:
+        response.headers["Retry-After"] = str(wait_s)
+    return response
+
+
+def _first(detail: Any, path: str = "") -> tuple[str, str]:
+    """Return the dotted field and the sentence of the first of DRF's nested validation messages."""
+    if isinstance(detail, dict) and detail:
+        key, inner = next(iter(detail.items()))
+        return _first(inner, path if key == "non_field_errors" else f"{path}.{key}".lstrip("."))
+    if isinstance(detail, list) and detail:
+        # A list of dictionaries has one entry for each item of the input, empty where the item is right.
+        index, inner = next((i, entry) for i, entry in enumerate(detail) if entry or i == len(detail) - 1)
+        return _first(inner, f"{path}[{index}]" if isinstance(inner, dict) else path)
+    return path, (f"{path}: {detail}" if path else str(detail))
+
+
+def _unexpected(error: Exception, context: dict[str, Any]) -> Response:
+    request: HttpRequest = context["request"]._request
+    response = Response(
+        error_body("internal", "this is a fault of the server; its log has more under the request id"), status=500
+    )
+    got_request_exception.send(sender=type(context.get("view")), request=request)
+    # Django logs answers of 500 too, without the traceback, unless it sees this one was logged.
+    log_response("%s %s failed", request.method, request.path, response=response, request=request, exception=error)
+    return response

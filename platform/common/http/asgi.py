@@ -1,0 +1,135 @@
+"""Django's ASGI handler, except that a large body is read only when a view asks for it.
+
+Django copies every body to a temporary file before any code of ours runs, so anyone could fill the disk. Here a body
+that is large or of unknown length stays in the socket, with the server's flow control, until a synchronous view reads
+it: after the caller was authenticated, and no further than `allow_body` says. A small one is handled as Django does.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import CancelledError
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.core.handlers.asgi import ASGIHandler
+from django.http import HttpRequest
+
+from common.http.api_errors import error_body
+
+_STREAMED = b"application/octet-stream"
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class StreamingASGIHandler(ASGIHandler):
+    """The ASGI application; `fairlead.asgi` makes the one instance."""
+
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        limit_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        headers = dict(scope["headers"])
+        if _is_small(headers, limit_bytes):
+            await super().handle(scope, receive, send)
+        elif scope["method"] in ("GET", "HEAD"):
+            # Nobody would read it, and until it is read a client that leaves a stream is not noticed.
+            await _refuse(send, 413, "too_large", f"{scope['method']} takes no large body; send none")
+        elif b"content-length" not in headers and headers.get(b"content-type") != _STREAMED:
+            # DRF takes a body without a length for an empty one.
+            await _refuse(send, 411, "length_required", "the body has no Content-Length; send it with its length")
+        else:
+            body = LazyBody(receive, limit_bytes)
+            await super().handle(scope, body.disconnected, send)
+
+    async def read_body(self, receive: Any) -> Any:
+        """Return what becomes the request's stream."""
+        body = getattr(receive, "__self__", None)
+        return body if isinstance(body, LazyBody) else await super().read_body(receive)
+
+
+def allow_body(request: HttpRequest, max_bytes: int) -> None:
+    """Let the view read up to `max_bytes` of the body; to be called before it reads, and after it knows who asks."""
+    stream = getattr(request, "_stream", None)
+    if isinstance(stream, LazyBody):
+        stream.limit_bytes = max_bytes
+
+
+class LazyBody:
+    """A request's body as a synchronous file; made in the event loop, read in a view's thread."""
+
+    def __init__(self, receive: Receive, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self._receive = receive
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._buffer = bytearray()
+        self._taken_bytes = 0
+        self._ended = asyncio.Event()
+        self._left = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Return `size` bytes, fewer only at the end of the body; all of it for -1.
+
+        Raises:
+            RequestDataTooBig: the body has more than `limit_bytes`.
+            OSError: the client left before the end.
+        """
+        while not self._ended.is_set() and (size < 0 or len(self._buffer) < size):
+            self._fill()
+        if self._left:
+            raise OSError("the client closed the connection before the end of the body")
+        count = len(self._buffer) if size < 0 else min(size, len(self._buffer))
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return taken
+
+    def seekable(self) -> bool:
+        """Return False: what was read is gone."""
+        return False
+
+    def close(self) -> None:
+        """Forget what came in but was not read."""
+        self._buffer.clear()
+
+    async def disconnected(self) -> Message:
+        """Return the message that the client left; Django waits for it beside the view."""
+        await self._ended.wait()
+        return {"type": "http.disconnect"} if self._left else await self._receive()
+
+    def _fill(self) -> None:
+        if threading.get_ident() == self._loop_thread:
+            raise RuntimeError("a large body can be read only in a synchronous view")
+        future = asyncio.run_coroutine_threadsafe(self._next(), self._loop)
+        try:
+            chunk = future.result()
+        except CancelledError as error:
+            raise OSError("the server stopped before the end of the body") from error
+        self._taken_bytes += len(chunk)
+        if self._taken_bytes > self.limit_bytes:
+            raise RequestDataTooBig(f"the body has more than {self.limit_bytes} bytes")
+        self._buffer += chunk
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        self._left = message["type"] == "http.disconnect"
+        if self._left or not message.get("more_body", False):
+            self._ended.set()
+        return bytes(message.get("body", b""))
+
+
+def _is_small(headers: Mapping[bytes, bytes], limit_bytes: int) -> bool:
+    """Return whether the headers promise a body of at most `limit_bytes`, or none."""
+    if b"transfer-encoding" in headers:
+        return False
+    length = headers.get(b"content-length", b"0")
+    return length.isdigit() and int(length) <= limit_bytes
+
+
+async def _refuse(send: Send, status: int, code: str, message: str) -> None:
+    body = json.dumps(error_body(code, message)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

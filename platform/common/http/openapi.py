@@ -1,0 +1,39 @@
+"""What the OpenAPI document says of every operation alike: the one form of errors (`common.http.api_errors`)."""
+
+from typing import Any
+
+_ERROR = {
+    "type": "object",
+    "description": "Why a request was not done: `message` is one sentence, `field` the part of it that is wrong.",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "field", "request_id"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "field": {"type": "string", "nullable": True},
+                "request_id": {"type": "string", "nullable": True},
+                "details": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "What the message is about, one sentence each; there only where it is several.",
+                },
+            },
+        }
+    },
+}
+
+
+def document_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the form of errors to every operation; a postprocessing hook of drf-spectacular."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Error"] = _ERROR
+    answer = {
+        "description": "Any other status: why it was not done.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    for item in result["paths"].values():
+        for operation in item.values():
+            operation["responses"].setdefault("default", answer)
+    return result

@@ -1,0 +1,78 @@
+"""Identifiers: names of things and of who did something, addresses of the web, and comments. Pure.
+
+Every refusal is one sentence with the rule in it.
+"""
+
+import re
+from collections.abc import Container
+from urllib.parse import urlsplit
+
+from common.errors import InvalidInput
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
+_SHOWN = 80
+MAX_COMMENT = 1000
+
+
+def check_dns_label(name: str, *, field: str = "name") -> str:
+    """Return `name` if it is a DNS label (RFC 1123), which names of services, namespaces and policies are."""
+    if not _DNS_LABEL.fullmatch(name):
+        raise InvalidInput(
+            f"{field} is {name[:_SHOWN]!r}; expected a DNS label: 1 to 63 lower-case letters, digits and hyphens, "
+            "with a letter or digit first and last",
+            field=field,
+        )
+    return name
+
+
+def check_model_name(name: str, *, field: str = "name") -> str:
+    """Return `name` if a model may be called so; it stands in `models:/NAME/VERSION` and in addresses."""
+    if not _MODEL.fullmatch(name):
+        raise InvalidInput(
+            f"{field} is {name[:_SHOWN]!r}; expected a model name: 1 to 128 letters, digits, dots, underscores and "
+            "hyphens, with a letter or digit first",
+            field=field,
+        )
+    return name
+
+
+def check_alias(name: str, *, field: str = "alias") -> str:
+    """Return `name` if an alias may be called so; it never looks like a version number."""
+    if not _ALIAS.fullmatch(name):
+        raise InvalidInput(
+            f"{field} is {name[:_SHOWN]!r}; expected an alias: 1 to 64 letters, digits, dots, underscores and hyphens, "
+            "with a letter first",
+            field=field,
+        )
+    return name
+
+
+def is_user(actor: str, username: str) -> bool:
+    """Return whether that is the user, with whichever token."""
+    return actor == username or actor.startswith(token_prefix(username))
+
+
+def token_prefix(username: str) -> str:
+    """Return how the names begin of a user with a token."""
+    return f"{username} (token "
+
+
+def check_comment(comment: str) -> None:
+    """Raise InvalidInput for a comment that is too long or cannot be printed."""
+    if len(comment) > MAX_COMMENT or not comment.replace("\n", "").isprintable():
+        raise InvalidInput(
+            f"comment has {len(comment)} characters; expected at most {MAX_COMMENT}, all of them printable",
+            field="comment",
+        )
+
+
+def is_web_address(text: str, *, schemes: Container[str] = ("http", "https")) -> bool:
+    """Return whether `text` is SCHEME://HOST[:PORT][/PATH], without user, query and fragment."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        return usable and parts.username is None and not parts.query and not parts.fragment
+    except ValueError:  # of a port or an IPv6 address
+        return False

@@ -1,0 +1,1 @@
+"""Decisions about models and versions. Pure."""

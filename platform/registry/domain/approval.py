@@ -1,0 +1,59 @@
+"""Whether people agree that a version is served. Pure.
+
+    unreviewed --approve--> approved <--approve / decline--> declined <--decline-- unreviewed
+
+REJECTED is what the platform's check says of a version (`lifecycle`); declined is what a person says.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from common.errors import InvalidInput
+from common.identifiers import check_comment, is_user
+
+
+class Approval(StrEnum):
+    """What was decided of a version; it is for exactly these files, since they never change."""
+
+    UNREVIEWED = "unreviewed"
+    APPROVED = "approved"
+    DECLINED = "declined"
+
+
+DECISIONS = (Approval.APPROVED, Approval.DECLINED)
+
+
+def parse_decision(text: str) -> Approval:
+    """Return what somebody decided; raises InvalidInput."""
+    if text not in DECISIONS:
+        raise InvalidInput(f"state is {text[:40]!r}; expected {' or '.join(DECISIONS)}", field="state")
+    return Approval(text)
+
+
+def check_said(decision: Approval, comment: str) -> str:
+    """Return the comment without blanks around it; raises InvalidInput where it is too long, or missing."""
+    check_comment(comment)
+    said = comment.strip()
+    if decision is Approval.DECLINED and not said:
+        raise InvalidInput("comment is empty; say why the version is declined", field="comment")
+    return said
+
+
+def refusal(username: str, registered_by: Iterable[str]) -> str:
+    """Return why a user, whose role would let him, may not approve a version; empty where he may.
+
+    Args:
+        registered_by: who registered the version or imported its files, as the audit log names them.
+    """
+    if any(is_user(actor, username) for actor in registered_by):
+        return f"{username} registered it, and it takes four eyes; somebody else has to approve"
+    return ""
+
+
+def unfit(state: Approval, *, is_required: bool, by: str, comment: str) -> str:
+    """Return why a version may not be brought into a service, as the end of a sentence; empty where it may."""
+    if not is_required or state is Approval.APPROVED:
+        return ""
+    if state is Approval.DECLINED:
+        return f"was declined by {by}: {comment.rstrip('.')}; roll out one that is approved"
+    return "is not approved, which its model asks for; have somebody approve it who did not register it"

@@ -1,0 +1,182 @@
+"""What the registry knows. Reads only; versions come with their model and aliases, so no list asks once per row."""
+
+import re
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from accounts.domain.roles import DEFAULT_TEAM, Owned
+from accounts.models import Ownership
+from common.errors import InvalidInput, NotFound
+from registry.domain.approval import Approval, refusal
+from registry.domain.import_lifecycle import ImportStatus
+from registry.domain.version_lifecycle import Status
+from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
+
+_LOOKED_THROUGH = 60
+_EARLIER = 20
+"""So many versions before one are looked at."""
+_URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<alias>[^/@]+))")
+
+
+def model_list() -> QuerySet[RegisteredModel]:
+    """Return all models with their aliases, and as `latest_version` the highest number that is still there."""
+    newest = ModelVersion.objects.filter(model=OuterRef("pk")).order_by("-number")
+    models = RegisteredModel.objects.annotate(latest_version=Subquery(newest.values("number")[:1]))
+    return models.prefetch_related("aliases__version")
+
+
+def model_overview() -> QuerySet[RegisteredModel]:
+    """Return all models as `model_list` does, with `latest_status`, `latest_platform` and the `team` that owns them."""
+    newest = ModelVersion.objects.filter(model=OuterRef("pk")).order_by("-number")
+    owned = Ownership.objects.filter(kind=Owned.MODEL, name=OuterRef("name"))
+    return model_list().annotate(
+        latest_status=Subquery(newest.values("status")[:1]),
+        latest_platform=Subquery(newest.values("platform")[:1]),
+        team=Coalesce(Subquery(owned.values("team__name")[:1]), Value(DEFAULT_TEAM)),
+    )
+
+
+def model_get(*, name: str) -> RegisteredModel:
+    """Return the model of that name as `model_list` does; raises NotFound."""
+    return _found(model_list(), name)
+
+
+def model_exists(*, name: str) -> bool:
+    """Return whether there is a model of that name."""
+    return RegisteredModel.objects.filter(name=name).exists()
+
+
+def is_somebodys_model(*, name: str) -> bool:
+    """Return whether there is a model of that name, or a team that it is kept for."""
+    is_owned = Ownership.objects.filter(kind=Owned.MODEL, name=name).exists()
+    return is_owned or RegisteredModel.objects.filter(name=name).exists()
+
+
+def version_list(*, model: str) -> QuerySet[ModelVersion]:
+    """Return the versions of the model of that name; raises NotFound."""
+    return _versions().filter(model=_found(RegisteredModel.objects.all(), model))
+
+
+def model_version_get(*, model: str, number: int) -> ModelVersion:
+    """Return one version; raises NotFound, which says whether the model or the number is unknown."""
+    version = _versions().filter(model__name=model, number=number).first()
+    if version is None:
+        known = model_get(name=model)
+        raise NotFound(f"model {model!r} has no version {number}; its newest number is {known.latest_number}")
+    return version
+
+
+def model_version_resolve(*, uri: str) -> ModelVersion:
+    """Return what `models:/NAME/VERSION` or `models:/NAME@ALIAS` points at now.
+
+    Raises:
+        InvalidInput: the URI has another form.
+        NotFound: no such model, version or alias.
+    """
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise InvalidInput(f"{uri[:200]!r} is no model URI; write models:/NAME/VERSION or models:/NAME@ALIAS")
+    if match["number"]:
+        return model_version_get(model=match["model"], number=int(match["number"]))
+    return alias_get(model=match["model"], name=match["alias"]).version
+
+
+def alias_list(*, model: str) -> QuerySet[Alias]:
+    """Return the aliases of the model of that name, with the versions they point at; raises NotFound."""
+    found = _found(RegisteredModel.objects.all(), model)
+    return Alias.objects.filter(model=found).select_related("model", "version__model")
+
+
+def alias_get(*, model: str, name: str) -> Alias:
+    """Return one alias with its version; raises NotFound, which names the aliases there are."""
+    alias = Alias.objects.filter(model__name=model, name=name).select_related("model", "version__model").first()
+    if alias is None:
+        known = sorted(alias.name for alias in model_get(name=model).aliases.all())
+        there = f"its aliases are {', '.join(known)}" if known else "it has no aliases"
+        raise NotFound(f"model {model!r} has no alias {name!r}; {there}")
+    return alias
+
+
+def versions_to_approve(*, only: Q, username: str, limit: int) -> list[ModelVersion]:
+    """Return READY versions that their models want approved, that nobody decided of and the user may, the newest first.
+
+    Who registered many himself is told only what of others' is among the newest 60.
+
+    Args:
+        only: a condition on versions: of those that the user's role lets him decide of.
+    """
+    rows = _to_approve().filter(only)
+    brought = Prefetch("imports", ModelImport.objects.only("version", "created_by"))
+    rows = rows.select_related("model").only("number", "created_at", "created_by", "model__name")
+    newest = rows.prefetch_related(brought).order_by("-pk")[:_LOOKED_THROUGH]
+    return [version for version in newest if not refusal(username, version.brought_by())][:limit]
+
+
+def newest_to_approve() -> list[int]:
+    """Return the ids of the newest versions that wait for anybody's approval, by which pages see that others do."""
+    return list(_to_approve().order_by("-pk").values_list("pk", flat=True)[:_LOOKED_THROUGH])
+
+
+def versions_to_check(*, now: datetime, limit: int) -> list[int]:
+    """Return the ids of versions whose check is due, longest waiting first."""
+    due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
+    return list(due.order_by("next_check_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def rows_of_earlier_versions(version_id: int) -> int:
+    """Return the most rows that a request to an earlier READY version of the same model may have; 0 for none."""
+    itself = ModelVersion.objects.filter(pk=version_id)
+    earlier = ModelVersion.objects.filter(
+        model__in=itself.values("model"), number__lt=itself.values("number"), status=Status.READY.value
+    )
+    signatures = earlier.order_by("-number").values_list("signature", flat=True)[:_EARLIER]
+    return max((rows for each in signatures if type(rows := each.get("max_batch_size")) is int), default=0)
+
+
+def is_being_checked(*, digest: str) -> bool:
+    """Return whether it is not known yet whether a version with these files can be served."""
+    return ModelVersion.objects.filter(status=Status.PENDING.value, digest=digest).exists()
+
+
+def import_list(*, model: str) -> QuerySet[ModelImport]:
+    """Return the imports of that model, which need not be there yet."""
+    return ModelImport.objects.filter(model=model).select_related("version")
+
+
+def models_coming() -> QuerySet[ModelImport]:
+    """Return the imports under way of models that have no version yet, so that no list of models has them."""
+    named = RegisteredModel.objects.filter(name=OuterRef("model"))
+    pending = ModelImport.objects.filter(status=ImportStatus.PENDING.value)
+    return pending.filter(~Exists(named)).order_by("-pk")
+
+
+def import_get(*, model: str, import_id: int) -> ModelImport:
+    """Return one import; raises NotFound."""
+    found = import_list(model=model).filter(pk=import_id).first()
+    if found is None:
+        raise NotFound(f"model {model!r} has no import {import_id}; what ended long ago is forgotten")
+    return found
+
+
+def imports_due(*, now: datetime, limit: int) -> list[int]:
+    """Return the ids of imports that are to begin, or to begin again, longest waiting first."""
+    due = ModelImport.objects.filter(status=ImportStatus.PENDING.value, next_try_at__lte=now)
+    return list(due.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def _found(models: QuerySet[RegisteredModel], name: str) -> RegisteredModel:
+    model = models.filter(name=name).first()
+    if model is None:
+        raise NotFound(f"there is no model {name!r}; register its first version or create it")
+    return model
+
+
+def _to_approve() -> QuerySet[ModelVersion]:
+    undecided = ModelVersion.objects.filter(status=Status.READY.value, approval=Approval.UNREVIEWED.value)
+    return undecided.filter(model__requires_approval=True)
+
+
+def _versions() -> QuerySet[ModelVersion]:
+    return ModelVersion.objects.select_related("model").prefetch_related("aliases")

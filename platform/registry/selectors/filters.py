@@ -1,0 +1,82 @@
+"""How models and versions are looked through: the filters of the API's lists, and of the pages' forms."""
+
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.lookups import Exact
+
+from accounts.domain.roles import DEFAULT_TEAM, Owned
+from accounts.models import Ownership
+from common.errors import InvalidInput
+from common.http.filters import Filter
+from registry.domain import tags
+from registry.domain.approval import Approval
+from registry.domain.version_lifecycle import Status
+from registry.models import Alias, ModelVersion
+
+
+class _Tag(Filter):
+    """Keeps the rows that have a tag with a value."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for `key=value`; raises InvalidInput."""
+        key, sign, value = text.partition("=")
+        if not sign:
+            raise InvalidInput(f"{self.name} is {text[:80]!r}; expected key=value", field=self.name)
+        # What no tag can be is refused: in a path into JSON, digits would mean a place in a list.
+        (pair,) = tags.changed({}, {key: value}).items()
+        return Q(Exact(KeyTextTransform(pair[0], "tags"), pair[1]))
+
+
+class _Team(Filter):
+    """Keeps the models that a team owns; what nobody owns is the team `default`'s."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for the team's name."""
+        super().condition(text)
+        owned = Ownership.objects.filter(kind=Owned.MODEL)
+        theirs = Q(name__in=owned.filter(team__name=text).values("name"))
+        return theirs | ~Q(name__in=owned.values("name")) if text == DEFAULT_TEAM else theirs
+
+
+class _Platform(Filter):
+    """Keeps the models with a version of a platform."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for the platform's name."""
+        super().condition(text)
+        return Q(Exists(ModelVersion.objects.filter(model=OuterRef("pk"), platform=text)))
+
+
+class _Alias(Filter):
+    """Keeps the models that have an alias."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for the alias's name."""
+        super().condition(text)
+        return Q(Exists(Alias.objects.filter(model=OuterRef("pk"), name=text)))
+
+
+class _Pointing(Filter):
+    """Keeps the versions that an alias points at."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for the alias's name."""
+        super().condition(text)
+        return Q(Exists(Alias.objects.filter(version=OuterRef("pk"), name=text)))
+
+
+TAG = _Tag("tag", "", "Only what has this tag: `key=value`; several must all be there.", repeatable=True)
+OF_MODELS = (
+    Filter("search", "name__icontains|description__icontains", "Only models with this in their name or description."),
+    TAG,
+    Filter("name_prefix", "name__startswith", "Only models whose names begin so."),
+    _Alias("alias", "", "Only models that have this alias."),
+    _Team("team", "", "Only models that this team owns."),
+    _Platform("platform", "", "Only models with a version of this platform, such as `onnxruntime_onnx`."),
+)
+OF_VERSIONS = (
+    TAG,
+    Filter("status", "status", "Only versions with this status.", choices=tuple(Status)),
+    Filter("approval", "approval", "Only versions of which people decided this.", choices=tuple(Approval)),
+    _Pointing("alias", "", "Only the version that this alias points at."),
+)

@@ -1,0 +1,148 @@
+"""Who checks which version, and what came out of it: the writes around a check, none of which waits for the runtime.
+
+A check is claimed by a conditional UPDATE that names what was read, so of two workers exactly one gets it. The claim's
+id fences the outcome: a worker that was silent for longer than its lease cannot overwrite what another found out.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from accounts.services import audit_record
+from common.errors import Conflict
+from integrations.clusters.base import Resources
+from registry import outcomes
+from registry.domain import version_lifecycle
+from registry.domain.lineage import origin_of
+from registry.domain.version_lifecycle import Accepted, CheckState, Outcome, Status
+from registry.models import ModelVersion
+from registry.selectors import model_version_get
+from registry.services import compatibility
+
+MAX_CONCURRENT = 2
+"""Checks at a time in the whole installation; each starts a process and takes one of the worker's threads."""
+
+_ACTOR = "fairlead"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to write the outcome of one check."""
+
+    id: uuid.UUID
+    version_id: int
+    artifact_uri: str
+    digest: str
+    origin: str
+    resources: Resources
+
+
+def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | None:
+    """Return a claim on the version's check, or None where none is due, or others hold as many as there may be."""
+    version = ModelVersion.objects.select_related("model").filter(pk=version_id).first()
+    if version is None or not version_lifecycle.may_begin(version.check_state, now):
+        return None
+    running = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__gt=now).exclude(claim=None)
+    if running.count() >= MAX_CONCURRENT:
+        return None
+    state = version_lifecycle.begin(version.check_state, now, lease)
+    lineage = version.lineage
+    claim = Claim(
+        uuid.uuid4(), version.pk, version.artifact_uri, version.digest, origin_of(lineage), resources_of(lineage)
+    )
+    with transaction.atomic():
+        begun = state.status is Status.PENDING
+        won = ModelVersion.objects.filter(
+            pk=version.pk,
+            status=Status.PENDING.value,
+            attempts=version.attempts,
+            next_check_at=version.next_check_at,
+            claim=version.claim,
+        ).update(**_columns(state), claim=claim.id if begun else None)
+        if won and not begun:
+            _record_outcome(version, state, now)
+    return claim if won and begun else None
+
+
+def check_renew(*, claim: Claim, now: datetime, lease: timedelta) -> bool:
+    """Hold the claim for another `lease`; False where it was lost and the work should stop."""
+    held = ModelVersion.objects.filter(pk=claim.version_id, status=Status.PENDING.value, claim=claim.id)
+    return bool(held.update(next_check_at=now + lease))
+
+
+@transaction.atomic
+def check_end(*, claim: Claim, outcome: Outcome, now: datetime) -> bool:
+    """Write what the check found out; False where the claim was lost or the version deleted meanwhile."""
+    version = (
+        ModelVersion.objects.select_for_update(of=("self",))
+        .select_related("model")
+        .filter(pk=claim.version_id, status=Status.PENDING.value, claim=claim.id)
+        .first()
+    )
+    if version is None:
+        return False
+    outcome = compatibility.held_to(version.required_signature, outcome)
+    state = version_lifecycle.end(version.check_state, outcome, now)
+    found = (
+        {"signature": outcome.signature, "platform": outcome.platform, "profile": outcome.profile}
+        if isinstance(outcome, Accepted)
+        else {}
+    )
+    ModelVersion.objects.filter(pk=version.pk).update(**_columns(state), **found, claim=None)
+    if state.status is not Status.PENDING:
+        _record_outcome(version, state, now)
+    return True
+
+
+@transaction.atomic
+def check_again(*, model: str, number: int, now: datetime, actor: str) -> ModelVersion:
+    """Have a REJECTED version checked again, and return it PENDING; raises Conflict for any other."""
+    version = model_version_get(model=model, number=number)
+    columns = {**_columns(version_lifecycle.again(now)), "claim": None}
+    if not ModelVersion.objects.filter(pk=version.pk, status=Status.REJECTED.value).update(**columns):
+        raise Conflict(
+            f"model {model!r} version {number} is {version.status}; only a REJECTED version is checked again",
+            field="version",
+        )
+    audit_record(
+        actor=actor,
+        action="model_version.recheck",
+        target=f"models/{model}/versions/{number}",
+        now=now,
+        before={"status": Status.REJECTED.value, "reason": version.reason},
+        after={"status": Status.PENDING.value},
+    )
+    return model_version_get(model=model, number=number)
+
+
+def resources_of(lineage: Mapping[str, Any]) -> Resources:
+    """Return what runs the files of a stored lineage; nothing in particular for those that any machine runs."""
+    return Resources(
+        accelerator=str(lineage.get("accelerator", "")), products=tuple(map(str, lineage.get("products", ())))
+    )
+
+
+def _columns(state: CheckState) -> dict[str, object]:
+    return {
+        "status": state.status.value,
+        "attempts": state.attempts,
+        "reason": state.reason,
+        "next_check_at": state.next_check_at,
+        "of_installation": state.of_installation,
+    }
+
+
+def _record_outcome(version: ModelVersion, state: CheckState, now: datetime) -> None:
+    audit_record(
+        actor=_ACTOR,
+        action="model_version.check",
+        target=f"models/{version.model.name}/versions/{version.number}",
+        now=now,
+        before={"status": Status.PENDING.value},
+        after={"status": state.status.value, "reason": state.reason},
+    )
+    outcomes.tell(version, state.status, state.reason, now)

@@ -1,0 +1,171 @@
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+
+from accounts.models import AuditEntry
+from common.errors import Conflict
+from registry.domain.version_lifecycle import MAX_ATTEMPTS, Accepted, Refused, Status, Unchecked
+from registry.models import ModelVersion
+from registry.selectors import versions_to_check
+from registry.services.version_checks import MAX_CONCURRENT, Claim, check_again, check_begin, check_end, check_renew
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LEASE = timedelta(minutes=2)
+SIGNATURE = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}], "outputs": []}
+ACCEPTED = Accepted(SIGNATURE, "onnxruntime_onnx", {"load_seconds": 0.1, "batches": []})
+Register = Callable[..., ModelVersion]
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def pending(register: Register) -> ModelVersion:
+    return register(status=Status.PENDING)
+
+
+def begin(version: ModelVersion, now: datetime = NOW) -> Claim | None:
+    return check_begin(version_id=version.pk, now=now, lease=LEASE)
+
+
+def claimed(version: ModelVersion, now: datetime = NOW) -> Claim:
+    claim = begin(version, now)
+    assert claim is not None
+    return claim
+
+
+def test_an_accepted_version_is_ready_with_what_was_found(pending: ModelVersion) -> None:
+    assert check_end(claim=claimed(pending), outcome=ACCEPTED, now=NOW)
+    pending.refresh_from_db()
+    assert (pending.status, pending.reason, pending.attempts) == ("READY", "", 1)
+    assert (pending.signature, pending.platform) == (SIGNATURE, "onnxruntime_onnx")
+    assert pending.profile == {"load_seconds": 0.1, "batches": []}
+    assert (pending.claim, pending.next_check_at) == (None, None)
+    entry = AuditEntry.objects.get(action="model_version.check")
+    assert (entry.actor, entry.target) == ("fairlead", "models/digits/versions/1")
+    assert (entry.after or {})["status"] == "READY"
+
+
+def test_a_refused_version_is_rejected_with_the_runtimes_sentence(pending: ModelVersion) -> None:
+    check_end(claim=claimed(pending), outcome=Refused("opset 99 is not supported"), now=NOW)
+    pending.refresh_from_db()
+    assert (pending.status, pending.reason, pending.signature) == ("REJECTED", "opset 99 is not supported", {})
+
+
+def test_a_rejected_version_is_checked_again_where_somebody_asks(pending: ModelVersion) -> None:
+    with pytest.raises(Conflict, match="is PENDING; only a REJECTED version is checked again"):
+        check_again(model="digits", number=1, now=NOW, actor="alice")
+    check_end(claim=claimed(pending), outcome=Refused("opset 99 is not supported"), now=NOW)
+    again = check_again(model="digits", number=1, now=NOW, actor="alice")
+    assert (again.status, again.reason, again.attempts) == ("PENDING", "", 0)
+    entry = AuditEntry.objects.get(action="model_version.recheck")
+    assert (entry.actor, (entry.before or {})["reason"]) == ("alice", "opset 99 is not supported")
+    check_end(claim=claimed(again), outcome=ACCEPTED, now=NOW)
+    again.refresh_from_db()
+    assert (again.status, again.reason) == ("READY", "")
+
+
+@pytest.mark.parametrize("of_installation", [True, False], ids=["the installation lacks something", "the model is bad"])
+def test_a_push_of_the_same_files_is_a_check_again_only_where_it_may_help(
+    pending: ModelVersion, register: Register, of_installation: bool
+) -> None:
+    check_end(claim=claimed(pending), outcome=Refused("needs lightgbm", of_installation=of_installation), now=NOW)
+    assert register(status=Status.PENDING).status == (Status.PENDING if of_installation else Status.REJECTED)
+
+
+def test_one_that_could_not_be_checked_is_due_again_later(pending: ModelVersion) -> None:
+    check_end(claim=claimed(pending), outcome=Unchecked("no process could be started"), now=NOW)
+    assert versions_to_check(now=NOW + timedelta(seconds=4), limit=9) == []
+    assert versions_to_check(now=NOW + timedelta(seconds=5), limit=9) == [pending.pk]
+    pending.refresh_from_db()
+    assert (pending.status, pending.reason) == ("PENDING", "no process could be started")
+    assert not AuditEntry.objects.filter(action="model_version.check").exists()
+
+
+def test_who_comes_second_gets_nothing_until_the_lease_is_over(pending: ModelVersion) -> None:
+    claimed(pending)
+    assert begin(pending) is None
+    assert begin(pending, NOW + LEASE - timedelta(seconds=1)) is None
+    assert begin(pending, NOW + LEASE) is not None
+
+
+def test_the_outcome_of_a_lost_claim_is_dropped(pending: ModelVersion) -> None:
+    slow = claimed(pending)
+    other = claimed(pending, NOW + LEASE)
+    assert not check_renew(claim=slow, now=NOW + LEASE, lease=LEASE)
+    assert not check_end(claim=slow, outcome=Refused("late"), now=NOW + LEASE)
+    assert check_end(claim=other, outcome=ACCEPTED, now=NOW + LEASE)
+    pending.refresh_from_db()
+    assert pending.status == "READY"
+
+
+def test_a_renewed_claim_is_held_longer(pending: ModelVersion) -> None:
+    claim = claimed(pending)
+    later = NOW + LEASE - timedelta(seconds=1)
+    assert check_renew(claim=claim, now=later, lease=LEASE)
+    assert begin(pending, NOW + LEASE) is None
+    assert begin(pending, later + LEASE) is not None
+
+
+def test_a_version_deleted_meanwhile_is_no_fault(pending: ModelVersion) -> None:
+    claim = claimed(pending)
+    pending.delete()
+    assert not check_end(claim=claim, outcome=ACCEPTED, now=NOW)
+    assert begin(pending) is None
+
+
+def test_a_version_whose_checks_take_their_worker_down_is_rejected_in_the_end(pending: ModelVersion) -> None:
+    now = NOW
+    for _ in range(MAX_ATTEMPTS):
+        assert begin(pending, now) is not None
+        now += LEASE
+    assert begin(pending, now) is None
+    pending.refresh_from_db()
+    assert (pending.status, pending.next_check_at) == ("REJECTED", None)
+    assert f"could not be checked in {MAX_ATTEMPTS} attempts" in pending.reason
+    assert AuditEntry.objects.filter(action="model_version.check").count() == 1
+
+
+@pytest.mark.parametrize("status", [Status.READY, Status.REJECTED])
+def test_a_final_version_is_not_checked(register: Register, status: Status) -> None:
+    assert begin(register(status=status)) is None
+
+
+def test_no_more_checks_at_a_time_than_the_worker_has_room_for(register: Register) -> None:
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(MAX_CONCURRENT + 1)]
+    claims = [begin(version) for version in versions]
+    assert [claim is not None for claim in claims] == [True] * MAX_CONCURRENT + [False]
+    assert claims[0] is not None
+    check_end(claim=claims[0], outcome=ACCEPTED, now=NOW)
+    assert begin(versions[-1]) is not None
+
+
+def test_who_waited_longest_is_first(register: Register) -> None:
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(3)]
+    ModelVersion.objects.filter(pk=versions[0].pk).update(next_check_at=NOW + timedelta(seconds=1))
+    assert versions_to_check(now=NOW + LEASE, limit=2) == [versions[1].pk, versions[2].pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_at_once_exactly_one_gets_the_check(pending: ModelVersion) -> None:
+    together, claims, faults = threading.Barrier(6), [], []
+
+    def contend() -> None:
+        try:
+            together.wait(timeout=10)
+            claims.append(begin(pending))
+        except Exception as error:
+            faults.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=contend) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert faults == []
+    assert [claim is not None for claim in claims].count(True) == 1
+    pending.refresh_from_db()
+    assert pending.attempts == 1
