@@ -29,8 +29,8 @@ from fairlead_cli.config import Access
 from fairlead_cli.demo import family
 from fairlead_cli.demo.requests import RequestLog
 from fairlead_cli.demo.story import NAMESPACE, service_document
+from fairlead_cli.output.waiting import poll_until
 from fairlead_cli.up.home import Home
-from fairlead_cli.waiting import poll_until
 
 _RATE, _ROUNDS, _REPLICAS = 100.0, 10, 2
 _SERVICE, _POLICY = "digits-deaths", "deaths"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from common.errors import InvalidInput
-from integrations.artifacts import ArtifactStore, StoredArtifact
+from integrations.artifacts.store import ArtifactStore, StoredArtifact
 from serving_runtime.artifacts import unpack
 from serving_runtime.backends import registry
 from serving_runtime.common.errors import ModelError

@@ -13,8 +13,8 @@ from fairlead_cli.client import Client, Json, path
 from fairlead_cli.config import Access
 from fairlead_cli.demo import family
 from fairlead_cli.demo.story import NAMESPACE, Story, service_document
+from fairlead_cli.output.waiting import poll_until
 from fairlead_cli.up.home import Home
-from fairlead_cli.waiting import poll_until
 
 POLICY = "many"
 _READY_S, _HEALTHY_S, _EVERY_S = 600.0, 900.0, 0.5

@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.many.fleet import Fleet, fleet
 from benchmarks.many.requests import BODY
 from fairlead_cli.demo.story import NAMESPACE
-from fairlead_cli.waiting import poll_until
+from fairlead_cli.output.waiting import poll_until
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.files import DESIRED_SCHEMA, Layout, order_from_json, read_json

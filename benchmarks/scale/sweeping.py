@@ -26,7 +26,7 @@ class Swept:
 def sweeps(cluster: OutsideCluster, counters: Counters) -> Swept:
     """Return what a sweep takes, of some that follow each other as in a worker."""
     connecting.driver_of = lambda _cluster: cluster  # type: ignore[assignment]
-    tasks.metrics.collect = counters
+    tasks.counters.collect = counters
     tasks._BUDGET_S = float("inf")  # what one sweep has to do is to be measured, not how much of it fits
     found = []
     for _ in range(SWEEPS + 1):

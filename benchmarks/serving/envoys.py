@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.serving.processes import SERVER_CORE, Process, free_ports
-from integrations.clusters.local.agent.discovery import Discovery
-from integrations.clusters.local.agent.gateway import envoy_command
-from integrations.clusters.local.agent.routing import Router, Routing
+from integrations.clusters.local.agent.gateway.discovery import Discovery
+from integrations.clusters.local.agent.gateway.envoy_process import envoy_command
+from integrations.clusters.local.agent.gateway.routing import Router, Routing
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.envoy.overload import MAX_HEAP_BYTES
 from integrations.clusters.local.files import write_json

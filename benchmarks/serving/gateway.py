@@ -31,9 +31,9 @@ from benchmarks.serving.processes import (
     answers,
     run_program,
 )
-from integrations.clusters.local.agent.routing import Routing
+from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
-from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 
 _MODEL = models.MODELS["mlp_small"]
 _NAMESPACE, _SERVICE = "default", "small"

@@ -1,4 +1,4 @@
-"""A named tensor's values apart from how they were sent; what `integrations.v2` reads and decisions compare."""
+"""A named tensor's values apart from how they were sent; what `integrations.v2.tensors` reads and decisions compare."""
 
 from dataclasses import dataclass
 from typing import Any

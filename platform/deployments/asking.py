@@ -13,7 +13,7 @@ from deployments.analysis.looks import Looks
 from deployments.models import Rollout, RolloutPolicy
 from deployments.policy import Metric, Series, promql
 from deployments.policy.series import NotUnderstoodError, limited
-from integrations.prometheus import Answer
+from integrations.metrics.prometheus import Answer
 
 Ask = Callable[[Sequence[str]], Sequence[Answer]]
 

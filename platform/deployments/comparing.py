@@ -21,8 +21,8 @@ from deployments.comparison.worst import worst_of
 from deployments.models import ComparisonRun, Rollout
 from deployments.payloads.taking import Taken
 from deployments.phases import Phase
-from integrations import v2
 from integrations.clusters.base import Exchange
+from integrations.v2 import tensors
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def with_pair(report: Report, pair: Pair, terms: Terms) -> Report:
     if pair.shadow.error_code == _NO_SUCH_VERSION != pair.stable.error_code:
         return refuse(report)  # the request names stable's version
     try:
-        inputs, copied = v2.inputs_of(pair.stable.request), v2.inputs_of(pair.shadow.request)
+        inputs, copied = tensors.inputs_of(pair.stable.request), tensors.inputs_of(pair.shadow.request)
         stable, shadow = _answer(pair.stable), _answer(pair.shadow)
     except InvalidInput as error:
         return refuse(report, f"request {pair.stable.request_id[:80]}: {error.message}")
@@ -116,4 +116,4 @@ def _answer(exchange: Exchange) -> Answer:
     if exchange.error_code:
         message = exchange.response.get("error")
         return Answer({}, str(message or exchange.error_code), exchange.error_code in _BLAMES_REQUEST)
-    return Answer(v2.outputs_of(exchange.response))
+    return Answer(tensors.outputs_of(exchange.response))

@@ -11,10 +11,10 @@ from common.encryption import seal, unseal
 from common.errors import InvalidInput, Unavailable
 from deployments.cluster_file import ClusterFile, Connection, Way, parse_cluster
 from deployments.models import Cluster
-from integrations.clusters.away import away
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.drivers import KubernetesCluster, LocalCluster, Place, driver_for
-from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.api.access import Access, AsPod, Credentials, KubeconfigFile
+from integrations.clusters.unavailable_driver import away
 
 LOCAL = "local"
 """The kind, and the name, of the cluster that is this machine."""

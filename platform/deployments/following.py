@@ -18,8 +18,8 @@ from django.db import DatabaseError, close_old_connections
 from common.errors import FairleadError
 from deployments import due, hints, telemetry
 from deployments.models import KUBERNETES, Cluster, InferenceService
-from integrations.clusters.kubernetes.access import Access
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api.access import Access
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.watches import Coalescer, Watcher
 from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.watcher import Standing

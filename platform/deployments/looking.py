@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from deployments.connecting import driver_now
 from deployments.services import cluster_of
-from integrations import metrics
 from integrations.clusters.base import Nodes, Observed, Sample
+from integrations.metrics import counters
 
 
 def survey(namespace: str, name: str) -> tuple[Observed, Nodes]:
@@ -19,4 +19,4 @@ def survey(namespace: str, name: str) -> tuple[Observed, Nodes]:
 def look(namespace: str, name: str) -> Sequence[Sample]:
     """Return the counters of a service as they are now; raises Unavailable."""
     driver = driver_now(cluster_of(namespace=namespace, name=name), timezone.now())
-    return metrics.collect(driver.observe(namespace, name), driver.metrics_page)
+    return counters.collect(driver.observe(namespace, name), driver.metrics_page)

@@ -59,10 +59,10 @@ class Outside:
     """What a tick needs from outside.
 
     Attributes:
-        metrics: reads the counters of what an observation found (`integrations.metrics.collect`).
+        metrics: reads the counters of what an observation found (`integrations.metrics.counters.collect`).
         clock: the time now, with time zone.
         scale_down_window: for how long fewer replicas must have been enough before some are stopped.
-        ask: puts queries to Prometheus (`integrations.prometheus`).
+        ask: puts queries to Prometheus (`integrations.metrics.prometheus`).
     """
 
     driver: ClusterDriver

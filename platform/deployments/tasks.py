@@ -50,10 +50,10 @@ from deployments.services.replays import MAX_CONCURRENT, replays_due
 from deployments.services.revision_history import revisions_forget
 from deployments.services.trials import MOST_AT_A_TIME, trials_due, trials_forget
 from deployments.services.tunings import tunings_due
-from integrations import metrics
-from integrations.clusters.away import away
 from integrations.clusters.base import ClusterDriver
-from integrations.prometheus import Prometheus
+from integrations.clusters.unavailable_driver import away
+from integrations.metrics import counters
+from integrations.metrics.prometheus import Prometheus
 from integrations.webhooks import post
 from registry.tasks import check_version
 
@@ -272,7 +272,7 @@ def _outside(driver: ClusterDriver) -> Outside:
     if settings.PROMETHEUS_URL:
         ask = Prometheus(settings.PROMETHEUS_URL, settings.PROMETHEUS_TOKEN, settings.PROMETHEUS_CA).ask
     return Outside(
-        driver, partial(metrics.collect, page_of=driver.metrics_page), timezone.now, settings.SCALE_DOWN_WINDOW, ask
+        driver, partial(counters.collect, page_of=driver.metrics_page), timezone.now, settings.SCALE_DOWN_WINDOW, ask
     )
 
 

@@ -12,7 +12,7 @@ import dj_database_url
 
 from accounts.domain.roles import Role
 from fairlead import env
-from integrations.clusters.local.agent.memory_limit import Limit
+from integrations.clusters.local.agent.replicas.memory_limit import Limit
 from integrations.sandbox.policy import Mode
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
+from fairlead_cli.context import Call
 from fairlead_cli.errors import EXIT_CODES, CliError
-from fairlead_cli.table import COMMANDS, NOUNS, Command
+from fairlead_cli.output import render
+from fairlead_cli.parser.command_table import COMMANDS, NOUNS, Command
 
 _EPILOG = """\
 environment:

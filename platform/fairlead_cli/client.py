@@ -15,8 +15,8 @@ from fairlead_cli.errors import (
     Refusal,
     Unreachable,
 )
-from fairlead_cli.sources import Source
-from fairlead_cli.waiting import poll_until
+from fairlead_cli.files.upload_sources import Source
+from fairlead_cli.output.waiting import poll_until
 
 Json = dict[str, Any]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from integrations.artifact_archives import Member
-from integrations.artifacts import ArtifactStore, StoredArtifact
-from integrations.model_labels import Labels, labels_in
+from integrations.artifacts.archives import Member
+from integrations.artifacts.store import ArtifactStore, StoredArtifact
+from integrations.v2.labels import Labels, labels_in
 from registry.models import ModelVersion
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
-from integrations.artifacts import digest_of
+from integrations.artifacts.store import digest_of
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version
 from tests import scenes

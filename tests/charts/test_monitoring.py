@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from integrations.clusters.kubernetes.manifests.scaling import METRICS
+from integrations.clusters.kubernetes.manifests.scaling.autoscaler import METRICS
 from tests.charts.chart import CHART, NAMESPACE, RELEASE, ROOT, objects
 from tests.charts.promtool import check_values, program
 

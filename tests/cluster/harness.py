@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from integrations.artifacts import ArtifactStore, StoredArtifact
+from integrations.artifacts.store import ArtifactStore, StoredArtifact
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Exchange, Observed, ObservedReplica
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import Options
 from tests.cluster.envoy_gateway import EnvoyGateway
@@ -158,7 +158,7 @@ def _other_nodes_closed(plane: ControlPlane) -> Iterator[None]:
 def _forget_services(plane: ControlPlane) -> None:
     """Delete what a test left, so that the next one finds neither its pods nor its routes."""
     with plane.client() as client:
-        for kind in (kinds.CONFIG_MAP, *kinds.PRUNED):
+        for kind in (resource_types.CONFIG_MAP, *resource_types.PRUNED):
             services = {"labelSelector": "app.kubernetes.io/managed-by=fairlead"}
             for each in client.get(kind.path("default"), params=services).json()["items"]:
                 client.delete(kind.path("default", each["metadata"]["name"]))

@@ -15,9 +15,9 @@ from deployments import reconciler
 from deployments.models import InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import rollout_abort, rollout_promote, service_delete
-from integrations import metrics
 from integrations.clusters.base import ObservedRevision
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.metrics import counters
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 from tests.cluster.harness import Harness
@@ -41,7 +41,7 @@ class OnKubernetes(Platform):
     @property
     def outside(self) -> Outside:
         driver = self.harness.driver
-        return Outside(driver, partial(metrics.collect, page_of=driver.metrics_page), self.clock)
+        return Outside(driver, partial(counters.collect, page_of=driver.metrics_page), self.clock)
 
     def version(self, number: int, **more: Any) -> ModelVersion:
         made = super().version(number, status=Status.READY)
@@ -94,7 +94,7 @@ class OnKubernetes(Platform):
         """End one of a revision's pods as a drained node does, and wait until it is gone."""
         name = name or self.seen(revision).replicas[0].name
         with self.harness.plane.client() as client:
-            client.delete(kinds.POD.path("default", name)).raise_for_status()
+            client.delete(resource_types.POD.path("default", name)).raise_for_status()
         self.until_so(lambda: name not in {replica.name for replica in self.seen(revision).replicas})
 
     def promote(self) -> None:

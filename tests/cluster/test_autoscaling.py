@@ -23,11 +23,11 @@ from deployments import reconciler
 from deployments.models import InferenceService
 from deployments.reconciler import Outside
 from deployments.services import rollout_abort, rollout_promote
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import REVISION
-from integrations.clusters.kubernetes.manifests.scaling import METRICS
+from integrations.clusters.kubernetes.manifests.scaling.autoscaler import METRICS
 from registry.models import ModelVersion
 from tests.cluster.custom_metrics import custom_metrics
 from tests.cluster.harness import Harness, harness
@@ -78,7 +78,7 @@ class Numbers(threading.Thread):
     def run(self) -> None:
         try:
             with self._client.stream(
-                "GET", kinds.DEPLOYMENT.path("default"), params={"watch": "1"}, timeout=None
+                "GET", resource_types.DEPLOYMENT.path("default"), params={"watch": "1"}, timeout=None
             ) as told:
                 for line in told.iter_lines():
                     found = json.loads(line)["object"]
@@ -219,5 +219,5 @@ def _pass_window(platform: Autoscaled) -> None:
 
 def _least(platform: Autoscaled, revision: str) -> int:
     with platform.harness.plane.client() as client:
-        found = client.get(kinds.AUTOSCALER.path("default", revision)).raise_for_status().json()
+        found = client.get(resource_types.AUTOSCALER.path("default", revision)).raise_for_status().json()
     return int(found["spec"]["minReplicas"])

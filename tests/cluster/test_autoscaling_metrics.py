@@ -19,8 +19,8 @@ import pytest
 
 from deployments.models import Cluster
 from deployments.reconciler import Outside
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster.harness import Harness
 from tests.cluster.metrics_adapter import metrics_adapter
@@ -58,7 +58,7 @@ class Autoscaled(OnKubernetes):
     def stands_at(self, replicas: int) -> bool:
         """Return whether the autoscaler sees the load, wants so many replicas, and the Deployment was told."""
         with self.harness.plane.client() as client:
-            found = client.get(kinds.AUTOSCALER.path("default", REVISION))
+            found = client.get(resource_types.AUTOSCALER.path("default", REVISION))
         wanted = found.json().get("status", {}).get("desiredReplicas") if found.status_code == 200 else None
         scaling = self.seen(REVISION).scaling
         return wanted == replicas and scaling is not None and not scaling.problem and scaling.replicas == replicas

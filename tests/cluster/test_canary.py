@@ -4,7 +4,7 @@ clients that keep sending over HTTP and gRPC. No client ever sees a failure.
 
 import pytest
 
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 from tests.cluster.harness import Harness
 from tests.cluster.platform import OnKubernetes
@@ -48,6 +48,6 @@ def _left(cluster: Harness) -> list[str]:
     with cluster.plane.client() as client:
         answers = [
             client.get(kind.path("default"), params={"labelSelector": f"{SERVICE}=digits"}).json()
-            for kind in (*kinds.PRUNED, kinds.POD, kinds.CONFIG_MAP)
+            for kind in (*resource_types.PRUNED, resource_types.POD, resource_types.CONFIG_MAP)
         ]
     return [each["metadata"]["name"] for answer in answers for each in answer["items"]]

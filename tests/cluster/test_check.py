@@ -12,14 +12,14 @@ import yaml
 
 from common.errors import Conflict
 from integrations.clusters.base import Finding
-from integrations.clusters.kubernetes import api as api_module
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.access import Credentials
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes import rbac
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.access import Credentials
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.options import GatewayReference, Options, Repartition
-from integrations.clusters.kubernetes.rights import IN_NAMESPACES, roles_of_the_cluster
+from integrations.clusters.kubernetes.rbac import IN_NAMESPACES, roles_of_the_cluster
 from tests.cluster.plane import ControlPlane
 from tests.servers.parts import free_port
 
@@ -36,7 +36,7 @@ def found(driver: KubernetesDriver, *namespaces: str) -> dict[str, Finding]:
 @contextmanager
 def role_bound(client: httpx.Client, user: str, namespace: str) -> Iterator[None]:
     """Give a user the driver's role in a namespace for a while, as the remedy says."""
-    roles = yaml.safe_load_all(Path(api_module.__file__).with_name("role.yaml").read_text())
+    roles = yaml.safe_load_all(Path(rbac.__file__).with_name("role.yaml").read_text())
     role = next(each for each in roles if each["metadata"]["name"] == IN_NAMESPACES)
     role = {**role, "metadata": {"name": f"checked-{namespace}"}}
     client.post(f"{_RBAC}/clusterroles", json=role).raise_for_status()
@@ -78,7 +78,7 @@ def test_the_namespace_for_jobs_has_to_be_there(plane: ControlPlane) -> None:
     with plane.client() as client:
         client.post("/api/v1/namespaces", json={"metadata": {"name": "asking"}}).raise_for_status()
         assert found(driver)["role fairlead-driver-jobs"].ok
-        assert client.get(kinds.JOB.path("asking")).json()["items"] == [], "it was tried, not made"
+        assert client.get(resource_types.JOB.path("asking")).json()["items"] == [], "it was tried, not made"
     api.close()
 
 
@@ -114,9 +114,9 @@ def test_what_cutting_nodes_takes_is_looked_at_where_the_file_allows_it(plane: C
         api = Api(plane.kubeconfig)
         assert "there is no ConfigMap" in found(KubernetesDriver(api, options))["MIG manager's file"].message
         body = {"metadata": {"name": CONFIG_MAP}, "data": {KEY: "version: v1\nmig-configs: {}"}}
-        client.post(kinds.CONFIG_MAP.path("default"), json=body).raise_for_status()
+        client.post(resource_types.CONFIG_MAP.path("default"), json=body).raise_for_status()
         assert found(KubernetesDriver(api, options))["MIG manager's file"].ok
-        client.delete(kinds.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status()
+        client.delete(resource_types.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status()
         api.close()
 
 

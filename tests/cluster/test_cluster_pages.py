@@ -11,9 +11,9 @@ import pytest
 import yaml
 from playwright.sync_api import Page, expect
 
-from integrations.clusters.kubernetes import api as api_module
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, KEY
+from integrations.clusters.kubernetes import rbac
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY
 from tests.browser._support import chromium
 from tests.browser.whole import desk as desks
 from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
@@ -56,7 +56,7 @@ def bind_as_told(plane: ControlPlane, user: str, told: str) -> list[str]:
     """Do for a user what the words of a check say; return the addresses of what was made, in the order to delete it."""
     roles = {
         each["metadata"]["name"]: each
-        for each in yaml.safe_load_all(Path(api_module.__file__).with_name("role.yaml").read_text())
+        for each in yaml.safe_load_all(Path(rbac.__file__).with_name("role.yaml").read_text())
     }
     made = []
     with plane.client() as client:
@@ -168,10 +168,10 @@ def gpu_node(cluster: Harness) -> Iterator[str]:
     make_node(cluster, _NODE, {_SMALL: "7"}, mig_config=_OLD, mig_config_state="success")
     with cluster.plane.client() as client:
         body = {"metadata": {"name": CONFIG_MAP}, "data": {KEY: file}}
-        client.post(kinds.CONFIG_MAP.path("default"), json=body).raise_for_status()
+        client.post(resource_types.CONFIG_MAP.path("default"), json=body).raise_for_status()
         yield _NODE
-        client.delete(kinds.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status()
-        client.delete(kinds.NODE.path("", _NODE)).raise_for_status()
+        client.delete(resource_types.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status()
+        client.delete(resource_types.NODE.path("", _NODE)).raise_for_status()
 
 
 @drives(
@@ -215,7 +215,7 @@ def test_gpus_are_cut_anew_from_their_page_once_the_clusters_file_lets_them(
     expect(node.locator("[data-state=taken]")).to_have_count(1)
     expect(node.locator("[data-state=taken]")).to_contain_text("default/notebook")
     with cluster.plane.client() as client:
-        client.request("DELETE", kinds.POD.path("default", "notebook"), json={"gracePeriodSeconds": 0})
+        client.request("DELETE", resource_types.POD.path("default", "notebook"), json={"gracePeriodSeconds": 0})
     page.get_by_role("link", name="Look now").click()
     expect(node.locator("[data-state=free]")).to_have_count(7)
 
@@ -289,11 +289,11 @@ def _mig_manager_until(cluster: Harness, page: Page, phase: str, count: int) -> 
 
 def _node(cluster: Harness) -> dict[str, Any]:
     with cluster.plane.client() as client:
-        found: dict[str, Any] = client.get(kinds.NODE.path("", _NODE)).raise_for_status().json()
+        found: dict[str, Any] = client.get(resource_types.NODE.path("", _NODE)).raise_for_status().json()
     return found
 
 
 def _assigned(cluster: Harness, pod: str) -> bool:
     with cluster.plane.client() as client:
-        found = client.get(kinds.POD.path("default", pod)).raise_for_status().json()
+        found = client.get(resource_types.POD.path("default", pod)).raise_for_status().json()
     return bool(found["spec"].get("nodeName") == _NODE)

@@ -9,11 +9,11 @@ import pytest
 from common.errors import Unavailable
 from deployments.analysis.totals import add, begin
 from deployments.models import AnalysisRun
-from integrations import metrics
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ReplicaPhase, Sample
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import Reach
+from integrations.metrics import counters
 from tests.cluster.harness import Harness
 from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.runtimes import Traffic, infer_json, model, until
@@ -30,7 +30,7 @@ def api(cluster: Harness) -> Iterator[Api]:
 
 
 def collected(driver: KubernetesDriver, seen: Observed) -> tuple[Sample, ...]:
-    return metrics.collect(seen, driver.metrics_page)
+    return counters.collect(seen, driver.metrics_page)
 
 
 def test_requests_and_restarts_of_pods_are_counted_the_same_by_both_ways(cluster: Harness, api: Api) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from integrations.clusters.base import Desired, DesiredRevision, Failure, FailureReason, Resources
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster.harness import UNRULY_IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane

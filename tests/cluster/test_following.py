@@ -11,9 +11,9 @@ from deployments import reconciler
 from deployments.following import Follower
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outside
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.access import Access, Credentials, KubeconfigFile
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.access import Access, Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 from tests.cluster.plane import ControlPlane
@@ -63,7 +63,7 @@ class Followed:
         self.until(lambda: self.woken and time.monotonic() - self.woken[-1] > 2.0)
 
     def services(self) -> list[str]:
-        found = self.api.list(kinds.SERVICE, "default", {"fairlead/service": "digits"})
+        found = self.api.list(resource_types.SERVICE, "default", {"fairlead/service": "digits"})
         return [each["metadata"]["name"] for each in found]
 
 
@@ -90,7 +90,7 @@ def followed(db: None, plane: ControlPlane) -> Iterator[Followed]:
 
 def test_what_was_deleted_by_hand_comes_back_without_a_poll(followed: Followed) -> None:
     with followed.plane.client() as client:
-        client.delete(kinds.SERVICE.path("default", "digits-00001")).raise_for_status()
+        client.delete(resource_types.SERVICE.path("default", "digits-00001")).raise_for_status()
     followed.until(lambda: "digits-00001" in followed.services())
     followed.until(lambda: followed.platform.events()[-1] == "DriftHealed")
 
@@ -101,7 +101,9 @@ def test_a_storm_of_changes_wakes_at_most_once_a_second(followed: Followed) -> N
         for number in range(40):
             change = {"metadata": {"labels": {"by-hand": str(number)}}}
             headers = {"content-type": "application/merge-patch+json"}
-            client.patch(kinds.SERVICE.path("default", "digits-00001"), json=change, headers=headers).raise_for_status()
+            client.patch(
+                resource_types.SERVICE.path("default", "digits-00001"), json=change, headers=headers
+            ).raise_for_status()
     followed.until(lambda: len(followed.woken) > before)
     followed.rest()
     assert len(followed.woken) - before <= time.monotonic() - began + 1
@@ -131,7 +133,7 @@ def test_a_cluster_is_added_changed_and_removed_while_others_are_followed(follow
     elsewhere.delete()
     followed.follower.refresh()
     with followed.plane.client() as client:
-        client.delete(kinds.SERVICE.path("default", "digits-00001")).raise_for_status()
+        client.delete(resource_types.SERVICE.path("default", "digits-00001")).raise_for_status()
     followed.until(lambda: "digits-00001" in followed.services())
 
 
@@ -140,6 +142,6 @@ def test_a_cluster_without_services_is_followed_no_more(followed: Followed) -> N
     followed.follower.refresh()
     followed.woken.clear()
     with followed.plane.client() as client:
-        client.delete(kinds.SERVICE.path("default", "digits-00001")).raise_for_status()
+        client.delete(resource_types.SERVICE.path("default", "digits-00001")).raise_for_status()
     followed.follower.turn(0.0)
     assert followed.woken == []

@@ -11,7 +11,7 @@ from deployments.placement.choosing import Chosen, Model, NoRoom, as_named, auto
 from deployments.placement.inventory import Use, gpu_node
 from deployments.placement.offers import offers
 from integrations.clusters.base import Arrangement, Desired, DesiredRevision, GpuPod, Resources
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster._support.nodes import LARGE, SLICE, WHOLE, forget, make_node, make_pod, pods
 from tests.cluster.harness import Harness, harness
@@ -29,7 +29,7 @@ def cluster(plane: ControlPlane, tmp_path: Path) -> Iterator[Harness]:
         make_node(running, "gpu-node", {SLICE: "4", "nvidia.com/mig-3g.40gb": "1"})
         yield running
         with running.plane.client() as client:
-            client.delete(kinds.NODE.path("", "gpu-node")).raise_for_status()
+            client.delete(resource_types.NODE.path("", "gpu-node")).raise_for_status()
 
 
 def test_slices_are_told_with_who_has_them(cluster: Harness) -> None:
@@ -47,7 +47,7 @@ def test_slices_are_told_with_who_has_them(cluster: Harness) -> None:
     finally:
         with cluster.plane.client() as client:
             for name in names:
-                client.delete(kinds.POD.path("default", name)).raise_for_status()
+                client.delete(resource_types.POD.path("default", name)).raise_for_status()
     assert (node.name, node.product, node.strategy, node.note) == ("gpu-node", "H100-80GB", "mixed", "")
     assert node.uses == (Use(SLICE, 4, 3), Use("nvidia.com/mig-3g.40gb", 1, 0))
     assert node.pods[0] == GpuPod("default/digits-00001-a", "default/digits", SLICE, 1)
@@ -75,7 +75,7 @@ def several(cluster: Harness) -> Iterator[Harness]:
     yield cluster
     with cluster.plane.client() as client:
         for name in (*made, "gpu-node-shared"):
-            client.delete(kinds.NODE.path("", name)).raise_for_status()
+            client.delete(resource_types.NODE.path("", name)).raise_for_status()
 
 
 _A30, _A100 = ("NVIDIA-A30",), ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",)
@@ -129,7 +129,7 @@ def test_replicas_are_apart_or_together_as_the_planner_expects(cluster: Harness,
         forget(cluster, "arranged")
         with cluster.plane.client() as client:
             for name in names[1:]:
-                client.delete(kinds.NODE.path("", name)).raise_for_status()
+                client.delete(resource_types.NODE.path("", name)).raise_for_status()
 
 
 def test_the_scheduler_puts_replicas_where_the_planner_says(several: Harness) -> None:

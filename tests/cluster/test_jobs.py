@@ -8,12 +8,12 @@ import pytest
 
 from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import Job, JobKind, Resources
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.jobs import TIMED_OUT
-from integrations.clusters.kubernetes.manifests import jobs as manifests
-from integrations.clusters.kubernetes.manifests.jobs import JOB
+from integrations.clusters.kubernetes.jobs.jobs import TIMED_OUT
+from integrations.clusters.kubernetes.manifests.jobs import job as manifests
+from integrations.clusters.kubernetes.manifests.jobs.job import JOB
 from integrations.clusters.kubernetes.options import Options
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
@@ -38,10 +38,16 @@ def options(cluster: Harness) -> Options:
 def api(plane: ControlPlane) -> Iterator[Api]:
     api = Api(plane.kubeconfig)
     yield api
-    left = api.list(kinds.JOB, "default", {"app.kubernetes.io/managed-by": "fairlead"})
+    left = api.list(resource_types.JOB, "default", {"app.kubernetes.io/managed-by": "fairlead"})
     assert [each for each in left if "deletionTimestamp" not in each["metadata"]] == []
     until(
-        lambda: not [each for each in api.list(kinds.POD, "default", {}) if JOB in each["metadata"].get("labels", {})],
+        lambda: (
+            not [
+                each
+                for each in api.list(resource_types.POD, "default", {})
+                if JOB in each["metadata"].get("labels", {})
+            ]
+        ),
         "",
         300,
     )
@@ -105,7 +111,7 @@ def test_a_job_whose_worker_was_killed_ends_at_its_deadline_and_is_removed(
     nowhere = replace(options, defaults=Resources(1000, 1 << 30))
     made = api.create(manifests.job(asked(cluster, JobKind.INSPECT, model(1), timeout_s=3), "left-behind", nowhere))
     assert made["spec"]["activeDeadlineSeconds"] == 3
-    until(lambda: api.get(kinds.JOB, "default", "left-behind") is None, "the Job is removed", _LONG_S)
+    until(lambda: api.get(resource_types.JOB, "default", "left-behind") is None, "the Job is removed", _LONG_S)
 
 
 def test_a_namespace_that_is_not_there_is_told(cluster: Harness, options: Options, api: Api) -> None:

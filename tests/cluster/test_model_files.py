@@ -23,7 +23,7 @@ from deployments.connecting import driver_of
 from deployments.models import Build, Cluster
 from deployments.services import build_start, cluster_apply, trial_start
 from deployments.trial_making import trial_make
-from integrations.artifact_archives import Member
+from integrations.artifacts.archives import Member
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version

@@ -9,7 +9,7 @@ from common.errors import InvalidInput
 from deployments.connecting import driver_of
 from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_patches_try, plan_patched, service_plan
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.platform import Platform
 
@@ -73,7 +73,7 @@ def test_a_clusters_own_patches_are_tried_there_and_leave_nothing(platform: Plat
     assert "+  minReadySeconds: 7" in difference
     assert untried == ""
     with plane.client() as client:
-        there = client.get(kinds.DEPLOYMENT.path("default")).json()["items"]
+        there = client.get(resource_types.DEPLOYMENT.path("default")).json()["items"]
     assert "example-00001" not in {each["metadata"]["name"] for each in there}
     with pytest.raises(InvalidInput, match="minReadySeconds"):
         tried(plane, "Deployment", spec={"minReadySeconds": -1})

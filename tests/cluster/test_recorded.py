@@ -16,9 +16,9 @@ from pytest_django.live_server_helper import LiveServer
 from deployments.models import ComparisonRun, Recording
 from deployments.services import cluster_apply
 from deployments.services.recordings import RecordingOrder, recording_start
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.api.resource_types import POD
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.kinds import POD
 from serving_runtime.shared.egress import networks
 from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.harness import Harness

@@ -22,9 +22,9 @@ from deployments.services import (
 )
 from deployments.services.placing import gpus_note
 from integrations.clusters.base import DesiredNode
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.options import Repartition as Allowed
 from tests.cluster._support.nodes import forget, make_node
 from tests.cluster.harness import harness
@@ -70,7 +70,7 @@ class Scene:
     @property
     def node(self) -> Any:
         with self.platform.harness.plane.client() as client:
-            return client.get(kinds.NODE.path("", _NODE)).raise_for_status().json()
+            return client.get(resource_types.NODE.path("", _NODE)).raise_for_status().json()
 
     def propose(self, **order: Any) -> Repartition:
         return repartition_propose(
@@ -108,16 +108,18 @@ class Scene:
 
     def pods(self, service: str) -> list[str]:
         """Return the node of each pod of a service that stays; empty where it waits for one."""
-        found = self.platform.harness.api.list(kinds.POD, "default", {"fairlead/service": service})
+        found = self.platform.harness.api.list(resource_types.POD, "default", {"fairlead/service": service})
         return [each["spec"].get("nodeName", "") for each in found if "deletionTimestamp" not in each["metadata"]]
 
     def _kubelet(self) -> None:
         """End the pods of the node that were told to."""
         with self.platform.harness.plane.client() as client:
-            found = client.get(kinds.POD.path("default"), params={"fieldSelector": f"spec.nodeName={_NODE}"}).json()
+            found = client.get(
+                resource_types.POD.path("default"), params={"fieldSelector": f"spec.nodeName={_NODE}"}
+            ).json()
             for pod in found["items"]:
                 if "deletionTimestamp" in pod["metadata"]:
-                    place = kinds.POD.path("default", pod["metadata"]["name"])
+                    place = resource_types.POD.path("default", pod["metadata"]["name"])
                     client.request("DELETE", place, json={"gracePeriodSeconds": 0})
 
 
@@ -131,17 +133,17 @@ def scene(plane: ControlPlane, tmp_path: Path) -> Iterator[Scene]:
     with harness(plane, tmp_path) as running, plane.client() as client:
         make_node(running, _NODE, {_SMALL: "7"}, mig_config=_OLD, mig_config_state="success")
         body = {"metadata": {"name": CONFIG_MAP}, "data": {KEY: yaml.safe_dump(file)}}
-        client.post(kinds.CONFIG_MAP.path("default"), json=body).raise_for_status()
+        client.post(resource_types.CONFIG_MAP.path("default"), json=body).raise_for_status()
         options = replace(running.options, gpu_runtime_image="fairlead/runtime:cuda", repartition=Allowed("default", 0))
         platform = OnKubernetes(harness=running)
         platform.version(1)
         cluster_default(now=platform.clock())
         name_image("fairlead/runtime:cuda", repartition={"namespace": "default", "configDelay": "0s"})
         yield Scene(platform, Mortal(running.api, options))
-        client.delete(kinds.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status()
+        client.delete(resource_types.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status()
         for service in InferenceService.objects.all():
             forget(running, service.name)
-        client.delete(kinds.NODE.path("", _NODE)).raise_for_status()
+        client.delete(resource_types.NODE.path("", _NODE)).raise_for_status()
 
 
 def document(scene: Scene, name: str, resource: str) -> dict[str, Any]:

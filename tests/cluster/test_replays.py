@@ -9,9 +9,9 @@ import pytest
 
 from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import Candidate, Desired, DesiredRevision, Exchange, Resources
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.manifests.replay import REPLAY
+from integrations.clusters.kubernetes.manifests.jobs.replay import REPLAY
 from integrations.clusters.kubernetes.options import Reach
 from tests.cluster.harness import Harness
 from tests.integrations._support.runtimes import model, until
@@ -19,7 +19,7 @@ from tests.integrations._support.runtimes import model, until
 pytestmark = pytest.mark.cluster
 X = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
 RECORDED = Exchange("a", "digits-00001", "1", 12.5, {"id": "", "inputs": [X]}, {"outputs": []})
-KINDS = (kinds.JOB, kinds.POD, kinds.NETWORK_POLICY)
+KINDS = (resource_types.JOB, resource_types.POD, resource_types.NETWORK_POLICY)
 
 
 class Scene:
@@ -80,8 +80,8 @@ def test_a_candidate_answers_and_is_no_replica(scene: Scene, reach: Reach) -> No
         found = [answer(replace(RECORDED, request_id=name)) for name in ("a", "b")]
         assert [each.partition("/")[0] for each in scene.there()] == ["Job", "Pod", "NetworkPolicy"]
         assert scene.revisions() == before
-        pod = next(each for each in scene.api.list(kinds.POD, "default", {}) if REPLAY in _labels(each))
-        slices = scene.api.list(kinds.ENDPOINT_SLICE, "default", {})
+        pod = next(each for each in scene.api.list(resource_types.POD, "default", {}) if REPLAY in _labels(each))
+        slices = scene.api.list(resource_types.ENDPOINT_SLICE, "default", {})
         endpoints = [each["targetRef"]["name"] for one in slices for each in one.get("endpoints") or ()]
         assert pod["metadata"]["name"] not in endpoints
         assert endpoints
@@ -113,8 +113,8 @@ def test_what_an_earlier_attempt_left_is_removed_and_other_replays_are_not(scene
 def test_a_candidate_whose_pod_is_deleted_tells_it(scene: Scene) -> None:
     with scene.driver().replay(scene.candidate(model(3))) as answer:
         assert answer(RECORDED).model_version == "3"
-        for each in scene.api.list(kinds.JOB, "default", {REPLAY: "7"}):
-            scene.api.delete(kinds.JOB, "default", each["metadata"]["name"], uid=each["metadata"]["uid"])
+        for each in scene.api.list(resource_types.JOB, "default", {REPLAY: "7"}):
+            scene.api.delete(resource_types.JOB, "default", each["metadata"]["name"], uid=each["metadata"]["uid"])
         scene.until(lambda: not scene.there(), "it is gone")
         with pytest.raises(Unavailable, match="version 3 did not answer request a: its pod was deleted"):
             answer(RECORDED)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, MatchKind
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster.envoy_gateway import EnvoyGateway
 from tests.cluster.gateway import Gateway
@@ -209,7 +209,7 @@ def test_a_revision_whose_replicas_all_died_answers_503(routed: Routed) -> None:
     with routed.harness.kubelet.paused():  # so that no other replica comes
         routed.harness.kubelet.pod(seen.replicas[0].name).kill()
         with routed.harness.plane.client() as client:
-            place = kinds.POD.path("default", seen.replicas[0].name)
+            place = resource_types.POD.path("default", seen.replicas[0].name)
             client.request("DELETE", place, json={"gracePeriodSeconds": 0}).raise_for_status()
         until(lambda: not _ready(routed, "digits-00001"), "nobody is ready", _WITHIN_S)
         routed.driver.apply(Desired("default", "digits", routed.generation, (only,)))

@@ -15,7 +15,7 @@ import pytest
 
 from deployments.models import Cluster, InferenceService
 from deployments.services import rollout_promote, service_apply, service_rollback
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster import transformer as program
 from tests.cluster.envoy_gateway import EnvoyGateway
 from tests.cluster.gateway import Gateway
@@ -44,7 +44,7 @@ class Transformed(OnKubernetes):
     def running(self) -> dict[str, int]:
         """Return the ready replicas of every Deployment."""
         with self.harness.plane.client() as client:
-            found = client.get(kinds.DEPLOYMENT.path("default")).raise_for_status().json()["items"]
+            found = client.get(resource_types.DEPLOYMENT.path("default")).raise_for_status().json()["items"]
         return {each["metadata"]["name"]: each["status"].get("readyReplicas", 0) for each in found}
 
 

@@ -18,8 +18,8 @@ from deployments.building import BuildOrder, Precision, Target
 from deployments.models import Build, Cluster, Revision
 from deployments.services import build_start, build_stop
 from deployments.services.builds import builds_due
-from integrations.artifact_archives import Member
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.archives import Member
+from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import Job, JobKind, JobResult, Made, Told
 from integrations.clusters.local.driver import LocalDriver
 from registry.models import ModelVersion, RegisteredModel

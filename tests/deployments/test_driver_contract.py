@@ -26,7 +26,7 @@ from integrations.clusters.base import (
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_LINES
-from integrations.clusters.local.records import read_record
+from integrations.clusters.local.pid_files import read_record
 from serving_runtime.telemetry.tap.sinks import FolderSink
 from tests.cluster.harness import Harness, Repeating, harness
 from tests.cluster.plane import ControlPlane

@@ -234,7 +234,7 @@ def test_what_the_cluster_names_is_due_at_the_next_sweep(platform: Platform, mon
     service = _live(platform)
     _copies(service, 200)
     monkeypatch.setattr(connecting, "driver_of", lambda _cluster: platform.cluster)
-    monkeypatch.setattr(tasks.metrics, "collect", platform.metrics)
+    monkeypatch.setattr(tasks.counters, "collect", platform.metrics)
     ticked: list[int] = []
     monkeypatch.setattr(tasks, "_tick", lambda service_id, _driver: ticked.append(service_id))
     platform.cluster.touched_at = {("default", "copy-0199"): time.time()}

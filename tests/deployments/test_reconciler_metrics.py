@@ -13,7 +13,7 @@ from deployments import reconciler
 from deployments.models import AnalysisRun, InferenceService, Rollout, RolloutPolicy
 from deployments.phases import Code, Phase
 from deployments.reconciler import Outcome, Outside
-from integrations.prometheus import Answer
+from integrations.metrics.prometheus import Answer
 from tests.deployments._support.platform import Platform
 
 QUERY = 'queue{ns="{{namespace}}",revision="{{revision}}",version="{{version}}"}[{{interval}}]'

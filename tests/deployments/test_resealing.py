@@ -17,7 +17,7 @@ from deployments.models import Cluster, ComparisonRun, Recording, Webhook
 from deployments.payloads import files
 from deployments.webhooks import webhook_create
 from integrations.clusters.base import Exchange
-from integrations.clusters.kubernetes.access import Credentials
+from integrations.clusters.kubernetes.api.access import Credentials
 from tests.deployments._support.platform import Platform
 
 CREDENTIALS = Credentials(server="https://10.0.0.1", token="abc")

@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import InvalidInput
 from deployments.spec import content_of, file_saying, parse_service
-from integrations.clusters.local.config_check import check_config
+from integrations.clusters.local.jobs.config_check import check_config
 from tests.deployments._support.service_files import FILE
 
 

@@ -16,7 +16,7 @@ from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_apply, service_apply
 from deployments.watching import pause_after
 from integrations.clusters.base import ClusterDriver
-from integrations.clusters.kubernetes import api
+from integrations.clusters.kubernetes.api import client
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform
 
@@ -60,8 +60,8 @@ def swallowing() -> Iterator[Swallowing]:
 @pytest.fixture
 def swept(platform: Platform, swallowing: Swallowing, monkeypatch: pytest.MonkeyPatch) -> Platform:
     """Two services on this machine's cluster, a fake, and two on a real driver's, which swallows everything."""
-    monkeypatch.setattr(api, "_TIMEOUT_S", (0.2, 0.2))
-    monkeypatch.setattr(tasks.metrics, "collect", platform.metrics)
+    monkeypatch.setattr(client, "_TIMEOUT_S", (0.2, 0.2))
+    monkeypatch.setattr(tasks.counters, "collect", platform.metrics)
 
     def driver(cluster: Cluster) -> ClusterDriver:
         return platform.cluster if cluster.name == "local" else driver_of(cluster)

@@ -15,7 +15,7 @@ from tests.deployments._support.platform import Platform
 @pytest.fixture
 def swept(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Platform:
     monkeypatch.setattr(connecting, "driver_of", lambda _cluster: platform.cluster)
-    monkeypatch.setattr(tasks.metrics, "collect", platform.metrics)
+    monkeypatch.setattr(tasks.counters, "collect", platform.metrics)
     return platform
 
 

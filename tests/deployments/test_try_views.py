@@ -20,7 +20,7 @@ from accounts.models import AuditEntry
 from accounts.services import teams
 from deployments.models import InferenceService
 from deployments.services import service_stop
-from integrations.v2 import MOST_BYTES
+from integrations.v2.tensors import MOST_BYTES
 from registry.models import ModelVersion
 from registry.storage import store
 from tests import scenes

@@ -20,7 +20,7 @@ from fairlead_cli.config import Access
 from fairlead_cli.demo.requests import Request, RequestLog
 from fairlead_cli.up import processes
 from fairlead_cli.up.home import Home
-from integrations.pages import read
+from integrations.metrics.pages import read
 from tests.servers.parts import free_port
 from tests.servers.template import copy_sqlite
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.manifests.jobs.replay import REPLAY
 from integrations.clusters.kubernetes.manifests.names import REVISION
-from integrations.clusters.kubernetes.manifests.replay import REPLAY
 from tests.cluster.gateway import Gateway
 from tests.cluster.harness import CLAIM, IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
@@ -26,7 +26,7 @@ class KubernetesPlatform(Platform):
     def replicas(self, revision: str) -> int:
         """Return how many pods there are."""
         with self.harness.plane.client() as client:
-            pods = client.get(kinds.POD.path("default"), params={"labelSelector": f"{REVISION}={revision}"})
+            pods = client.get(resource_types.POD.path("default"), params={"labelSelector": f"{REVISION}={revision}"})
         return len(pods.json()["items"])
 
     def pid(self, revision: str) -> int:
@@ -41,7 +41,7 @@ class KubernetesPlatform(Platform):
     def candidates(self) -> list[str]:
         """Return the pods that answer recorded requests."""
         with self.harness.plane.client() as client:
-            pods = client.get(kinds.POD.path("default"), params={"labelSelector": REPLAY})
+            pods = client.get(resource_types.POD.path("default"), params={"labelSelector": REPLAY})
         return [each["metadata"]["name"] for each in pods.json()["items"]]
 
 

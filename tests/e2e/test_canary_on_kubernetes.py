@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster.plane import ControlPlane
 from tests.e2e.harness import failed, serve_digits, traffic, until
 from tests.e2e.kubernetes import KubernetesPlatform, on_kubernetes
@@ -103,5 +103,5 @@ def test_the_platform_killed_in_a_rollout_and_started_again_loses_no_request(
 def _delete_a_pod(platform: KubernetesPlatform, revision: str) -> None:
     with platform.harness.plane.client() as client:
         labels = {"labelSelector": f"fairlead/revision={revision}"}
-        pods = client.get(kinds.POD.path("default"), params=labels).json()["items"]
-        client.delete(kinds.POD.path("default", pods[0]["metadata"]["name"])).raise_for_status()
+        pods = client.get(resource_types.POD.path("default"), params=labels).json()["items"]
+        client.delete(resource_types.POD.path("default", pods[0]["metadata"]["name"])).raise_for_status()

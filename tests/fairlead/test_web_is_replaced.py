@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from accounts.domain.scopes import Scope
 from fairlead_cli.client import Client
 from fairlead_cli.config import Access
-from fairlead_cli.sources import Source
+from fairlead_cli.files.upload_sources import Source
 from registry.models import ModelVersion
 from tests.servers.parts import free_port
 

@@ -24,7 +24,7 @@ def platform(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Platfor
     """Services on the database, which the worker's threads share, and a fake cluster, which its tasks find."""
     made = Platform()
     monkeypatch.setattr(connecting, "driver_of", lambda _cluster: made.cluster)
-    monkeypatch.setattr(tasks.metrics, "collect", made.metrics)
+    monkeypatch.setattr(tasks.counters, "collect", made.metrics)
     monkeypatch.setattr(hints, "_EXPIRES_S", 3600)  # each of them is waited for, however busy the machine is
     return made
 
@@ -84,7 +84,7 @@ def test_hints_that_come_at_once_tick_a_service_one_after_the_other(
             inside -= 1
         return platform.metrics(observed)
 
-    monkeypatch.setattr(tasks.metrics, "collect", busy)
+    monkeypatch.setattr(tasks.counters, "collect", busy)
     monkeypatch.setattr(tasks.timezone, "now", platform.clock)
     platform.start()
     for _ in range(40):

@@ -11,7 +11,7 @@ import pytest
 from fairlead_cli.client import Client, path
 from fairlead_cli.config import Access
 from fairlead_cli.errors import ApiError, BrokenOff, CliError, NotFound, Unreachable
-from fairlead_cli.sources import source_of
+from fairlead_cli.files.upload_sources import source_of
 
 
 @pytest.fixture

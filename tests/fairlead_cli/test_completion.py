@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.table import COMMANDS, NOUNS
+from fairlead_cli.parser.command_table import COMMANDS, NOUNS
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 Fairlead = Callable[..., tuple[int, str, str]]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli import tree
 from fairlead_cli.__main__ import build_parser
+from fairlead_cli.parser import tree
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.table import COMMANDS
+from fairlead_cli.parser.command_table import COMMANDS
 from tests.fairlead_cli._support.answers import BUILD, REPARTITION, TRIAL, TRIED, TUNING, USER, listed
 
 Fairlead = Callable[..., tuple[int, str, str]]

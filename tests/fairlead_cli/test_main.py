@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.table import COMMANDS, NOUNS
+from fairlead_cli.parser.command_table import COMMANDS, NOUNS
 
 Fairlead = Callable[..., tuple[int, str, str]]
 

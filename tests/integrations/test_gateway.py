@@ -10,8 +10,8 @@ import pytest
 
 from common.errors import Unavailable
 from integrations.clusters.base import Sample
-from integrations.metrics import collect
-from integrations.pages import read
+from integrations.metrics.counters import collect
+from integrations.metrics.pages import read
 from tests.integrations._support.control_calls import CLOSED_METHODS, CLOSED_PATHS
 
 SERVING = "/serving/default/digits"

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
-from integrations.metrics import collect
+from integrations.metrics.counters import collect
 
 INFER = "/serving/default/digits/v2/models/digits/infer"
 GRPC_INFER = "/inference.GRPCInferenceService/ModelInfer"

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 
 from integrations.clusters.base import Sample
-from integrations.metrics import collect
+from integrations.metrics.counters import collect
 
 MODEL = "/serving/default/digits/v2/models/digits"
 GRPC_INFER = "/inference.GRPCInferenceService/ModelInfer"

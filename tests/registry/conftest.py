@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.store import StoredArtifact
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 from registry.services import version_register

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from common.http.downloads import Download
-from integrations.artifact_stream import open_stream
+from integrations.artifacts.stream import open_stream
 from registry import services
 from registry.models import ModelVersion
 from registry.storage import store

@@ -8,7 +8,7 @@ from django.db import connection
 from accounts.models import AuditEntry
 from accounts.selectors import audit_list
 from common.errors import Conflict, InvalidInput, NotFound
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.store import StoredArtifact
 from registry import selectors, services, usage
 from registry.domain.version_lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.store import StoredArtifact
 from registry import services, tasks
 from registry.models import ModelVersion
 from registry.storage import delete_unused, store

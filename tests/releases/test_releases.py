@@ -23,7 +23,7 @@ from integrations.clusters.local.files import (
     order_from_json,
     read_json,
 )
-from integrations.metrics import replica_sample
+from integrations.metrics.counters import replica_sample
 from registry.domain.inspection import NotAccepted, read_inspection, read_profile
 from registry.domain.version_lifecycle import Refused
 from tests._support.golden import documents, wholes

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster import binaries
 from tests.cluster.harness import IMAGE
 from tests.cluster.plane import ControlPlane
@@ -99,11 +99,11 @@ def node_comes(plane: ControlPlane) -> None:
     amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", SLICE: "4"}
     with plane.client() as client:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": LABELS}}
-        client.post(kinds.NODE.path(""), json=node).raise_for_status()
+        client.post(resource_types.NODE.path(""), json=node).raise_for_status()
         for place, change in (
-            (f"{kinds.NODE.path('', NODE)}/status", {"status": {"allocatable": amounts, "capacity": amounts}}),
-            (f"{kinds.NODE.path('', NODE)}/status", {"status": {"conditions": [ready]}}),
-            (kinds.NODE.path("", NODE), {"spec": {"taints": None}}),
+            (f"{resource_types.NODE.path('', NODE)}/status", {"status": {"allocatable": amounts, "capacity": amounts}}),
+            (f"{resource_types.NODE.path('', NODE)}/status", {"status": {"conditions": [ready]}}),
+            (resource_types.NODE.path("", NODE), {"spec": {"taints": None}}),
         ):
             client.patch(place, json=change, headers=_PATCH).raise_for_status()
 
@@ -122,7 +122,9 @@ def wish_for_a_slice(plane: ControlPlane) -> None:
 def node_of_the_wish(plane: ControlPlane) -> str | None:
     """Return the node of the one pod that wants a slice; empty while it waits for room, None without such a pod."""
     with plane.client() as client:
-        answer = client.get(kinds.POD.path("default"), params={"labelSelector": "app=wishes"}).raise_for_status()
+        answer = client.get(
+            resource_types.POD.path("default"), params={"labelSelector": "app=wishes"}
+        ).raise_for_status()
     nodes = [
         each["spec"].get("nodeName", "")
         for each in answer.json()["items"]
@@ -149,4 +151,4 @@ def test_a_gpu_node_comes_goes_and_is_lost(plane: ControlPlane, shell: Shell) ->
         until(lambda: node_of_the_wish(plane) == "", 300, "a pod that waits for room elsewhere")
         page.follow()
     with plane.client() as client:
-        assert client.get(kinds.NODE.path("", NODE)).status_code == 404
+        assert client.get(resource_types.NODE.path("", NODE)).status_code == 404

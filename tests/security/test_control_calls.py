@@ -13,8 +13,8 @@ import httpx
 import pytest
 from onnx import TensorProto
 
-from integrations.clusters.kubernetes.manifests.pods import pod_template
-from integrations.clusters.kubernetes.manifests.transformer import transformer
+from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template
+from integrations.clusters.kubernetes.manifests.workloads.transformer import transformer
 from serving_runtime.protocol.grpc.access import GROUPS
 from serving_runtime.protocol.restrictions import CONTROL
 from tests.integrations._support.manifests import given

@@ -17,7 +17,7 @@ import pytest
 from common.errors import Unavailable
 from integrations import webhooks
 from integrations.clusters.base import Logged, Logger
-from integrations.pages import read
+from integrations.metrics.pages import read
 from serving_runtime.shared.egress import EgressRefusedError, networks, permitted
 from serving_runtime.telemetry.tap.delivering import LoggerSink
 from serving_runtime.telemetry.tap.sinks import Event, SinkError

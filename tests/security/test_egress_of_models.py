@@ -27,10 +27,10 @@ from deployments.services.tunings import tuning_begin
 from deployments.tuning import TuningOrder
 from deployments.web.config_look import digest_of
 from deployments.web.service_text import text_of
-from integrations.artifacts import digest_of_folder
+from integrations.artifacts.store import digest_of_folder
 from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job, JobKind
-from integrations.clusters.local import jobs
-from integrations.clusters.local.replays import replay
+from integrations.clusters.local.jobs import jobs
+from integrations.clusters.local.jobs.replays import replay
 from integrations.clusters.local.runtime import RUNTIME
 from registry.models import ModelVersion
 from tests import scenes

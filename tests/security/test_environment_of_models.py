@@ -14,9 +14,9 @@ from deployments.services import service_apply, service_plan
 from deployments.services.clusters import cluster_check
 from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job, JobKind
 from integrations.clusters.kubernetes.manifests import render
-from integrations.clusters.kubernetes.manifests.jobs import job
-from integrations.clusters.local import jobs
-from integrations.clusters.local.replays import replay
+from integrations.clusters.kubernetes.manifests.jobs.job import job
+from integrations.clusters.local.jobs import jobs
+from integrations.clusters.local.jobs.replays import replay
 from integrations.clusters.local.runtime import RUNTIME
 from tests.deployments._support.platform import Platform
 from tests.integrations._support.manifests import given

@@ -13,9 +13,9 @@ from benchmarks.flood import attacks
 from benchmarks.flood.attacks import Target
 from benchmarks.serving import envoys
 from benchmarks.serving.processes import Process
-from integrations.clusters.local.agent.routing import Routing
+from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy.overload import STALL_S
-from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 from serving_runtime.protocol.http2 import frames
 
 MIB = 2**20

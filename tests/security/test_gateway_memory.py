@@ -13,10 +13,10 @@ from benchmarks.flood.attacks import Target
 from benchmarks.flood.served import write_models
 from benchmarks.serving import envoys
 from benchmarks.serving.processes import Process
-from integrations.clusters.local.agent.routing import Routing
+from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy.clusters import STREAM_WINDOW_BYTES
 from integrations.clusters.local.envoy.listener import CONNECTION_WINDOW_BYTES, MAX_STREAMS
-from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 from tests.serving_runtime.processes import ServerProcess, server
 
 MIB = 2**20

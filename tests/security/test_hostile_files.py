@@ -11,7 +11,7 @@ from deployments.spec import parse_service
 from deployments.web.service_text import document_of
 from integrations.clusters.base import Patch
 from integrations.clusters.kubernetes.manifests.patched import applied
-from integrations.clusters.kubernetes.manifests.pods import pod_template
+from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template
 from tests.integrations._support.manifests import given
 
 TEXTS = [

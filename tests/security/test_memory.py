@@ -96,9 +96,9 @@ def test_a_replica_that_overruns_what_it_requests_goes_on_unless_the_operator_li
 WITHOUT_NAMESPACES = """
 import asyncio, os, sys
 from pathlib import Path
-from integrations.clusters.local.agent.memory_limit import MemoryPolicy
-from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
-from integrations.clusters.local.agent.process_memory import machine
+from integrations.clusters.local.agent.replicas.memory_limit import MemoryPolicy
+from integrations.clusters.local.agent.replicas.memory_watchdog import MemoryWatchdog, Tenant
+from integrations.clusters.local.agent.replicas.process_memory import machine
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.state_files import StateFiles

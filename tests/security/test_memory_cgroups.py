@@ -9,7 +9,7 @@ import pytest
 
 from common.process_identity import start_ticks
 from integrations.clusters.base import FailureReason
-from integrations.clusters.local.agent.replica_memory import find_groups
+from integrations.clusters.local.agent.replicas.replica_memory import find_groups
 from integrations.sandbox.memory_cgroup import place_of
 from tests.integrations._support.runtimes import Cluster, until
 from tests.security._support.growing import (

@@ -10,7 +10,7 @@ import pytest
 
 from common.process_identity import start_ticks
 from integrations.clusters.base import Job, JobKind
-from integrations.clusters.local import jobs
+from integrations.clusters.local.jobs import jobs
 from integrations.sandbox import ability
 from integrations.sandbox.policy import Mode
 from tests.integrations._support.leftovers import left_running

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from integrations.artifacts import digest_of_folder
+from integrations.artifacts.store import digest_of_folder
 from integrations.clusters.base import Candidate, Job, JobKind
 from integrations.clusters.kubernetes.manifests import job, render
-from integrations.clusters.kubernetes.manifests.replay import replay
+from integrations.clusters.kubernetes.manifests.jobs.replay import replay
 from integrations.clusters.kubernetes.options import ModelCache, ModelSource, Options
 from serving_runtime.__main__ import main
 from serving_runtime.artifacts.download import Patience

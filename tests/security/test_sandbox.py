@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from integrations.clusters.base import Job, JobKind
-from integrations.clusters.local import jobs
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
+from integrations.clusters.local.jobs import jobs
 from integrations.sandbox import ability, bubblewrap, launch
 from integrations.sandbox.command import command
 from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox

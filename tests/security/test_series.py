@@ -25,7 +25,7 @@ from deployments.asking import Side, Subject, look_where_due
 from deployments.models import RolloutPolicy
 from deployments.policy import Metric
 from deployments.policy.series import NotUnderstoodError, limited
-from integrations.prometheus import Prometheus
+from integrations.metrics.prometheus import Prometheus
 
 OWN = {"namespace": "mine", "service": "digits"}
 ONLY = '{namespace="mine",service="digits"'

@@ -12,7 +12,7 @@ import pytest
 from integrations.clusters.local.agent.sockets import ENDPOINTS, ReplicaSockets, replicas_folder
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.files import Layout
-from integrations.pages import read, unix_url
+from integrations.metrics.pages import read, unix_url
 from integrations.sandbox import ability
 from integrations.sandbox.command import command
 from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox

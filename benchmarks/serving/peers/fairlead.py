@@ -10,7 +10,7 @@ from benchmarks.serving import requests
 from benchmarks.serving.models import MODELS, Model
 from benchmarks.serving.peers.base import Running, link
 from benchmarks.serving.processes import SERVER_CORE, Process, answers
-from integrations.clusters.local.envoy.words import Endpoint
+from integrations.clusters.local.envoy.values import Endpoint
 from integrations.clusters.local.runtime import IMAGE_ENVIRONMENT
 
 

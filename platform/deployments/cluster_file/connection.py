@@ -6,7 +6,7 @@ from enum import StrEnum
 from common.errors import InvalidInput
 from deployments.cluster_file.kubeconfig import parse_kubeconfig
 from deployments.document import Document
-from integrations.clusters.kubernetes.access import Credentials
+from integrations.clusters.kubernetes.api.access import Credentials
 
 STORED = "stored"
 """What stands in a file for the kubeconfig that was given before, which is never shown again."""

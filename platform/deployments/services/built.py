@@ -13,7 +13,7 @@ from deployments.building import BuildOrder
 from deployments.models import Build
 from deployments.services.builds import BuildClaim, build_fail, held
 from deployments.services.claims import state_of, write_end
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import JobIdentity
 from registry.domain.lineage import Lineage
 from registry.domain.version_metadata import Particulars

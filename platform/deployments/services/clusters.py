@@ -16,7 +16,7 @@ from deployments.models import Cluster, InferenceService, Revision
 from deployments.placement.carrying_out import Phase
 from deployments.watching import variables_left_out
 from integrations.clusters.base import Finding
-from integrations.clusters.kubernetes.access import Credentials
+from integrations.clusters.kubernetes.api.access import Credentials
 
 _SHOWN = 5
 

@@ -25,7 +25,7 @@ from deployments.attempts import Status
 from deployments.models import Trial
 from deployments.trying import Field, shown, steps_at
 from deployments.web.try_views import checked, code, form_context
-from integrations import v2
+from integrations.v2 import tensors
 
 _OUTCOME, _PAGE = "deployments/_try_outcome.html", "deployments/try.html"
 _OK = 200
@@ -96,7 +96,7 @@ def _outcome(row: Trial, context: dict[str, Any]) -> dict[str, Any]:
         status = row.report["status"]
         refused = f"the runtime answered {status}: {row.report['error']}" if status != _OK else row.report["error"]
         return found | {"problem": refused}
-    outputs = v2.outputs_of(json.loads(row.answer))
+    outputs = tensors.outputs_of(json.loads(row.answer))
     return found | {"outputs": shown(outputs, row.report.get("labels", {}))}
 
 

@@ -23,7 +23,7 @@ from common.errors import Conflict, FairleadError, NotFound
 from common.http.error_pages import is_fragment
 from deployments.selectors.trying import Reach, reaches_of, stopped_service
 from deployments.trying import Code, Field, Request, code_of, fields_of, request_of, shown
-from integrations import inference, v2
+from integrations.v2 import inference, tensors
 from registry.domain.signature import parse
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
@@ -119,7 +119,7 @@ def _missing(token: ApiToken, version: ModelVersion, wanted: str) -> FairleadErr
 def checked(fields: tuple[Field, ...], said: Mapping[str, str]) -> Request:
     """Return the form's request; raises InvalidInput where V2 has no such tensors."""
     made = request_of(fields, said)
-    v2.inputs_of(made)
+    tensors.inputs_of(made)
     return made
 
 
@@ -136,7 +136,7 @@ def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]
     found: dict[str, Any] = {"took_ms": answer.took_ms, "revision": answer.revision, "status": answer.status}
     if answer.status != 200:
         return found | {"problem": _runtime_said(answer.status, answer.body)}
-    return found | {"outputs": shown(v2.outputs_of(answer.body), labels_of(version))}
+    return found | {"outputs": shown(tensors.outputs_of(answer.body), labels_of(version))}
 
 
 def _runtime_said(status: int, body: bytes) -> str:

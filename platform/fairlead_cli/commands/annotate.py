@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
-from fairlead_cli.commands.particulars import pair
+from fairlead_cli.commands.version_metadata import pair
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
+from fairlead_cli.output import render
 
 
 def _target_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,10 +2,10 @@
 
 import argparse
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands import rollout_view, rollouts
+from fairlead_cli.context import Call
+from fairlead_cli.output import render
 
 
 def approve_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fairlead_cli import difference, render
-from fairlead_cli.call import Call, count
+from fairlead_cli.context import Call, count
+from fairlead_cli.files import difference
+from fairlead_cli.output import render
 
 _AGO = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}

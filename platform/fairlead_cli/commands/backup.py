@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from fairlead_cli.call import Call
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation
 from fairlead_cli.up.components import environment

@@ -3,12 +3,12 @@
 import argparse
 from typing import Any
 
-from fairlead_cli import render
-from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands.tunings import version_option
+from fairlead_cli.context import Call, service_path
 from fairlead_cli.errors import EndedBadly
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.output import render
+from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S, _SPARE_S = 0.5, 3600.0
 _OPTIONS = {

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from fairlead_cli import render
-from fairlead_cli.applying import apply_file, file_arguments
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
-from fairlead_cli.documents import read_documents
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
+from fairlead_cli.files.apply_file import apply_file, file_arguments
+from fairlead_cli.files.documents import read_documents
+from fairlead_cli.output import render
 
 _COLUMNS: render.Columns = {
     "name": "name",

@@ -1,9 +1,9 @@
 """`fairlead rollouts comparison`: how a shadow's answers differ from stable's."""
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands.rollouts import find
+from fairlead_cli.context import Call
+from fairlead_cli.output import render
 
 _OUTPUTS: render.Columns = {
     "output": "name",

@@ -2,8 +2,8 @@
 
 import argparse
 
-from fairlead_cli import completion_scripts, tree
-from fairlead_cli.call import Call
+from fairlead_cli.context import Call
+from fairlead_cli.parser import completion_scripts, tree
 
 
 def completion_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError, EndedBadly, TimedOut
+from fairlead_cli.output import render
 
 _FACTS: render.Columns = {
     "reason": "reason",

@@ -2,10 +2,10 @@
 
 import argparse
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import path
 from fairlead_cli.commands import models
+from fairlead_cli.context import Call
+from fairlead_cli.output import render
 
 
 def protect(call: Call) -> None:

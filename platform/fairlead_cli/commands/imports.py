@@ -8,12 +8,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
-from fairlead_cli.commands import particulars
+from fairlead_cli.commands import version_metadata
+from fairlead_cli.context import Call
 from fairlead_cli.errors import EndedBadly
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.output import render
+from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S = 0.5
 
@@ -44,7 +44,7 @@ COLUMNS: render.Columns = {
 def request(call: Call) -> Json:
     """Ask for the import that the call's options name, and return it."""
     options = call.options
-    asked: dict[str, Any] = {"uri": options.file, **particulars.document(options)}
+    asked: dict[str, Any] = {"uri": options.file, **version_metadata.document(options)}
     if options.sha256:
         asked["sha256"] = options.sha256
     return call.client.post(path("models", options.name, "imports"), asked)

@@ -4,10 +4,10 @@ import argparse
 from collections import deque
 from pathlib import Path
 
-from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import path
+from fairlead_cli.context import Call, service_path
 from fairlead_cli.errors import CliError
-from fairlead_cli.render import clean
+from fairlead_cli.output.render import clean
 from fairlead_cli.up.home import Home, home_path
 
 

@@ -11,13 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Client, Json, path
-from fairlead_cli.commands import imports, particulars
+from fairlead_cli.commands import imports, version_metadata
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError, EndedBadly
-from fairlead_cli.sources import Source, source_of
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.files.upload_sources import Source, source_of
+from fairlead_cli.output import render
+from fairlead_cli.output.waiting import wait_until
 
 _CHECK_EVERY_S = 0.3
 
@@ -62,7 +62,7 @@ def push_arguments(parser: argparse.ArgumentParser) -> None:
         "--alias", type=_alias, help="alias to point to this version once it is READY, such as champion; waits for that"
     )
     parser.add_argument("--sha256", metavar="HEX", help="of the one file at the URI; other bytes are refused")
-    particulars.push_arguments(parser)
+    version_metadata.push_arguments(parser)
     parser.add_argument("--wait", action="store_true", help="wait until the version is READY; REJECTED exits with 3")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="longest wait (300)")
 
@@ -79,7 +79,7 @@ def push(call: Call) -> None:
     else:
         if options.sha256:
             raise CliError("--sha256 is for files at a URI; what is uploaded is always checked")
-        version = _upload(call, source_of(Path(options.file)), options.name, particulars.query(options))
+        version = _upload(call, source_of(Path(options.file)), options.name, version_metadata.query(options))
         number = version["number"]
     if is_waiting:
         version = wait_checked(call.client, options.name, number, timeout_s=options.timeout)

@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead_cli import render
-from fairlead_cli.applying import apply_file, file_arguments
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands.rollout_view import portion
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
+from fairlead_cli.files.apply_file import apply_file, file_arguments
+from fairlead_cli.output import render
 
 _COLUMNS: render.Columns = {
     "name": "name",

@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
+from fairlead_cli.output import render
 
 
 def pull_arguments(parser: argparse.ArgumentParser) -> None:

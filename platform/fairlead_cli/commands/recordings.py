@@ -2,10 +2,10 @@
 
 import argparse
 
-from fairlead_cli import render
-from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import path
 from fairlead_cli.commands.services import service_argument
+from fairlead_cli.context import Call, service_path
+from fairlead_cli.output import render
 
 COLUMNS: render.Columns = {
     "recording": "id",

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
-from fairlead_cli.documents import read_documents
+from fairlead_cli.context import Call
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
-from fairlead_cli.telling import Teller
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.files.documents import read_documents
+from fairlead_cli.output import render
+from fairlead_cli.output.progress import Teller
+from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S = 1.0
 _ENDED = {"Declined", "Outdated", "Done", "Aborted"}

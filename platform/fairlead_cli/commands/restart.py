@@ -2,11 +2,11 @@
 
 import argparse
 
-from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands.refusals import Refusals
 from fairlead_cli.commands.services import service_argument
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.context import Call, service_path
+from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S = 0.5
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fairlead_cli import render
 from fairlead_cli.client import Json
+from fairlead_cli.output import render
 
 _DETECTIONS: render.Columns = {
     "step": lambda row: row["step_index"] + 1,

@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairlead_cli import contract, render
 from fairlead_cli.client import Json
+from fairlead_cli.output import contract_changes, render
 
 
 def _outcome(run: Mapping[str, Any]) -> str:
@@ -130,7 +130,7 @@ def as_text(rollout: Json) -> str:
     text = render.facts(rollout, {name: cell for name, cell in _FACTS.items() if name != "reason" or not waits})
     if waits:
         text += f"\n\n{wait_text(waits)}"
-    if told := contract.lines(rollout.get("contract")):
+    if told := contract_changes.lines(rollout.get("contract")):
         text += "\n\n" + "\n".join(map(render.clean, told))
     if rollout["analysis_runs"]:
         runs = [{**run, "gets": _gets(run, rollout)} for run in rollout["analysis_runs"]]

@@ -6,13 +6,13 @@ import sys
 from rich.console import Console
 from rich.live import Live
 
-from fairlead_cli import contract, render
-from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands import failures, rollout_plan, rollout_view
+from fairlead_cli.context import Call, service_path
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
-from fairlead_cli.telling import Teller
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.output import contract_changes, render
+from fairlead_cli.output.progress import Teller
+from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S = 0.5
 _ENDED = {"Healthy", "Degraded", "Aborted"}
@@ -27,7 +27,7 @@ def start_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only say what would happen, also to clients, and what the analysis could find",
     )
-    contract.force_argument(parser)
+    contract_changes.force_argument(parser)
     wait_arguments(parser)
 
 
@@ -35,9 +35,9 @@ def start(call: Call) -> None:
     """Start a rollout; with --wait exit 0 only when it ends Healthy."""
     options = call.options
     wish = {"version": options.version} | ({"policy": options.policy} if options.policy else {})
-    wish |= contract.as_fields(options.force_contract)
+    wish |= contract_changes.as_fields(options.force_contract)
     where = path("services", *service_path(options.service), "rollouts")
-    with contract.telling_of_the_flag():
+    with contract_changes.telling_of_the_flag():
         started = call.client.post(f"{where}?dry_run=true" if options.dry_run else where, wish)
     if options.dry_run:
         _show_plan(call, started)
@@ -142,7 +142,7 @@ def _show_plan(call: Call, plan: Json) -> None:
     if call.as_json:
         call.show(plan, {})
     else:
-        print("\n".join(map(render.clean, [plan["message"], *contract.lines(plan.get("contract"))])))
+        print("\n".join(map(render.clean, [plan["message"], *contract_changes.lines(plan.get("contract"))])))
         for warning in plan.get("warnings", ()):
             print("\n" + render.clean(f"Warning: {warning}."))
         if plan.get("room"):

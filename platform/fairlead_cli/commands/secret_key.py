@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from fairlead_cli.call import Call
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation
 from fairlead_cli.up.components import environment

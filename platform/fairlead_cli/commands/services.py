@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from fairlead_cli import contract, render
-from fairlead_cli.applying import apply_file, file_arguments
-from fairlead_cli.call import Call, count, service_path
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands import failures, rollouts
 from fairlead_cli.commands.refusals import Refusals
 from fairlead_cli.commands.rollout_view import share, wait_text
+from fairlead_cli.context import Call, count, service_path
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.files.apply_file import apply_file, file_arguments
+from fairlead_cli.output import contract_changes, render
+from fairlead_cli.output.waiting import wait_until
 
 
 def _weight(revision: Mapping[str, Any]) -> str:
@@ -144,7 +144,7 @@ def delete_service(call: Call) -> None:
 
 def apply_arguments(parser: argparse.ArgumentParser) -> None:
     file_arguments(parser)
-    contract.force_argument(parser)
+    contract_changes.force_argument(parser)
     parser.add_argument(
         "--wait",
         action="store_true",
@@ -159,8 +159,10 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
 def apply_service(call: Call) -> None:
     """Make services, or change them, and say before what will differ; what can change answers starts a rollout."""
     ready = (lambda service: _ready(call, service)) if call.options.wait else (lambda service: service)
-    with contract.telling_of_the_flag():
-        apply_file(call, partial(_where, call), _FACTS, ready, query=contract.as_query(call.options.force_contract))
+    with contract_changes.telling_of_the_flag():
+        apply_file(
+            call, partial(_where, call), _FACTS, ready, query=contract_changes.as_query(call.options.force_contract)
+        )
 
 
 def _where(call: Call, document: Json) -> str:

@@ -6,8 +6,8 @@ import os
 import sys
 
 from fairlead_cli import config
-from fairlead_cli.call import Call
 from fairlead_cli.client import Client
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
 
 

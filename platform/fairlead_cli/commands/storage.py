@@ -1,8 +1,8 @@
 """`fairlead storage`: what model files take, and the deletion of those that no version has."""
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import path
+from fairlead_cli.context import Call
+from fairlead_cli.output import render
 
 _STORE: render.Columns = {
     "files of versions": lambda row: render.size(row["size_bytes"]),

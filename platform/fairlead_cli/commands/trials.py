@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands.tunings import version_option
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError, EndedBadly
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.output import render
+from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S, _LONGEST_S = 0.5, 3600.0
 _SHOWN_VALUES = 8

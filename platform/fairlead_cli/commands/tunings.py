@@ -7,12 +7,12 @@ from typing import Any
 
 import yaml
 
-from fairlead_cli import render
-from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands.models import name_argument
+from fairlead_cli.context import Call, service_path
 from fairlead_cli.errors import CliError, EndedBadly
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.output import render
+from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S, _SPARE_S = 0.5, 3600.0
 _SECONDS = {"s": 1, "m": 60, "h": 3600}

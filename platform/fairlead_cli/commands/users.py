@@ -2,9 +2,9 @@
 
 import argparse
 
-from fairlead_cli import render
-from fairlead_cli.call import Call
 from fairlead_cli.client import path
+from fairlead_cli.context import Call
+from fairlead_cli.output import render
 
 _COLUMNS: render.Columns = {
     "user": "name",

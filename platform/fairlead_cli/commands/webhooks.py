@@ -2,11 +2,11 @@
 
 import argparse
 
-from fairlead_cli import render
-from fairlead_cli.call import Call, count
 from fairlead_cli.client import Json, path
+from fairlead_cli.context import Call, count
 from fairlead_cli.errors import EndedBadly
-from fairlead_cli.waiting import wait_until
+from fairlead_cli.output import render
+from fairlead_cli.output.waiting import wait_until
 
 _COLUMNS: render.Columns = {
     "id": "id",

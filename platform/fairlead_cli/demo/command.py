@@ -12,18 +12,18 @@ from typing import Any
 
 from rich.console import Console
 
-from fairlead_cli.call import Call
 from fairlead_cli.client import Client, Json
 from fairlead_cli.config import Access
+from fairlead_cli.context import Call
 from fairlead_cli.demo import family, report
 from fairlead_cli.demo.requests import RequestLog
 from fairlead_cli.demo.screen import Screen
 from fairlead_cli.demo.story import MODEL, NAMESPACE, SERVICE, Story
 from fairlead_cli.errors import CliError, EndedBadly
+from fairlead_cli.output.waiting import poll_until
 from fairlead_cli.up.command import add_place_arguments
 from fairlead_cli.up.home import Home, write_atomic
 from fairlead_cli.up.installation import require_installed
-from fairlead_cli.waiting import poll_until
 
 _FIRST_ANSWERS, _FIRST_ANSWERS_S = 30, 30.0
 # So long after the rollback requests still go out: one that the bad version answers now would show.

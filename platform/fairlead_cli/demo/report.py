@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from fairlead_cli import render
 from fairlead_cli.client import Json
 from fairlead_cli.demo import evaluation
 from fairlead_cli.demo.evaluation import Check, Share
 from fairlead_cli.demo.requests import Request
 from fairlead_cli.demo.screen import Screen
 from fairlead_cli.demo.story import Chapter
+from fairlead_cli.output import render
 
 SCHEMA = "fairlead.demo-report/v1"
 

@@ -10,11 +10,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fairlead_cli import render
 from fairlead_cli.client import Json
 from fairlead_cli.commands import rollout_view
 from fairlead_cli.demo.evaluation import Check
 from fairlead_cli.demo.requests import Request
+from fairlead_cli.output import render
 
 _LINE_AT_LEAST_EVERY_S = 5.0
 

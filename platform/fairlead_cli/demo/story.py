@@ -18,8 +18,8 @@ from fairlead_cli.commands.models import wait_checked
 from fairlead_cli.demo.evaluation import Window
 from fairlead_cli.demo.watch import follow
 from fairlead_cli.errors import CliError, NotFound
-from fairlead_cli.sources import source_of
-from fairlead_cli.waiting import poll_until
+from fairlead_cli.files.upload_sources import source_of
+from fairlead_cli.output.waiting import poll_until
 
 MODEL, POLICY, NAMESPACE, SERVICE = "digits", "demo-canary", "default", "digits"
 _CHECK_S, _READY_S, _ROLLOUT_S, _GONE_S = 120.0, 90.0, 300.0, 90.0

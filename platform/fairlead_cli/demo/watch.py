@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fairlead_cli.client import Client, Json, path
 from fairlead_cli.demo.evaluation import Window
-from fairlead_cli.waiting import poll_until
+from fairlead_cli.output.waiting import poll_until
 
 _LOOK_EVERY_S = 0.2
 ENDED = frozenset({"Healthy", "Degraded", "Aborted"})

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fairlead_cli.call import Call
+from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import limits, processes, readiness, records
 from fairlead_cli.up.addresses import Address, parse, parse_origin, require_apart, require_free

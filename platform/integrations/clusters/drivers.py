@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from integrations.clusters.base import ClusterDriver
-from integrations.clusters.kubernetes.access import Access
+from integrations.clusters.kubernetes.api.access import Access
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.local.driver import LocalDriver
 
@@ -80,7 +80,7 @@ def _on_kubernetes(access: Access, options: Options) -> "KubernetesDriver":
     Raises:
         InvalidInput: the access does not tell how to reach a cluster.
     """
-    from integrations.clusters.kubernetes.api import Api  # noqa: PLC0415
+    from integrations.clusters.kubernetes.api.client import Api  # noqa: PLC0415
     from integrations.clusters.kubernetes.driver import KubernetesDriver  # noqa: PLC0415
 
     return KubernetesDriver(Api(access), options)

@@ -15,7 +15,7 @@ from common.errors import Unavailable
 from integrations.machine.limits import INSTANCES, MEMORY, OPEN_FILES, PROCESSES, WATCHES, Limit
 from integrations.sandbox.memory_cgroup import Place, own_place
 
-# As in integrations/clusters/local/agent/process_memory.py: this looks at each process of the machine.
+# As in integrations/clusters/local/agent/replicas/process_memory.py: this looks at each process of the machine.
 # ruff: noqa: PTH115, PTH116, PTH123, PTH208
 
 _NO_PROCESS, _NO_MEMORY = "no replica and no thread can be started", "replicas are ended"

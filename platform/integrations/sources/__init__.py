@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from common.errors import InvalidInput, TooLarge, Unavailable
 from common.uris import WEB, Address, check_allowed, parse
-from integrations.artifact_archives import Member
-from integrations.artifacts import ArtifactStore, StoredArtifact, is_model_file
+from integrations.artifacts.archives import Member
+from integrations.artifacts.store import ArtifactStore, StoredArtifact, is_model_file
 from integrations.sources import buckets, local, web
 from integrations.sources.content import CHUNK_BYTES, Content, SourceFile
 from serving_runtime.shared.model_files import ACCEPTED

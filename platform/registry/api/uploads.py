@@ -8,7 +8,7 @@ from rest_framework.exceptions import UnsupportedMediaType
 
 from common.errors import InvalidInput, TooLarge, Unavailable
 from common.http.asgi import allow_body
-from integrations.artifacts import ArtifactStore, ArtifactWriter, StoredArtifact
+from integrations.artifacts.store import ArtifactStore, ArtifactWriter, StoredArtifact
 
 MEDIA_TYPE = "application/octet-stream"
 SHA256_HEADER = "X-Content-SHA256"

@@ -9,7 +9,7 @@ from django.db.models import ProtectedError, RestrictedError
 from accounts.services import audit_record
 from common.errors import Conflict, NotPermitted
 from common.identifiers import check_alias, check_model_name
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.store import StoredArtifact
 from registry import moves, usage
 from registry.domain import tags
 from registry.domain.version_lifecycle import Status

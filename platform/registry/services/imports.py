@@ -19,7 +19,7 @@ from common.errors import Conflict, FairleadError, InvalidInput
 from common.identifiers import check_model_name
 from common.uris import parse
 from integrations import sources
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.store import StoredArtifact
 from registry.domain import import_lifecycle
 from registry.domain.import_lifecycle import ImportState, ImportStatus
 from registry.domain.version_metadata import Particulars, particulars_of_json

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.errors import InvalidInput, TooLarge
-from integrations.artifact_archives import check_paths
-from integrations.artifacts import check_filename
+from integrations.artifacts.archives import check_paths
+from integrations.artifacts.store import check_filename
 
 
 @dataclass(frozen=True, slots=True)

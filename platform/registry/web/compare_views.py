@@ -13,7 +13,7 @@ from accounts.auth.permissions import page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from registry import selectors
-from registry.selectors.version_diff import beside
+from registry.web.version_diff import beside
 
 _CHOICES_SHOWN = 100
 

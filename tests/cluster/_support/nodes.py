@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster.harness import Harness
 from tests.integrations._support.runtimes import until
 
@@ -27,12 +27,12 @@ def make_node(running: Harness, name: str, slices: dict[str, str], **labels: str
         own = {"kubernetes.io/hostname": name}  # as a kubelet labels its node
         own |= {f"nvidia.com/{label.replace('_', '.')}": value for label, value in labels.items()}
         body = {"metadata": {"name": name, "labels": _LABELS | own}}
-        client.post(kinds.NODE.path(""), json={"apiVersion": "v1", "kind": "Node", **body}).raise_for_status()
+        client.post(resource_types.NODE.path(""), json={"apiVersion": "v1", "kind": "Node", **body}).raise_for_status()
         status = {"status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}}
         headers = {"content-type": "application/merge-patch+json"}
-        client.patch(f"{kinds.NODE.path('', name)}/status", json=status, headers=headers).raise_for_status()
+        client.patch(f"{resource_types.NODE.path('', name)}/status", json=status, headers=headers).raise_for_status()
         taints = {"spec": {"taints": [_TAINT]}}  # in the place of not-ready, which nobody else removes
-        client.patch(kinds.NODE.path("", name), json=taints, headers=headers).raise_for_status()
+        client.patch(resource_types.NODE.path("", name), json=taints, headers=headers).raise_for_status()
 
 
 def make_pod(running: Harness, name: str, **labels: str) -> None:
@@ -41,12 +41,12 @@ def make_pod(running: Harness, name: str, **labels: str) -> None:
     body = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}
     body["spec"] |= {"tolerations": tolerations, "terminationGracePeriodSeconds": 0}
     with running.plane.client() as client:
-        place = kinds.POD.path("default")
+        place = resource_types.POD.path("default")
         client.post(place, json={"apiVersion": "v1", "kind": "Pod", **body}).raise_for_status()
 
 
 def pods(running: Harness, service: str) -> list[Any]:
-    return running.api.list(kinds.POD, "default", {"fairlead/service": service})
+    return running.api.list(resource_types.POD, "default", {"fairlead/service": service})
 
 
 def forget(running: Harness, service: str) -> None:
@@ -57,9 +57,9 @@ def forget(running: Harness, service: str) -> None:
         with running.plane.client() as client:
             for pod in pods(running, service):
                 name = pod["metadata"]["name"]
-                client.request("DELETE", kinds.POD.path("default", name), json={"gracePeriodSeconds": 0})
+                client.request("DELETE", resource_types.POD.path("default", name), json={"gracePeriodSeconds": 0})
         return not pods(running, service) and not running.api.list(
-            kinds.DEPLOYMENT, "default", {"fairlead/service": service}
+            resource_types.DEPLOYMENT, "default", {"fairlead/service": service}
         )
 
     until(is_gone, f"nothing of {service} is left", 120)

@@ -26,7 +26,7 @@ from integrations.clusters.local.files import (
     observed_to_json,
     write_json,
 )
-from integrations.pages import unix_url
+from integrations.metrics.pages import unix_url
 from tests import scenes
 from tests.deployments._support.platform import Platform
 

@@ -6,14 +6,14 @@ import pytest
 
 from common.errors import InvalidInput
 from deployments.trying import fields_of, request_of
-from integrations import v2
+from integrations.v2 import tensors
 from registry.domain.signature import Signature, Tensor
 
 
 def made(tensor: Tensor, **said: str) -> dict[str, Any]:
     """Return the only input of the request; V2 must have such a one."""
     request = request_of(fields_of(Signature((tensor,), ())), said)
-    v2.inputs_of(request)
+    tensors.inputs_of(request)
     (entry,) = request["inputs"]
     return dict(entry)
 

@@ -23,13 +23,13 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from integrations.artifacts import ArtifactStore, StoredArtifact
+from integrations.artifacts.store import ArtifactStore, StoredArtifact
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ReplicaPhase, SessionAffinity
-from integrations.clusters.local.agent.replica_memory import find_groups
+from integrations.clusters.local.agent.replicas.replica_memory import find_groups
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.holder.wire import pair
-from integrations.clusters.local.records import is_alive, read_record
+from integrations.clusters.local.pid_files import is_alive, read_record
 from serving_runtime.proto import ModelInferRequest
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import Unavailable
-from integrations.clusters.local.agent.memory_limit import killed_by_kernel
+from integrations.clusters.local.agent.replicas.memory_limit import killed_by_kernel
 from integrations.sandbox.command import command
 from integrations.sandbox.memory_cgroup import (
     MemoryGroups,

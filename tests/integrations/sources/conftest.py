@@ -7,7 +7,7 @@ import pytest
 
 from common.uris import parse, parse_prefixes
 from integrations import sources
-from integrations.artifacts import ArtifactStore, StoredArtifact
+from integrations.artifacts.store import ArtifactStore, StoredArtifact
 from integrations.sources.content import CHUNK_BYTES
 from tests.integrations._support.web_servers import WebServer, web_server
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from common.errors import FairleadError, InvalidInput, NotFound, TooLarge, Unavailable
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.store import StoredArtifact
 from integrations.sources import buckets as module
 from integrations.sources.content import CHUNK_BYTES
 from tests.integrations._support.buckets import Bucket, environment, gs_bucket, s3_bucket

@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import FairleadError, InvalidInput, NotFound, TooLarge, Unavailable
 from common.uris import parse, parse_prefixes
-from integrations.artifacts import ArtifactStore, StoredArtifact
+from integrations.artifacts.store import ArtifactStore, StoredArtifact
 from integrations.sources import local
 
 Fetch = Callable[..., StoredArtifact]

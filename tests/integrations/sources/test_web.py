@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from common.errors import InvalidInput, NotFound, TooLarge, Unavailable
-from integrations.artifacts import StoredArtifact
+from integrations.artifacts.store import StoredArtifact
 from integrations.sources import web as module
 from integrations.sources.content import CHUNK_BYTES
 from tests.integrations._support.web_servers import WebServer, sha256_of

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from integrations.artifact_archives import Member
+from integrations.artifacts.archives import Member
 from integrations.clusters.base import DesiredRevision, Failure, Resources
 from tests.integrations._support.runtimes import RUNTIME, Cluster, until
 

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from integrations.artifacts import digest_of_folder
+from integrations.artifacts.store import digest_of_folder
 from tests.integrations._support.runtimes import model
 
 _LIBRARY = """

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from integrations.artifacts import digest_of
+from integrations.artifacts.store import digest_of
 
 
 def digest_for(files: dict[str, bytes]) -> str:

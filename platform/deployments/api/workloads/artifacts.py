@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from common.http.downloads import Asked, Download, download
 from deployments.api.workloads.access import FetchesModels, WorkloadView, caller_of
 from deployments.selectors import job_artifact, workload_artifact
-from integrations.artifact_stream import open_stream
+from integrations.artifacts.stream import open_stream
 from integrations.clusters.base import JobIdentity
 from registry.storage import store
 

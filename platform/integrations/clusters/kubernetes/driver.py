@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import Conflict, NotFound, NotPermitted
-from integrations import pages
 from integrations.clusters.base import (
     Candidate,
     Component,
@@ -35,22 +34,27 @@ from integrations.clusters.base import (
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
-from integrations.clusters.kubernetes import gpu_nodes, gpus, identity, jobs, kinds, ledger, nodes, replay
-from integrations.clusters.kubernetes.api import Api
-from integrations.clusters.kubernetes.applying import Applier
-from integrations.clusters.kubernetes.check import check, in_namespace
-from integrations.clusters.kubernetes.diagnosis import Diagnosis
-from integrations.clusters.kubernetes.failures import env_of
-from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
-from integrations.clusters.kubernetes.manifests import render, taps
+from integrations.clusters.kubernetes.api import identity, resource_types
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.apply import gpu_nodes, ownership_configmap
+from integrations.clusters.kubernetes.apply.apply_service import Applier
+from integrations.clusters.kubernetes.check_cluster import check, in_namespace
+from integrations.clusters.kubernetes.jobs import jobs, replay
+from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
-from integrations.clusters.kubernetes.manifests.pods import RUNTIME
-from integrations.clusters.kubernetes.manifests.transformer import CONTAINER
-from integrations.clusters.kubernetes.observation import Found, observed, replicas_of
+from integrations.clusters.kubernetes.manifests.workloads import taps
+from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
+from integrations.clusters.kubernetes.manifests.workloads.transformer import CONTAINER
+from integrations.clusters.kubernetes.observe import gpus, nodes
+from integrations.clusters.kubernetes.observe.failure_details import Diagnosis
+from integrations.clusters.kubernetes.observe.failures import env_of
+from integrations.clusters.kubernetes.observe.gateway_features import GatewayClass, asks_much, refuse_unsupported
+from integrations.clusters.kubernetes.observe.observation import Found, observed, replicas_of
 from integrations.clusters.kubernetes.options import Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
-from integrations.clusters.local.config_check import check_config
+from integrations.clusters.local.jobs.config_check import check_config
+from integrations.metrics import pages
 
 Json = dict[str, Any]
 _MOST_PODS = 10_000
@@ -83,22 +87,22 @@ class KubernetesDriver:
             Unavailable: others keep changing the routes.
         """
         self.check(desired)
-        entry = ledger.take(self._api, desired.namespace, desired.service, desired.generation)
+        entry = ownership_configmap.take(self._api, desired.namespace, desired.service, desired.generation)
         if entry is None:
             return []
         return self._applier.apply(desired, entry)
 
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as the API server knows it, and its weights as the gateway confirmed them."""
-        entry = ledger.read(self._api, namespace, service)
+        entry = ownership_configmap.read(self._api, namespace, service)
         if entry is None:
             return Observed(namespace, service)
         found = Found(
-            deployments=self._list(kinds.DEPLOYMENT, namespace, service),
-            pods=self._list(kinds.POD, namespace, service),
-            slices=self._list(kinds.ENDPOINT_SLICE, namespace, service),
-            routes=[route for kind in kinds.ROUTES for route in self._list(kind, namespace, service)],
-            autoscalers=self._list(kinds.AUTOSCALER, namespace, service),
+            deployments=self._list(resource_types.DEPLOYMENT, namespace, service),
+            pods=self._list(resource_types.POD, namespace, service),
+            slices=self._list(resource_types.ENDPOINT_SLICE, namespace, service),
+            routes=[route for kind in resource_types.ROUTES for route in self._list(kind, namespace, service)],
+            autoscalers=self._list(resource_types.AUTOSCALER, namespace, service),
         )
         found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
         return observed(namespace, service, entry, found, self._options.gateway)
@@ -110,11 +114,11 @@ class KubernetesDriver:
         """Return the page of a pod: from its address, or through the API server, as the operator chose."""
         if self._options.reach is Reach.DIRECT:
             return pages.read(replica.metrics_url)
-        return self._api.page(kinds.metrics_path(namespace, replica.name, METRICS_PORT))
+        return self._api.page(resource_types.metrics_path(namespace, replica.name, METRICS_PORT))
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
         """Return the last lines of what a pod's runtime, or its transformer, says."""
-        pods = self._list(kinds.POD, namespace, service)
+        pods = self._list(resource_types.POD, namespace, service)
         pod = next((each for each in pods if each["metadata"]["name"] == replica), None)
         if pod is None:
             raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
@@ -147,7 +151,7 @@ class KubernetesDriver:
         if not with_nodes:
             return Nodes(components)
         try:
-            there, pods = self._api.list(kinds.NODE, "", {}), self._api.list(kinds.POD, "", {})
+            there, pods = self._api.list(resource_types.NODE, "", {}), self._api.list(resource_types.POD, "", {})
         except NotPermitted as error:
             return Nodes(components, unknown=f"the role fairlead-driver-nodes is not given to the driver ({error})")
         return Nodes(
@@ -162,7 +166,7 @@ class KubernetesDriver:
 
     def _gateway_component(self) -> Component:
         gateway = self._options.gateway
-        found = self._api.get(kinds.GATEWAY, gateway.namespace, gateway.name)
+        found = self._api.get(resource_types.GATEWAY, gateway.namespace, gateway.name)
         if found is None:
             missing = f"there is no Gateway {gateway.name} in {gateway.namespace}; create it, or name another"
             return Component("gateway", ready=False, message=missing)
@@ -234,13 +238,13 @@ class KubernetesDriver:
         Kubernetes' garbage collector begins to watch the routes' kinds some time after they were installed, and what
         it does not watch does not hold up the removal of its owner: the routes are removed here.
         """
-        closed = ledger.close(self._api, namespace, service, generation)
+        closed = ownership_configmap.close(self._api, namespace, service, generation)
         if closed is None:
             return
-        for kind in kinds.ROUTES:
+        for kind in resource_types.ROUTES:
             for route in self._list(kind, namespace, service):
                 self._api.delete(kind, namespace, route["metadata"]["name"], uid=route["metadata"]["uid"])
-        ledger.remove(self._api, namespace, closed)
+        ownership_configmap.remove(self._api, namespace, closed)
         if self._payloads is not None:
             self._payloads.remove(namespace, service)
 
@@ -250,15 +254,15 @@ class KubernetesDriver:
         if not asks_much(desired):
             return
         reference = self._options.gateway
-        gateway = self._api.get(kinds.GATEWAY, reference.namespace, reference.name)
+        gateway = self._api.get(resource_types.GATEWAY, reference.namespace, reference.name)
         name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
-        found = self._api.get(kinds.GATEWAY_CLASS, "", name) if name else None
+        found = self._api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
         refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
 
     def _revision_of(self, workload: WorkloadIdentity) -> str:
         """Return whose replica a pod is, by its label, which only who runs pods can set; raises Conflict."""
         if workload not in self._revision_of_pod:
-            pods = self._list(kinds.POD, workload.namespace, workload.service)
+            pods = self._list(resource_types.POD, workload.namespace, workload.service)
             pod = next((each for each in pods if each["metadata"]["name"] == workload.pod), None)
             if pod is None or REVISION not in pod["metadata"]["labels"]:
                 raise Conflict(f"pod {workload.pod} is no replica of {workload.namespace}/{workload.service}")
@@ -267,5 +271,5 @@ class KubernetesDriver:
             self._revision_of_pod[workload] = pod["metadata"]["labels"][REVISION]
         return self._revision_of_pod[workload]
 
-    def _list(self, kind: kinds.Kind, namespace: str, service: str) -> list[Json]:
+    def _list(self, kind: resource_types.Kind, namespace: str, service: str) -> list[Json]:
         return self._api.list(kind, namespace, {SERVICE: service})

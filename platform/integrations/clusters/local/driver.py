@@ -11,7 +11,6 @@ from pathlib import Path
 
 from common.disk_full import is_no_room, refused
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from integrations import pages
 from integrations.clusters import payloads
 from integrations.clusters.base import (
     Candidate,
@@ -33,8 +32,6 @@ from integrations.clusters.base import (
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_BYTES, last_lines
-from integrations.clusters.local import jobs, replays
-from integrations.clusters.local.config_check import check_config
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
     OBSERVED_SCHEMA,
@@ -52,9 +49,12 @@ from integrations.clusters.local.files import (
     wishes_locked,
     write_json,
 )
-from integrations.clusters.local.records import is_alive, read_record
+from integrations.clusters.local.jobs import jobs, replays
+from integrations.clusters.local.jobs.config_check import check_config
+from integrations.clusters.local.pid_files import is_alive, read_record
 from integrations.clusters.local.state_files import DISK
 from integrations.machine.limits import Level, Limit
+from integrations.metrics import pages
 
 STALE_AFTER_S = 10.0
 _STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "watcher", "agent", "holder")

@@ -11,8 +11,8 @@ import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
 from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, Drift, DriftPolicy
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options
@@ -39,7 +39,7 @@ class Place:
     def apply(self, generation: int, *revisions: DesiredRevision, **more: Any) -> list[Drift]:
         return self.driver.apply(Desired(self.namespace, "digits", generation, revisions, **more))
 
-    def objects(self, kind: kinds.Kind) -> dict[str, dict[str, Any]]:
+    def objects(self, kind: resource_types.Kind) -> dict[str, dict[str, Any]]:
         found = self.api.list(kind, self.namespace, {SERVICE: "digits"})
         return {each["metadata"]["name"]: each for each in found}
 
@@ -47,12 +47,12 @@ class Place:
         """Return everything that the driver writes, and who wrote it when, without what controllers go on writing."""
         return {
             (kind.kind, name): _without_status(each)
-            for kind in (*kinds.PRUNED, kinds.CONFIG_MAP)
-            if kind is not kinds.DEPLOYMENT  # whose controller writes annotations too
+            for kind in (*resource_types.PRUNED, resource_types.CONFIG_MAP)
+            if kind is not resource_types.DEPLOYMENT  # whose controller writes annotations too
             for name, each in self.objects(kind).items()
         }
 
-    def change(self, kind: kinds.Kind, name: str, changes: dict[str, Any]) -> None:
+    def change(self, kind: resource_types.Kind, name: str, changes: dict[str, Any]) -> None:
         """Change an object as a person does with kubectl edit."""
         headers = {"content-type": "application/merge-patch+json"}
         path = f"{kind.path(self.namespace, name)}?fieldManager=kubectl-edit"
@@ -61,7 +61,7 @@ class Place:
     def scale(self, name: str, replicas: int, *, by: str) -> None:
         """Change the number of replicas as `kubectl scale` and autoscalers do."""
         headers = {"content-type": "application/merge-patch+json"}
-        path = f"{kinds.DEPLOYMENT.path(self.namespace, name)}/scale?fieldManager={by}"
+        path = f"{resource_types.DEPLOYMENT.path(self.namespace, name)}/scale?fieldManager={by}"
         self.client.patch(path, json={"spec": {"replicas": replicas}}, headers=headers).raise_for_status()
 
 
@@ -99,67 +99,71 @@ def test_the_same_again_writes_nothing(place: Place) -> None:
 
 def test_what_was_deleted_by_hand_comes_back_and_is_told(place: Place) -> None:
     place.apply(1, revision(1, 100))
-    place.client.delete(kinds.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
+    place.client.delete(resource_types.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
     assert place.apply(1, revision(1, 100)) == [Drift("Service/digits-00001", "", "the object", "", healed=True)]
-    assert list(place.objects(kinds.SERVICE)) == ["digits-00001"]
+    assert list(place.objects(resource_types.SERVICE)) == ["digits-00001"]
     assert place.apply(1, revision(1, 100)) == []
 
 
 def test_what_was_deleted_by_hand_stays_away_where_drift_is_kept(place: Place) -> None:
     place.apply(1, revision(1, 100), drift=KEEP)
-    place.client.delete(kinds.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
+    place.client.delete(resource_types.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
     for _ in range(2):
         assert [each.object for each in place.apply(1, revision(1, 100), drift=KEEP)] == ["Service/digits-00001"]
-    assert list(place.objects(kinds.SERVICE)) == []
+    assert list(place.objects(resource_types.SERVICE)) == []
 
 
 def test_a_revision_that_comes_back_after_it_ended_is_no_drift(place: Place) -> None:
     place.apply(1, revision(1, 100), revision(2, 0))
     place.apply(2, revision(1, 100))
     assert place.apply(3, revision(1, 100), revision(2, 0), drift=KEEP) == []
-    assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
+    assert list(place.objects(resource_types.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
 
 
 def test_a_field_that_somebody_changed_is_put_back_and_told_with_who_it_was(place: Place) -> None:
     place.apply(1, revision(1, 100))
-    place.change(kinds.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}})
+    place.change(resource_types.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}})
     (found,) = place.apply(1, revision(1, 100))
     assert (found.object, found.path) == ("PodDisruptionBudget/digits-00001", "spec.maxUnavailable")
     assert (found.wanted, found.found, found.manager, found.healed) == ("1", "5", "kubectl-edit", True)
     assert found.at == pytest.approx(time.time(), abs=600)
-    assert place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]["spec"]["maxUnavailable"] == 1
+    assert place.objects(resource_types.DISRUPTION_BUDGET)["digits-00001"]["spec"]["maxUnavailable"] == 1
     assert place.apply(1, revision(1, 100)) == []
 
 
 def test_a_field_that_somebody_changed_is_left_where_drift_is_kept_and_all_else_is_applied(place: Place) -> None:
     place.apply(1, revision(1, 100), drift=KEEP)
-    place.change(kinds.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}, "metadata": {"labels": HERS}})
+    place.change(
+        resource_types.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}, "metadata": {"labels": HERS}}
+    )
     for _ in range(2):
         (found,) = place.apply(2, revision(1, 100), revision(2, 0), drift=KEEP)
         assert (found.path, found.healed) == ("spec.maxUnavailable", False)
-    budget = place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]
+    budget = place.objects(resource_types.DISRUPTION_BUDGET)["digits-00001"]
     assert (budget["spec"]["maxUnavailable"], budget["metadata"]["labels"]["team"]) == (5, "vision")
-    assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
+    assert list(place.objects(resource_types.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
     place.apply(2, revision(1, 100), revision(2, 0))
-    budget = place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]
+    budget = place.objects(resource_types.DISRUPTION_BUDGET)["digits-00001"]
     assert (budget["spec"]["maxUnavailable"], budget["metadata"]["labels"]["team"]) == (1, "vision")
 
 
 def test_a_route_and_a_pod_template_that_were_edited_are_put_back(place: Place) -> None:
     place.apply(1, revision(1, 90), revision(2, 10))
     place.apply(1, revision(1, 90), revision(2, 10))
-    route = place.objects(kinds.HTTP_ROUTE)["digits"]["spec"]["rules"]
+    route = place.objects(resource_types.HTTP_ROUTE)["digits"]["spec"]["rules"]
     route[0]["backendRefs"][0]["weight"] = 1
-    place.change(kinds.HTTP_ROUTE, "digits", {"spec": {"rules": route}})
-    containers = place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["template"]["spec"]["containers"]
+    place.change(resource_types.HTTP_ROUTE, "digits", {"spec": {"rules": route}})
+    containers = place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["template"]["spec"]["containers"]
     containers[0]["image"] = "other:1"
     containers.append({"name": "sidecar", "image": "sidecar:1"})
-    place.change(kinds.DEPLOYMENT, "digits-00001", {"spec": {"template": {"spec": {"containers": containers}}}})
+    place.change(
+        resource_types.DEPLOYMENT, "digits-00001", {"spec": {"template": {"spec": {"containers": containers}}}}
+    )
     found = {each.object: each for each in place.apply(1, revision(1, 90), revision(2, 10))}
     assert found["HTTPRoute/digits"].path == "spec.rules[0].backendRefs[0].weight"
     assert found["Deployment/digits-00001"].path == "spec.template.spec.containers[name=runtime].image"
-    assert place.objects(kinds.HTTP_ROUTE)["digits"]["spec"]["rules"][0]["backendRefs"][0]["weight"] == 90
-    there = place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["template"]["spec"]["containers"]
+    assert place.objects(resource_types.HTTP_ROUTE)["digits"]["spec"]["rules"][0]["backendRefs"][0]["weight"] == 90
+    there = place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["template"]["spec"]["containers"]
     assert [each["image"] for each in there] == [OPTIONS.runtime_image, "sidecar:1"]
     assert place.apply(1, revision(1, 90), revision(2, 10)) == []
 
@@ -167,9 +171,9 @@ def test_a_route_and_a_pod_template_that_were_edited_are_put_back(place: Place) 
 def test_a_field_of_an_allowed_manager_is_left_to_them_and_is_no_drift(place: Place) -> None:
     place.driver = KubernetesDriver(place.api, replace(OPTIONS, allowed_managers=("kubectl-edit",)))
     place.apply(1, revision(1, 100))
-    place.change(kinds.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}})
+    place.change(resource_types.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}})
     assert place.apply(2, revision(1, 100)) == []
-    assert place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]["spec"]["maxUnavailable"] == 5
+    assert place.objects(resource_types.DISRUPTION_BUDGET)["digits-00001"]["spec"]["maxUnavailable"] == 5
 
 
 def test_replicas_that_were_scaled_by_hand_are_put_back_or_left(place: Place) -> None:
@@ -179,7 +183,7 @@ def test_replicas_that_were_scaled_by_hand_are_put_back_or_left(place: Place) ->
         place.scale("digits-00001", 4, by="kubectl")
         (found,) = place.apply(1, revision(1, 100), drift=policy)
         assert (found.path, found.wanted, found.found, found.manager) == ("spec.replicas", "1", "4", "kubectl")
-        return int(place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"])
+        return int(place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["replicas"])
 
     assert replicas_after(KEEP) == 4
     assert replicas_after(HEAL) == 1
@@ -190,7 +194,7 @@ def test_replicas_that_an_allowed_manager_set_are_left(place: Place) -> None:
     place.apply(1, revision(1, 100))
     place.scale("digits-00001", 4, by="kube-controller-manager")
     assert place.apply(2, revision(1, 100, replicas=2)) == []
-    assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 4
+    assert place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 4
 
 
 def test_an_object_that_never_was_ours_is_reported_and_not_taken_over(place: Place) -> None:
@@ -200,23 +204,23 @@ def test_an_object_that_never_was_ours_is_reported_and_not_taken_over(place: Pla
         "metadata": {"name": "digits-00001"},
         "spec": {"maxUnavailable": 5, "selector": {}},
     }
-    place.client.post(kinds.DISRUPTION_BUDGET.path(place.namespace), json=budget).raise_for_status()
+    place.client.post(resource_types.DISRUPTION_BUDGET.path(place.namespace), json=budget).raise_for_status()
     with pytest.raises(Conflict, match=r"(.|\n)*maxUnavailable"):
         place.apply(1, revision(1, 100))
-    assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001"]
+    assert list(place.objects(resource_types.DEPLOYMENT)) == ["digits-00001"]
 
 
 def test_replicas_are_scaled_and_belong_to_nobody_else(place: Place) -> None:
     place.apply(1, revision(1, 100, replicas=3))
-    assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 3
+    assert place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 3
 
     def scaled() -> bool:
         # Again, as the reconciler does: a number is set only as it was read, and others write the status there.
         place.apply(2, revision(1, 100, replicas=2, restart_number=1))
-        return bool(place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 2)
+        return bool(place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 2)
 
     until(scaled, "there are two", 60)
-    deployment = place.objects(kinds.DEPLOYMENT)["digits-00001"]
+    deployment = place.objects(resource_types.DEPLOYMENT)["digits-00001"]
     assert deployment["spec"]["template"]["metadata"]["annotations"]["fairlead/restart-number"] == "1"
 
 
@@ -227,16 +231,16 @@ def test_an_autoscaler_goes_up_from_what_the_reconciler_wants_and_is_not_fought(
         scaling = Autoscaling(5, {"concurrency": 7.5})
         wanted = revision(1, 100, replicas=replicas, autoscaling=scaling)
         driver.apply(Desired(place.namespace, "digits", generation, (wanted,)))
-        return int(place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"])
+        return int(place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["replicas"])
 
     assert wish(1, 2) == 2
     place.scale("digits-00001", 4, by="kube-controller-manager")  # as under load
     assert wish(1, 2) == 4
     assert wish(2, 5) == 5
-    assert place.objects(kinds.AUTOSCALER)["digits-00001"]["spec"]["minReplicas"] == 5
+    assert place.objects(resource_types.AUTOSCALER)["digits-00001"]["spec"]["minReplicas"] == 5
     place.apply(3, revision(1, 100, replicas=1))
-    assert place.objects(kinds.AUTOSCALER) == {}
-    assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 1
+    assert place.objects(resource_types.AUTOSCALER) == {}
+    assert place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 1
 
 
 def test_keda_and_its_autoscaler_take_the_place_of_ours_and_leave_it_again(place: Place) -> None:
@@ -252,10 +256,10 @@ def test_keda_and_its_autoscaler_take_the_place_of_ours_and_leave_it_again(place
 
     with_keda = replace(OPTIONS, keda=Keda("http://prometheus.monitoring:9090"))
     wish(replace(OPTIONS, custom_metrics=True), 1)
-    assert set(place.objects(kinds.AUTOSCALER)) == {"digits-00001"}
+    assert set(place.objects(resource_types.AUTOSCALER)) == {"digits-00001"}
     wish(with_keda, 2)
-    assert place.objects(kinds.AUTOSCALER) == {}, "one alone follows the load"
-    (asked,) = place.objects(kinds.SCALED_OBJECT).values()
+    assert place.objects(resource_types.AUTOSCALER) == {}, "one alone follows the load"
+    (asked,) = place.objects(resource_types.SCALED_OBJECT).values()
     assert asked["spec"]["minReplicaCount"] == 2
 
     _as_keda_does(place, asked)
@@ -264,12 +268,12 @@ def test_keda_and_its_autoscaler_take_the_place_of_ours_and_leave_it_again(place
     assert seen is not None
     assert seen.scaling is not None
     assert seen.scaling.replicas == 4, "what KEDA's autoscaler came to"
-    assert set(place.objects(kinds.AUTOSCALER)) == {"keda-hpa-digits-00001"}, "it is KEDA's to remove"
-    assert place.objects(kinds.SCALED_OBJECT)["digits-00001"]["spec"]["minReplicaCount"] == 3
-    assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 4
+    assert set(place.objects(resource_types.AUTOSCALER)) == {"keda-hpa-digits-00001"}, "it is KEDA's to remove"
+    assert place.objects(resource_types.SCALED_OBJECT)["digits-00001"]["spec"]["minReplicaCount"] == 3
+    assert place.objects(resource_types.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 4
 
     wish(OPTIONS, 1)
-    assert place.objects(kinds.SCALED_OBJECT) == {}, "the operator gave KEDA up"
+    assert place.objects(resource_types.SCALED_OBJECT) == {}, "the operator gave KEDA up"
 
 
 def _as_keda_does(place: Place, asked: dict[str, Any]) -> None:
@@ -291,7 +295,7 @@ def _as_keda_does(place: Place, asked: dict[str, Any]) -> None:
             "metrics": [{"type": "External", "external": external}],
         },
     }
-    place.client.post(kinds.AUTOSCALER.path(place.namespace), json=made).raise_for_status()
+    place.client.post(resource_types.AUTOSCALER.path(place.namespace), json=made).raise_for_status()
 
 
 def test_a_share_of_copies_is_refused_where_the_gateway_cannot_make_it(place: Place) -> None:
@@ -314,9 +318,9 @@ def test_a_share_of_copies_is_refused_where_the_gateway_cannot_make_it(place: Pl
 
     with pytest.raises(InvalidInput, match="HTTPRouteRequestPercentageMirror"):
         driver.apply(wish(20))
-    assert place.objects(kinds.DEPLOYMENT) == {}
+    assert place.objects(resource_types.DEPLOYMENT) == {}
     driver.apply(wish(100))
-    assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
+    assert list(place.objects(resource_types.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
 
 
 def test_what_is_refused_changes_nothing(place: Place) -> None:

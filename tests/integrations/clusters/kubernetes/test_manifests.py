@@ -19,9 +19,9 @@ from integrations.clusters.base import (
     Resources,
     SessionAffinity,
 )
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
-from integrations.clusters.kubernetes.manifests.jobs import job
+from integrations.clusters.kubernetes.manifests.jobs.job import job
 from integrations.clusters.kubernetes.options import ModelCache, Reach
 from serving_runtime.shared.egress import networks
 from tests._support.golden import BASE, check_feature, check_text, plain

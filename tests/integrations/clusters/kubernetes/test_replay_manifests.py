@@ -12,10 +12,10 @@ import yaml
 from kubernetes import client, config
 
 from integrations.clusters.base import Candidate, Patch, Resources
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.manifests import Manifest
+from integrations.clusters.kubernetes.manifests.jobs.replay import network_policy, replay
 from integrations.clusters.kubernetes.manifests.names import MANAGED, revision_labels
-from integrations.clusters.kubernetes.manifests.replay import network_policy, replay
 from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, Options, Reach
 from tests._support.golden import check_text, plain
 from tests._support.structural.layout import written_all

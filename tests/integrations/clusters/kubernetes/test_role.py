@@ -19,9 +19,10 @@ from integrations.clusters.base import (
     Tap,
     WorkloadIdentity,
 )
-from integrations.clusters.kubernetes import api as api_module
-from integrations.clusters.kubernetes import gpu_nodes, kinds
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes import rbac
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.apply import gpu_nodes
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
@@ -32,7 +33,7 @@ from tests.cluster.plane import ControlPlane
 from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
-ROLE = Path(api_module.__file__).with_name("role.yaml")
+ROLE = Path(rbac.__file__).with_name("role.yaml")
 USER, NAMESPACE = "fairlead-driver", "with-a-role"
 READER = "fairlead-reader"
 """Who has the optional role for metrics, and no other."""
@@ -110,7 +111,7 @@ def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: 
     assert driver.inventory().components[0].name == "gateway"
     assert "fairlead-driver-nodes is not given" in driver.inventory(with_nodes=True).unknown
     assert driver.identify("a.b.c") is None
-    assert api.find(kinds.EVENT, NAMESPACE, {"involvedObject.name": "digits-2-x"}, most=1, timeout_s=10) == []
+    assert api.find(resource_types.EVENT, NAMESPACE, {"involvedObject.name": "digits-2-x"}, most=1, timeout_s=10) == []
     with pytest.raises(NotFound):  # it may ask, and there is no such pod
         api.log(NAMESPACE, "digits-2-x", "runtime", previous=False, lines=1, most_bytes=100, timeout_s=10)
     driver.delete(NAMESPACE, "digits", 3)
@@ -120,7 +121,7 @@ def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: 
 def test_pages_of_pods_take_the_optional_role_and_it_gives_nothing_else(
     client: httpx.Client, plane: ControlPlane
 ) -> None:
-    path = kinds.metrics_path(NAMESPACE, "digits-0", 8002)
+    path = resource_types.metrics_path(NAMESPACE, "digits-0", 8002)
     told = {}
     for user in (USER, READER):
         api = Api(plane.user(user))
@@ -148,14 +149,14 @@ def test_scaled_objects_take_the_role_for_keda_and_it_gives_nothing_else(
     asked = next(
         each
         for each in render(Desired(NAMESPACE, "digits", 1, (revision,)), {"digits-1": 100}, options)
-        if each["kind"] == kinds.SCALED_OBJECT.kind
+        if each["kind"] == resource_types.SCALED_OBJECT.kind
     )
     for user in (USER, WITH_KEDA):
         api = Api(plane.user(user))
         with pytest.raises(NotPermitted) if user == USER else nullcontext():
             api.apply(asked)
-            (there,) = api.list(kinds.SCALED_OBJECT, NAMESPACE, MANAGED)
-            api.delete(kinds.SCALED_OBJECT, NAMESPACE, "digits-1", uid=there["metadata"]["uid"])
+            (there,) = api.list(resource_types.SCALED_OBJECT, NAMESPACE, MANAGED)
+            api.delete(resource_types.SCALED_OBJECT, NAMESPACE, "digits-1", uid=there["metadata"]["uid"])
         api.close()
     for verb, resource in (("get", "scaledobjects"), ("list", "scaledjobs"), ("get", "triggerauthentications")):
         assert not _may(client, WITH_KEDA, verb, "keda.sh", resource, NAMESPACE), f"{verb} {resource}"
@@ -165,7 +166,7 @@ def test_scaled_objects_take_the_role_for_keda_and_it_gives_nothing_else(
 def test_asking_pods_takes_the_role_for_replays_and_it_gives_nothing_else(
     client: httpx.Client, plane: ControlPlane
 ) -> None:
-    path = kinds.proxied(NAMESPACE, "digits-0", 8000, "/replay")
+    path = resource_types.proxied(NAMESPACE, "digits-0", 8000, "/replay")
     for user, refused in ((USER, NotPermitted), (READER, NotPermitted), (REPLAYER, NotFound)):
         api = Api(plane.user(user))
         with pytest.raises(refused):
@@ -187,7 +188,9 @@ def test_the_driver_starts_and_ends_a_candidate_with_its_role(client: httpx.Clie
     )
     with pytest.raises(Unavailable, match="version 2 was not ready within 1 s"), driver.replay(asked):
         pytest.fail("no node takes it")
-    assert [each for each in api.list(kinds.JOB, NAMESPACE, {}) if "deletionTimestamp" not in each["metadata"]] == []
+    assert [
+        each for each in api.list(resource_types.JOB, NAMESPACE, {}) if "deletionTimestamp" not in each["metadata"]
+    ] == []
     driver.delete(NAMESPACE, "digits", 11)
     api.close()
 
@@ -206,12 +209,12 @@ def test_the_role_for_nodes_lets_the_room_on_them_be_read_and_nothing_else(
 ) -> None:
     api = Api(plane.user(SURVEYOR))
     names = [each["metadata"]["name"] for each in client.get("/api/v1/nodes").raise_for_status().json()["items"]]
-    assert [each["metadata"]["name"] for each in api.list(kinds.NODE, "", {})] == sorted(names)
-    assert isinstance(api.list(kinds.POD, "", {}), list)
+    assert [each["metadata"]["name"] for each in api.list(resource_types.NODE, "", {})] == sorted(names)
+    assert isinstance(api.list(resource_types.POD, "", {}), list)
     with pytest.raises(NotPermitted):
-        api.get(kinds.NODE, "", "node-1")
+        api.get(resource_types.NODE, "", "node-1")
     with pytest.raises(NotPermitted):
-        api.list(kinds.DEPLOYMENT, NAMESPACE, {})
+        api.list(resource_types.DEPLOYMENT, NAMESPACE, {})
     api.close()
 
 
@@ -220,8 +223,8 @@ def test_cutting_nodes_takes_the_roles_for_it_and_they_give_nothing_else(
 ) -> None:
     file = {"version": "v1", "mig-configs": {"all-1g.10gb": []}}
     body = {"metadata": {"name": gpu_nodes.CONFIG_MAP}, "data": {gpu_nodes.KEY: yaml.safe_dump(file)}}
-    client.post(kinds.CONFIG_MAP.path(NAMESPACE), json=body).raise_for_status()
-    client.post(kinds.NODE.path(""), json={"metadata": {"name": "to-cut"}}).raise_for_status()
+    client.post(resource_types.CONFIG_MAP.path(NAMESPACE), json=body).raise_for_status()
+    client.post(resource_types.NODE.path(""), json={"metadata": {"name": "to-cut"}}).raise_for_status()
     options = replace(OPTIONS, repartition=Repartition(NAMESPACE, 30))
     wish = DesiredNode("to-cut", "wish-1", True, (f"{NAMESPACE}/gone",), "fairlead-new", {"fairlead-new": []})
     try:
@@ -235,7 +238,9 @@ def test_cutting_nodes_takes_the_roles_for_it_and_they_give_nothing_else(
                 assert (seen.cordoned, seen.mark, {*seen.configs}) == (True, "wish-1", {"all-1g.10gb", "fairlead-new"})
                 assert (seen.gpus.config, seen.gpus.config_state) == ("fairlead-new", "pending")
                 driver.apply_node(replace(wish, mark="wish-2", cordoned=False))
-                assert client.get(kinds.NODE.path("", "to-cut")).json()["spec"]["unschedulable"]  # another's cordon
+                assert client.get(resource_types.NODE.path("", "to-cut")).json()["spec"][
+                    "unschedulable"
+                ]  # another's cordon
                 driver.apply_node(replace(wish, cordoned=False))
                 found = driver.observe_node("to-cut")
                 assert found is not None
@@ -243,8 +248,8 @@ def test_cutting_nodes_takes_the_roles_for_it_and_they_give_nothing_else(
                 assert driver.observe_node("no-such-node") is None
             api.close()
     finally:
-        client.delete(kinds.NODE.path("", "to-cut")).raise_for_status()
-        client.delete(kinds.CONFIG_MAP.path(NAMESPACE, gpu_nodes.CONFIG_MAP)).raise_for_status()
+        client.delete(resource_types.NODE.path("", "to-cut")).raise_for_status()
+        client.delete(resource_types.CONFIG_MAP.path(NAMESPACE, gpu_nodes.CONFIG_MAP)).raise_for_status()
     for verb, resource, namespace in (
         ("delete", "nodes", ""),
         ("patch", "nodes/status", ""),

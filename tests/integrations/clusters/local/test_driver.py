@@ -23,7 +23,7 @@ from integrations.clusters.local.files import (
     write_json,
     write_text,
 )
-from integrations.clusters.local.records import ProcessRecord, write_record
+from integrations.clusters.local.pid_files import ProcessRecord, write_record
 
 
 def desired(cluster) -> Desired:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from integrations.artifacts import digest_of_folder
-from integrations.clusters.local.materialise import lay_out as laid_out_locally
+from integrations.artifacts.store import digest_of_folder
+from integrations.clusters.local.model_repository import lay_out as laid_out_locally
 from serving_runtime.__main__ import main
 from serving_runtime.config import text
 from serving_runtime.server.commands.prepare import REFUSED

@@ -11,14 +11,14 @@ the shares that can be given now.
 from collections.abc import Mapping
 
 from integrations.clusters.base import Desired
-from integrations.clusters.kubernetes.manifests import taps, workload
-from integrations.clusters.kubernetes.manifests.jobs import job
+from integrations.clusters.kubernetes.manifests.jobs.job import job
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
-from integrations.clusters.kubernetes.manifests.routes import routes
-from integrations.clusters.kubernetes.manifests.scaling import autoscaler, refuse_unmeasured
-from integrations.clusters.kubernetes.manifests.transformer import transformer
+from integrations.clusters.kubernetes.manifests.routes.routes import routes
+from integrations.clusters.kubernetes.manifests.scaling.autoscaler import autoscaler, refuse_unmeasured
+from integrations.clusters.kubernetes.manifests.workloads import deployment, taps
+from integrations.clusters.kubernetes.manifests.workloads.transformer import transformer
 from integrations.clusters.kubernetes.options import Options
 
 __all__ = ["Manifest", "job", "render"]
@@ -36,17 +36,17 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
     refuse_unknown(desired)
     refuse_unmeasured(desired, options)
     made = [
-        workload.service_account(desired, options),
-        workload.network_policy(desired, options),
+        deployment.service_account(desired, options),
+        deployment.network_policy(desired, options),
         *taps.shares(desired, options),
     ]
     for revision in desired.revisions:
-        made.append(workload.deployment(desired, revision, options))
-        made.append(workload.service(desired, revision))
-        made.append(workload.disruption_budget(desired, revision))
+        made.append(deployment.deployment(desired, revision, options))
+        made.append(deployment.service(desired, revision))
+        made.append(deployment.disruption_budget(desired, revision))
         scaled = autoscaler(desired, revision, options)
         made += [] if scaled is None else [scaled]
         made += transformer(desired, revision, options)
     if not any(shares.values()):
-        made.append(workload.service_of_nobody(desired))
+        made.append(deployment.service_of_nobody(desired))
     return patched(desired, made + routes(desired, shares, options))

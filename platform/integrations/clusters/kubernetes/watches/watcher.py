@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from common.errors import FairleadError
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.api.streams import HistoryGone, Stream
 from integrations.clusters.kubernetes.manifests.names import MANAGED
-from integrations.clusters.kubernetes.streams import HistoryGone, Stream
 from integrations.clusters.kubernetes.watches import state
 from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.state import Watch
 
 logger = logging.getLogger(__name__)
-WATCHED = (*kinds.PRUNED, kinds.POD, kinds.ENDPOINT_SLICE)
+WATCHED = (*resource_types.PRUNED, resource_types.POD, resource_types.ENDPOINT_SLICE)
 _END_S = 10.0
 Tell = Callable[[set[Service]], None]
 
@@ -76,7 +76,7 @@ class Following(threading.Thread):
     """Keeps one watch until it is stopped."""
 
     api: Api
-    kind: kinds.Kind
+    kind: resource_types.Kind
     namespace: str
     tell: Tell
     watch: Watch = field(default_factory=Watch)

@@ -16,17 +16,17 @@ import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
-from integrations.clusters.local.agent.admin import admin_socket
 from integrations.clusters.local.agent.adoption import Earlier
 from integrations.clusters.local.agent.agent import Agent, Settings
-from integrations.clusters.local.agent.gateway import PortTakenError, claim_address
-from integrations.clusters.local.agent.memory_limit import Limit, MemoryPolicy
-from integrations.clusters.local.agent.replica_memory import find_groups
+from integrations.clusters.local.agent.gateway.envoy_admin import admin_socket
+from integrations.clusters.local.agent.gateway.envoy_process import PortTakenError, claim_address
+from integrations.clusters.local.agent.replicas.memory_limit import Limit, MemoryPolicy
+from integrations.clusters.local.agent.replicas.replica_memory import find_groups
 from integrations.clusters.local.agent.sockets import replicas_folder
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.holder.client import Holder, HolderGoneError
-from integrations.clusters.local.records import end_leftovers
+from integrations.clusters.local.pid_files import end_leftovers
 from integrations.clusters.local.runtime import RUNTIME
 from serving_runtime.shared.egress import Network, networks
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from integrations.clusters.base import DesiredRevision, Observed, ReplicaPhase
-from integrations.clusters.local.agent import gateway
+from integrations.clusters.local.agent.gateway import envoy_process as gateway
 from integrations.clusters.local.agent.processes import Note, Process
-from integrations.clusters.local.agent.relay import SUFFIX, EarlierRelay
-from integrations.clusters.local.agent.replica import EarlierReplica, Workshop
+from integrations.clusters.local.agent.replicas.relay import SUFFIX, EarlierRelay
+from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Workshop
 from integrations.clusters.local.agent.sockets import folder_of, replicas_folder
 from integrations.clusters.local.files import (
     OBSERVED_SCHEMA,

@@ -18,21 +18,21 @@ from pathlib import Path
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
-from integrations.clusters.local.agent.admin import Admin
 from integrations.clusters.local.agent.adoption import Earlier
-from integrations.clusters.local.agent.discovery import Discovery, discovery_socket
-from integrations.clusters.local.agent.gateway import Gateway
-from integrations.clusters.local.agent.memory_limit import MemoryPolicy
-from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
+from integrations.clusters.local.agent.gateway.discovery import Discovery, discovery_socket
+from integrations.clusters.local.agent.gateway.envoy_admin import Admin
+from integrations.clusters.local.agent.gateway.envoy_process import Gateway
+from integrations.clusters.local.agent.gateway.routing import Router, Routing
 from integrations.clusters.local.agent.orders import Key, Orders
-from integrations.clusters.local.agent.relay import RELAYED
-from integrations.clusters.local.agent.replica import Replica, Workshop
-from integrations.clusters.local.agent.replica_memory import ReplicaMemory
-from integrations.clusters.local.agent.routing import Router, Routing
+from integrations.clusters.local.agent.replicas.memory_limit import MemoryPolicy
+from integrations.clusters.local.agent.replicas.memory_watchdog import MemoryWatchdog, Tenant
+from integrations.clusters.local.agent.replicas.relay import RELAYED
+from integrations.clusters.local.agent.replicas.replica import Replica, Workshop
+from integrations.clusters.local.agent.replicas.replica_memory import ReplicaMemory
 from integrations.clusters.local.agent.service import Service
 from integrations.clusters.local.agent.sockets import help_of, replicas_folder, takes_sockets
 from integrations.clusters.local.agent.timing import Timing
-from integrations.clusters.local.envoy.words import Place, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.values import Place, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.files import (
     BadFileError,
     ClusterStatus,
@@ -42,7 +42,7 @@ from integrations.clusters.local.files import (
     observed_to_json,
 )
 from integrations.clusters.local.holder.client import Holder
-from integrations.clusters.local.records import AGENT, is_alive, read_record
+from integrations.clusters.local.pid_files import AGENT, is_alive, read_record
 from integrations.clusters.local.runtime import RUNTIME
 from integrations.clusters.local.state_files import StateFiles
 from integrations.machine import readings

@@ -15,9 +15,9 @@ from typing import Any
 
 from common.process_identity import start_ticks
 from integrations.clusters.base.failures import MAX_LOG_BYTES
-from integrations.clusters.local.agent.memory_limit import killed_by_kernel
+from integrations.clusters.local.agent.replicas.memory_limit import killed_by_kernel
 from integrations.clusters.local.holder.client import Held, Holder
-from integrations.clusters.local.records import AGENT, ProcessRecord
+from integrations.clusters.local.pid_files import AGENT, ProcessRecord
 from integrations.clusters.local.state_files import StateFiles
 from integrations.sandbox.command import command
 from integrations.sandbox.memory_cgroup import MemoryGroup

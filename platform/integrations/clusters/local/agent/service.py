@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
 from integrations.clusters.flags import allows_python
-from integrations.clusters.local.agent.replica import EarlierReplica, Replica, Workshop
-from integrations.clusters.local.envoy.words import Backend, RevisionEndpoints, ServiceRoute
-from integrations.clusters.local.materialise import Repository
+from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Replica, Workshop
+from integrations.clusters.local.envoy.values import Backend, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.model_repository import Repository
 from integrations.clusters.local.payloads import RevisionTap
-from integrations.clusters.shares import Claim, explanation, is_first_start, shares
+from integrations.clusters.weight_distribution import Claim, explanation, is_first_start, shares
 
 
 class RunningRevision:

@@ -7,7 +7,7 @@ and connections. What changes are the endpoints, each cluster's apart, and the w
 from typing import Any
 
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
-from integrations.clusters.local.envoy.words import Endpoint, Place, RevisionEndpoints
+from integrations.clusters.local.envoy.values import Endpoint, Place, RevisionEndpoints
 
 _CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 _ASSIGNMENT = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"

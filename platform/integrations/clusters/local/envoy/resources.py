@@ -15,7 +15,7 @@ from integrations.clusters.local.envoy.clusters import cluster, endpoints
 from integrations.clusters.local.envoy.names import cluster_name
 from integrations.clusters.local.envoy.routes import routes, with_previews
 from integrations.clusters.local.envoy.scopes import FOUND_BY, scope, scope_name
-from integrations.clusters.local.envoy.words import RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.values import RevisionEndpoints, ServiceRoute
 
 Json = dict[str, Any]
 Subject = TypeVar("Subject", bound=Hashable)

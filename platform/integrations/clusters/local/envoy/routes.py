@@ -13,8 +13,8 @@ from typing import Any
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
-from integrations.clusters.local.envoy.ways import Way, hash_policy, set_cookie, ways
-from integrations.clusters.local.envoy.words import Backend, ServiceRoute
+from integrations.clusters.local.envoy.traffic_policy import Way, hash_policy, set_cookie, ways
+from integrations.clusters.local.envoy.values import Backend, ServiceRoute
 
 REVISION_HEADER = "fairlead-revision"
 _ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"

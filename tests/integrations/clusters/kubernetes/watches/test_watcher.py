@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from integrations.clusters.base import Desired, DesiredRevision
-from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.options import GatewayReference, Options
@@ -50,7 +50,7 @@ class Place:
 
     def label(self, service: str = "digits") -> None:
         """Change something of a service as a person does."""
-        path = kinds.DISRUPTION_BUDGET.path(self.namespace, f"{service}-00001")
+        path = resource_types.DISRUPTION_BUDGET.path(self.namespace, f"{service}-00001")
         headers = {"content-type": "application/merge-patch+json"}
         change = {"metadata": {"labels": {"by-hand": str(time.monotonic_ns())}}}
         with self.plane.client() as client:
@@ -97,7 +97,7 @@ def settle(place: Place) -> None:
 
     def rests() -> bool:
         place.forget()
-        deployment = place.api.get(kinds.DEPLOYMENT, place.namespace, "digits-00001")
+        deployment = place.api.get(resource_types.DEPLOYMENT, place.namespace, "digits-00001")
         assert deployment is not None
         status = deployment.get("status", {})
         return bool(status.get("observedGeneration") == deployment["metadata"]["generation"] and status.get("replicas"))
@@ -112,7 +112,7 @@ def test_a_change_of_one_service_is_told_of_that_service(place: Place, watcher: 
 
 def test_a_deleted_object_is_told(place: Place, watcher: Watcher) -> None:
     with place.plane.client() as client:
-        client.delete(kinds.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
+        client.delete(resource_types.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
     until(lambda: place.told == {(place.namespace, "digits")})
 
 
@@ -138,7 +138,7 @@ def test_what_changed_around_a_restart_of_the_api_server_is_told(place: Place, w
 
 def test_a_watch_whose_history_is_gone_finds_by_a_list_what_it_missed(place: Place) -> None:
     place.apply()
-    kind = kinds.DISRUPTION_BUDGET
+    kind = resource_types.DISRUPTION_BUDGET
     listing = place.api.read(kind, place.namespace, MANAGED)
     known, _ = listed(Watch(), listing.items, "1", time.monotonic())  # the server has forgotten its first change
     place.label()

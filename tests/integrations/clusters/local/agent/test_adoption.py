@@ -9,7 +9,7 @@ import pytest
 from common.process_identity import start_ticks
 from integrations.clusters.base import Logged, Logger, Observed, ReplicaPhase
 from integrations.clusters.local.holder.client import Holder
-from integrations.clusters.local.records import read_record
+from integrations.clusters.local.pid_files import read_record
 from tests.integrations._support.runtimes import infer_json
 from tests.serving_runtime.telemetry.tap.receiver import receiving
 

@@ -15,12 +15,12 @@ from threading import Thread
 import pytest
 
 from common.process_identity import start_ticks
-from integrations.artifacts import folder_of
+from integrations.artifacts.store import folder_of
 from integrations.clusters.base import Desired, Observed, ReplicaPhase
 from integrations.clusters.local.files import write_text
-from integrations.clusters.local.records import ProcessRecord, write_record
+from integrations.clusters.local.pid_files import ProcessRecord, write_record
 from integrations.machine.limits import NAMES
-from integrations.metrics import collect
+from integrations.metrics.counters import collect
 from tests.integrations._support.runtimes import until
 
 

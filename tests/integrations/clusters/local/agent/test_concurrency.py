@@ -4,7 +4,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from prometheus_client.parser import text_string_to_metric_families
 
-from integrations.pages import read
+from integrations.metrics.pages import read
 
 LIMIT = 2
 

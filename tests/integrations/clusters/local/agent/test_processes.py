@@ -12,7 +12,7 @@ import pytest
 from common.process_identity import start_ticks
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.holder.client import Holder
-from integrations.clusters.local.records import AGENT, read_record
+from integrations.clusters.local.pid_files import AGENT, read_record
 from integrations.clusters.local.state_files import StateFiles
 
 STUBBORN = (

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from integrations import pages
 from integrations.clusters.base import ReplicaPhase
-from integrations.clusters.local.agent.admin import admin_socket
-from integrations.clusters.local.agent.relay import RELAYED
+from integrations.clusters.local.agent.gateway.envoy_admin import admin_socket
+from integrations.clusters.local.agent.replicas.relay import RELAYED
 from integrations.clusters.local.agent.sockets import ReplicaSockets, help_of, replicas_folder, takes_sockets
 from integrations.clusters.local.confinement import network_of
 from integrations.clusters.local.files import Layout
+from integrations.metrics import pages
 from integrations.sandbox.policy import NetworkAccess
 from tests.integrations._support.runtimes import RUNTIME, V2_SERVER, infer_json
 

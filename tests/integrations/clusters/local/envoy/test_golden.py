@@ -16,14 +16,14 @@ from google.protobuf import descriptor_pb2
 
 from benchmarks.serving import envoys
 from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
-from integrations.clusters.local.agent.routing import Routing
+from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy import api
 from integrations.clusters.local.envoy.api import decoded
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.envoy.listener import STAT_PREFIX
 from integrations.clusters.local.envoy.resources import Kind, Renderer
-from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
-from integrations.pages import read, unix_url
+from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.metrics.pages import read, unix_url
 from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written
 

@@ -1,0 +1,80 @@
+"""What `services apply`, `policies apply` and `clusters apply` share: ask what would happen, tell it, do it."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from fairlead_cli.client import Json
+from fairlead_cli.context import Call
+from fairlead_cli.errors import ApiError, CliError
+from fairlead_cli.files import difference
+from fairlead_cli.files.documents import read_documents
+from fairlead_cli.output import contract_changes, render
+
+
+def file_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-f", "--file", required=True, type=Path, help="file of one or more documents (YAML or JSON); - for stdin"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only check the file and print what would change")
+
+
+def apply_file(
+    call: Call,
+    where: Callable[[Json], str],
+    columns: render.Columns,
+    ready: Callable[[Json], Json] = lambda made: made,
+    *,
+    query: str = "",
+    prepared: Callable[[Json], Json] = lambda document: document,
+) -> None:
+    """Apply the documents of the call's file, in their order, once all of them were found right.
+
+    Args:
+        where: returns the API path of a document.
+        ready: returns what was applied once it is as far as was asked for.
+        prepared: returns a document as it is to be sent.
+        query: what is asked beside each document, such as `a=1&b=2`.
+    """
+    documents = [(where(document), prepared(document)) for document in read_documents(call.options.file)]
+    several = len(documents) > 1
+    plans = [_plan(call, path, document, query=query, one_of_several=several) for path, document in documents]
+    for plan in plans:
+        _tell(call, plan)
+    if call.options.dry_run:
+        if call.as_json:
+            print(render.as_json(plans if len(plans) > 1 else plans[0]))
+        return
+    applied = [call.client.put(f"{path}?{query}" if query else path, document) for path, document in documents]
+    made = [ready(answer) for answer in applied]
+    if call.as_json:
+        print(render.as_json(made if len(made) > 1 else made[0]))
+    else:
+        print("\n\n".join(render.facts(row, columns) for row in made))
+
+
+def _plan(call: Call, path: str, document: Json, *, query: str, one_of_several: bool) -> Json:
+    """Return what applying the document would do, with its path; a refusal names it where it is one of several."""
+    try:
+        return {"path": path, **call.client.put(f"{path}?dry_run=true{'&' if query else ''}{query}", document)}
+    except ApiError as error:
+        if not one_of_several:
+            raise
+        raise CliError(f"{path}: {error}; nothing of the file was applied") from error
+
+
+def _tell(call: Call, plan: Json) -> None:
+    """Print a plan: as the answer of a dry run, else beside the answer."""
+    told = [f"{plan['path']}: {plan['outcome']}, {plan['message']}"]
+    told += [f"  {line}" for line in contract_changes.lines(plan.get("contract"))]
+    if plan["outcome"] != "unchanged":
+        told += [f"  {line}" for line in difference.lines(plan["before"], plan["after"])]
+    told += [f"  {line}" for line in plan.get("patched", "").splitlines()]
+    if plan.get("untried"):
+        told.append(f"  the patches were not tried on the cluster: {plan['untried']}")
+    told += [f"  warning: {warning}" for warning in plan.get("warnings", ())]
+    for line in told:
+        if call.options.dry_run and not call.as_json:
+            print("".join(character if character.isprintable() else "?" for character in line))
+        else:
+            call.note(line)

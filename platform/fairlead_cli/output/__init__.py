@@ -1,0 +1,1 @@
+"""How answers, changes and progress look."""

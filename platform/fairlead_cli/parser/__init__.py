@@ -1,0 +1,1 @@
+"""The command line itself, its completion and its reference."""

@@ -1,0 +1,1 @@
+"""The artifact store: model files by their digest."""

@@ -1,0 +1,290 @@
+"""The API server of one cluster: the only module that uses Kubernetes' client library. Called by the driver.
+
+Objects are plain dictionaries. Whatever is written is checked strictly: a field that the API server does not know is an
+error. Every call has a timeout, so that a server that hangs holds nobody up for longer.
+"""
+
+import json
+import time
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+from common.errors import Conflict, InvalidInput, NotFound, NotPermitted, Unavailable
+from integrations.clusters.kubernetes.api.access import Access, AsPod, Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.api.errors import refusal
+from integrations.clusters.kubernetes.api.resource_types import POD, Kind, kind_of
+from integrations.clusters.kubernetes.api.streams import Listing, Stream
+from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER
+from integrations.metrics import pages
+
+_TIMEOUT_S = (3.0, 10.0)  # to connect, to read
+_WATCH_S = 240
+_MOST_CONNECTIONS = 100  # that are kept for the next use
+_APPLY = "application/apply-patch+yaml"
+_MERGE = "application/merge-patch+json"
+_CHUNK_BYTES = 1 << 16
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request; `timeout_s` is to connect, and to read."""
+
+    method: str
+    path: str
+    query: dict[str, str] = field(default_factory=dict)
+    body: Json | None = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+    timeout_s: tuple[float, float] = _TIMEOUT_S
+
+
+class Api:
+    """Reads and writes objects; raises Unavailable where the server cannot be reached or has too much to do."""
+
+    def __init__(self, access: Access | Path) -> None:
+        """Connect as `access` says; a path is that of a kubeconfig.
+
+        Raises:
+            InvalidInput: it does not tell how to reach a cluster, or this is no pod.
+        """
+        access = KubeconfigFile(access) if isinstance(access, Path) else access
+        settings = _settings(access)
+        # A request that the library repeats by itself would outlast the timeout; the reconciler comes again anyway.
+        settings.retries = False
+        settings.connection_pool_maxsize = _MOST_CONNECTIONS
+        self._client = client.ApiClient(settings)
+        if isinstance(access, Credentials):
+            self._client.rest_client.pool_manager.connection_pool_kw["ssl_context"] = access.tls()
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """Return an object, None where there is none."""
+        try:
+            return self._call(_Asked("GET", kind.path(namespace, name)))
+        except NotFound:
+            return None
+
+    def find(self, kind: Kind, namespace: str, fields: dict[str, str], *, most: int, timeout_s: float) -> list[Json]:
+        """Return at most so many objects of a namespace whose fields have these values, within so many seconds."""
+        selector = ",".join(f"{name}={value}" for name, value in fields.items())
+        query = {"fieldSelector": selector, "limit": str(most)}
+        return list(
+            json.loads(self._ask(_Asked("GET", kind.path(namespace), query, timeout_s=(timeout_s, timeout_s))))["items"]
+        )
+
+    def list(self, kind: Kind, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """Return the objects of a namespace that have all these labels, sorted by name."""
+        return [*self.read(kind, namespace, labels).items]
+
+    def read(self, kind: Kind, namespace: str, labels: dict[str, str]) -> Listing:
+        """Return what `list` does, and from where to watch for what comes after it."""
+        found = self._call(_Asked("GET", kind.path(namespace), query={"labelSelector": _selector(labels)}))
+        named = ({**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in found["items"])  # left out
+        items = tuple(sorted(named, key=lambda each: str(each["metadata"]["name"])))
+        return Listing(items, str(found["metadata"]["resourceVersion"]))
+
+    def watch(self, kind: Kind, namespace: str, labels: dict[str, str], resource_version: str) -> Stream:
+        """Return what happens to the objects after `resource_version`; the server ends it after some minutes.
+
+        Raises:
+            HistoryGone: the server does not know any more what happened since.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(_WATCH_S),
+            "labelSelector": _selector(labels),
+        }
+        timeout_s = (_TIMEOUT_S[0], _WATCH_S + _TIMEOUT_S[1])
+        sent = self._send(_Asked("GET", kind.path(namespace), query, timeout_s=timeout_s))
+        answer: urllib3.BaseHTTPResponse = sent.response
+        if answer.status != 200:
+            raise refusal(answer.status, answer.data, f"the watch of {kind.path(namespace)}")
+        return Stream(answer, self._client.configuration.host)
+
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        previous: bool,
+        lines: int,
+        most_bytes: int,
+        timeout_s: float,
+    ) -> str:
+        """Return the last lines of what a container says, or said before it was last started again."""
+        query = {"container": container, "tailLines": str(lines), "limitBytes": str(most_bytes)}
+        if previous:
+            query["previous"] = "true"
+        asked = _Asked("GET", f"{POD.path(namespace, pod)}/log", query, timeout_s=(timeout_s, timeout_s))
+        return self._ask(asked).decode(errors="replace")
+
+    def apply(self, manifest: Json, *, dry_run: bool = False, force: bool = False) -> Json:
+        """Have the server merge a manifest into what is there, as the one manager of its fields.
+
+        Args:
+            force: take over the fields that others manage.
+
+        Raises:
+            ManagedElsewhere: somebody else manages one of the fields and wants another value.
+            Conflict: the manifest has a resourceVersion, and the object has been changed since.
+            InvalidInput: the server does not take the manifest.
+        """
+        metadata = manifest["metadata"]
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
+        if force:
+            query["force"] = "true"
+        path = kind_of(manifest).path(metadata["namespace"], metadata["name"])
+        return self._call(_Asked("PATCH", path, query=query, body=manifest, content_type=_APPLY))
+
+    def create(self, manifest: Json, *, dry_run: bool = False) -> Json:
+        """Create an object, of a namespace where it names one; raises Conflict where it is there already."""
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
+        namespace = manifest.get("metadata", {}).get("namespace", "")
+        return self._call(_Asked("POST", kind_of(manifest).path(namespace), query=query, body=manifest))
+
+    def merge(self, kind: Kind, namespace: str, name: str, changes: Json) -> Json:
+        """Change fields of an object; with a resourceVersion only if it is still that one."""
+        path = kind.path(namespace, name)
+        return self._call(
+            _Asked("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=changes, content_type=_MERGE)
+        )
+
+    def scale(self, kind: Kind, metadata: Json, replicas: int) -> None:
+        """Set the number of replicas of an object, whoever set it before, unless it was changed since it was read.
+
+        It is an apply, since the API server does not record who else changes the number before somebody applied it.
+        """
+        read = {name: metadata[name] for name in ("name", "namespace", "resourceVersion")}
+        body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": read, "spec": {"replicas": replicas}}
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        path = f"{kind.path(metadata['namespace'], metadata['name'])}/scale"
+        self._call(_Asked("PATCH", path, query=query, body=body, content_type=_APPLY))
+
+    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, propagation: str = "Background") -> None:
+        """Delete the object of that uid with what it owns; none of that name, or another one, is no error."""
+        body = {"preconditions": {"uid": uid}, "propagationPolicy": propagation}
+        try:
+            self._call(_Asked("DELETE", kind.path(namespace, name), body=body))
+        except (NotFound, Conflict):
+            return
+
+    def evict(self, namespace: str, pod: str) -> str:
+        """Ask a pod to leave its node; returns why it may not now, by its disruption budgets, and "" where it may.
+
+        One that is gone is no error.
+        """
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        asked = _Asked("POST", f"{POD.path(namespace, pod)}/eviction", body=eviction)
+        answer = self._send(asked)
+        content = bytes(answer.read())
+        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+            return refusal(answer.status, content, f"the eviction of {namespace}/{pod}").message
+        if answer.status == HTTPStatus.NOT_FOUND or 200 <= answer.status < 300:
+            return ""
+        raise refusal(answer.status, content, f"the eviction of {namespace}/{pod}")
+
+    def page(self, path: str) -> str:
+        """Return a page that the API server hands on from elsewhere, such as a pod's metrics; bounded.
+
+        Raises:
+            Unavailable: it cannot be read, in time and within `pages.MOST_BYTES`; whoever serves it may be to blame.
+        """
+        deadline = time.monotonic() + pages.TIMEOUT_S
+        answer = self._send(_Asked("GET", path, timeout_s=(pages.TIMEOUT_S, pages.TIMEOUT_S), accept="text/plain"))
+        try:
+            content = pages.bounded(answer.response.stream(_CHUNK_BYTES), path, deadline)
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"the metrics at {path} cannot be read: {error}") from error
+        finally:
+            answer.response.close()
+        if answer.status == HTTPStatus.OK:
+            return content
+        refused = refusal(answer.status, content.encode(), f"GET {path}")
+        hint = "; bind the role fairlead-driver-metrics" if isinstance(refused, NotPermitted) else ""
+        raise Unavailable(f"{refused.message}{hint}")
+
+    @property
+    def server(self) -> str:
+        """Return the server's address."""
+        return str(self._client.configuration.host)
+
+    def content(self, path: str) -> Json:
+        """Return what the server says at a path that is no object's, such as `/version`."""
+        return self._call(_Asked("GET", path))
+
+    def ask(self, path: str, question: Json, *, timeout_s: float = _TIMEOUT_S[1]) -> Json:
+        """Return the answer to a question that is kept nowhere: a review, or what is handed on to a pod."""
+        return self._call(_Asked("POST", path, body=question, timeout_s=(_TIMEOUT_S[0], timeout_s)))
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._client.rest_client.close()
+
+    def _call(self, asked: _Asked) -> Json:
+        return dict(json.loads(self._ask(asked)))
+
+    def _ask(self, asked: _Asked) -> bytes:
+        answer = self._send(asked)
+        try:
+            content = bytes(answer.read())
+        except urllib3.exceptions.HTTPError as error:
+            raise self._silence(error) from error
+        if 200 <= answer.status < 300:
+            return content
+        raise refusal(answer.status, content, f"{asked.method} {asked.path}")
+
+    def _send(self, asked: _Asked) -> Any:
+        """Return the answer, whose content is still to be read."""
+        try:
+            request = self._client.param_serialize(
+                asked.method,
+                asked.path,
+                query_params=list(asked.query.items()),
+                header_params={"Accept": asked.accept, "Content-Type": asked.content_type},
+                body=asked.body,
+                auth_settings=["BearerToken"],
+            )
+            return self._client.call_api(*request, _request_timeout=asked.timeout_s)
+        except (urllib3.exceptions.HTTPError, OSError, ApiException) as error:
+            raise self._silence(error) from error
+
+    def _silence(self, error: Exception) -> Unavailable:
+        host = self._client.configuration.host
+        return Unavailable(f"the Kubernetes API server {host} does not answer: {error}")
+
+
+def _selector(labels: dict[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in labels.items())
+
+
+def _settings(access: Access) -> client.Configuration:
+    settings = client.Configuration()
+    try:
+        match access:
+            case AsPod():
+                config.load_incluster_config(client_configuration=settings)
+            case KubeconfigFile(path, context):
+                config.load_kube_config(str(path), context or None, client_configuration=settings)
+            case Credentials(server, token=token, server_name=server_name):
+                settings.host = server
+                settings.tls_server_name = server_name or None
+                if token:
+                    settings.api_key = {"BearerToken": f"Bearer {token}"}
+    except config.ConfigException as error:
+        where = f"the kubeconfig {access.path}" if isinstance(access, KubeconfigFile) else "the pod's service account"
+        raise InvalidInput(f"{where} does not tell how to reach a Kubernetes cluster: {error}") from error
+    return settings

@@ -1,0 +1,28 @@
+"""What an answer of the API server that is none of success means. Pure."""
+
+import json
+
+from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
+from integrations.clusters.kubernetes.api.streams import HistoryGone
+
+
+class ManagedElsewhere(Conflict):
+    """Somebody else manages a field and wants another value than the manifest has; the sentence names who and which."""
+
+
+def refusal(status: int, content: bytes, what: str) -> FairleadError:
+    """Return the error for an answer that is none of success; the server's own sentence tells why."""
+    try:
+        sentence = str(json.loads(content)["message"])
+    except (ValueError, KeyError, TypeError):
+        sentence = content[:300].decode(errors="replace")
+    if status == 500 and "failed to create typed patch object" in sentence:  # a field that the schema has not
+        return InvalidInput(f"Kubernetes refused {what}: {sentence}")
+    if status == 409 and sentence.startswith("Apply failed"):
+        return ManagedElsewhere(f"{what.removeprefix('PATCH ')} has fields that others manage: {sentence}")
+    if status == 410:
+        return HistoryGone(f"Kubernetes refused {what}: {sentence}")
+    if status in (408, 429) or status >= 500:
+        return Unavailable(f"the Kubernetes API server answered {status} to {what}: {sentence}")
+    kind = {400: InvalidInput, 401: NotPermitted, 403: NotPermitted, 404: NotFound, 409: Conflict, 422: InvalidInput}
+    return kind.get(status, InvalidInput)(f"Kubernetes refused {what}: {sentence}")

@@ -1,0 +1,1 @@
+"""What is desired, made so on a cluster."""

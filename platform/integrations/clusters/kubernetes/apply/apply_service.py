@@ -1,0 +1,226 @@
+"""What is desired of a service, made so by the API server. Called by the driver, with the generation taken.
+
+weights over what is ready -> prune autoscalers -> apply objects, routes last -> prune -> replicas
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from common.errors import Conflict, Unavailable
+from integrations.clusters.base import Desired, Drift, DriftPolicy
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
+from integrations.clusters.kubernetes.apply import ownership_configmap
+from integrations.clusters.kubernetes.manifests import Manifest, render
+from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE, backend, tap_name
+from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
+from integrations.clusters.kubernetes.manifests.workloads.transformer import is_transformer_autoscaled
+from integrations.clusters.kubernetes.observe import drift
+from integrations.clusters.kubernetes.observe.gateway import Routed, confirmation
+from integrations.clusters.kubernetes.observe.observation import serving
+from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.payloads import Payloads
+from integrations.clusters.weight_distribution import Claim, shares
+
+Json = dict[str, Any]
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Applier:
+    """Makes the API server of one cluster have what is desired."""
+
+    api: Api
+    options: Options
+    payloads: Payloads | None
+
+    def apply(self, desired: Desired, entry: ownership_configmap.Entry) -> list[Drift]:
+        """Apply everything; returns what others changed, put back or left as `drift` says.
+
+        Raises:
+            Conflict: an object of that name is there that is none of ours; all else was applied.
+            Unavailable: the routes keep changing.
+        """
+        for _ in range(_TRIES):
+            try:
+                return self._apply(desired, entry)
+            except _ChangedError:
+                continue
+        raise Unavailable(f"the routes of {desired.namespace}/{desired.service} keep changing; they are tried again")
+
+    def _apply(self, desired: Desired, entry: ownership_configmap.Entry) -> list[Drift]:
+        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in self._pruned(entry)}
+        tap = self.api.get(resource_types.CONFIG_MAP, desired.namespace, tap_name(desired.service))
+        there[resource_types.CONFIG_MAP] = [] if tap is None else [tap]  # it goes with the service, not before
+        routes = [route for kind in resource_types.ROUTES for route in there[kind]]
+        if _generation(desired.service, there[resource_types.HTTP_ROUTE]) > desired.generation:
+            return []
+        slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, desired.service)
+        desired, given = _able(desired, slices)
+        before = confirmation(desired.service, routes, self.options.gateway).routed
+        manifests = render(desired, given, self.options)
+        # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
+        self._prune({kind: there[kind] for kind in resource_types.AUTOSCALERS if kind in there}, manifests)
+        found: list[Drift] = []
+        conflicts = []
+        for manifest in manifests:
+            manifest["metadata"]["ownerReferences"] = [entry.owner]
+            known = next((each for each in there[resource_types.kind_of(manifest)] if _is_same(each, manifest)), None)
+            try:
+                if known is not None:
+                    found += self._keep_up(manifest, known, desired.drift, before)
+                elif drift.name_of(manifest) in entry.objects:
+                    found += self._bring_back(manifest, desired.drift, before)
+                else:
+                    self._bring(drift.sealed(manifest), before)
+            except ManagedElsewhere as error:
+                conflicts.append(error.message)
+            except Conflict as error:
+                raise _ChangedError from error
+        ownership_configmap.note(self.api, desired.namespace, entry, map(drift.name_of, manifests))
+        self._prune(there, manifests)
+        found += self._scale(desired)
+        if self.payloads is not None:
+            self.payloads.switch(desired.namespace, desired.service, desired.revisions, time.time())
+        if conflicts:
+            raise Conflict("; ".join(conflicts))
+        return found
+
+    def _keep_up(self, manifest: Manifest, known: Json, policy: DriftPolicy, before: Routed) -> list[Drift]:
+        """Apply one manifest where what is there is not as wanted (`drift` says what becomes of others' changes)."""
+        wanted = drift.sealed(manifest)
+        is_applied = drift.has_seal(wanted, known)
+        wanted = drift.ceded(wanted, known, self.options.allowed_managers)
+        differences = drift.differences(wanted, known)
+        heals = policy is DriftPolicy.HEAL
+        if not heals:
+            wanted = drift.without(wanted, [each.path for each in differences])
+        if not is_applied or (heals and differences):
+            self._bring(wanted, before, known, force=bool(heals and differences))
+        return [each.of(manifest, healed=heals) for each in differences]
+
+    def _bring_back(self, manifest: Manifest, policy: DriftPolicy, before: Routed) -> list[Drift]:
+        """Make an object anew that is there no more, or no more known as ours."""
+        heals = policy is DriftPolicy.HEAL
+        if heals:
+            self._bring(drift.sealed(manifest), before)
+        return [Drift(drift.name_of(manifest), "", "the object", "", healed=heals)]
+
+    def _bring(self, wanted: Manifest, before: Routed, known: Json | None = None, *, force: bool = False) -> None:
+        """Apply a sealed manifest; a route only as it was read."""
+        if resource_types.kind_of(wanted) in resource_types.ROUTES:
+            wanted["metadata"]["annotations"][CONFIRMED] = before.to_json()
+            if known is not None:
+                wanted["metadata"]["resourceVersion"] = known["metadata"]["resourceVersion"]
+        self.api.apply(wanted, force=force)
+
+    def _scale(self, desired: Desired) -> list[Drift]:
+        """Set the number of replicas where it is another one; an autoscaler may have more of them.
+
+        Only as it was read: where an autoscaler was faster its number is looked at again.
+        """
+        found: dict[str, Drift] = {}
+        for _ in range(_TRIES):
+            with suppress(Conflict):
+                self._scale_as_read(desired, found)
+                break
+        return list(found.values())
+
+    def _scale_as_read(self, desired: Desired, found: dict[str, Drift]) -> None:
+        """Set numbers of replicas, and note those that were set by hand; raises Conflict where one was changed."""
+        wanted = {each.deployment: each for each in _counts(desired, self.options)}
+        for deployment in self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service):
+            metadata, there = deployment["metadata"], deployment["spec"]["replicas"]
+            count, owners = wanted.get(metadata["name"]), drift.replicas_owners(deployment)
+            if count is None or "deletionTimestamp" in metadata or (there == count.replicas and owners):
+                continue
+            if there > count.replicas and count.is_least:
+                continue
+            if any(owner.manager in self.options.allowed_managers for owner in owners):
+                continue
+            by_hand = drift.scaled_by_hand(deployment, count.replicas)
+            is_left = by_hand is not None and desired.drift is DriftPolicy.KEEP
+            if by_hand is not None:
+                found[count.deployment] = by_hand.of(deployment, healed=not is_left)
+            if not is_left:
+                self.api.scale(resource_types.DEPLOYMENT, metadata, count.replicas)
+
+    def _prune(self, there: Mapping[resource_types.Kind, Sequence[Json]], manifests: Iterable[Manifest]) -> None:
+        """Remove what is no longer desired."""
+        kept = {(resource_types.kind_of(each), each["metadata"]["name"]) for each in manifests}
+        for kind, objects in there.items():
+            for each in objects:
+                metadata = each["metadata"]
+                is_leaving = "deletionTimestamp" in metadata
+                if (kind, metadata["name"]) not in kept and not is_leaving and not _is_controlled(each):
+                    self.api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _pruned(self, entry: ownership_configmap.Entry) -> Iterator[resource_types.Kind]:
+        """Yield the kinds of what is removed once it is no longer desired, in this order.
+
+        KEDA's is one of them where the operator chose KEDA, and where they did so before.
+        """
+        kind = resource_types.SCALED_OBJECT
+        if self.options.keda is not None or any(each.startswith(f"{kind.kind}/") for each in entry.objects):
+            yield kind
+        yield from resource_types.PRUNED
+
+    def _list(self, kind: resource_types.Kind, namespace: str, service: str) -> list[Json]:
+        return self.api.list(kind, namespace, {SERVICE: service})
+
+
+class _Count(NamedTuple):
+    """How many replicas a Deployment should have, or at least have where its autoscaler may want more."""
+
+    deployment: str
+    replicas: int
+    is_least: bool
+
+
+def _counts(desired: Desired, options: Options) -> Iterator[_Count]:
+    for revision in desired.revisions:
+        yield _Count(revision.name, revision.replicas, is_autoscaled(revision, options))
+        its = revision.transformer
+        if its is not None:
+            yield _Count(backend(revision), its.replicas, is_transformer_autoscaled(its))
+
+
+class _ChangedError(Exception):
+    """A route was changed since it was read: read again."""
+
+
+def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, int]]:
+    """Return what is desired with copies and groups only for who can take them, and the weights over what is ready.
+
+    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself.
+    """
+    able = serving(slices)
+    ready = {each.name: min(len(able[name]) for name in {each.name, backend(each)}) for each in desired.revisions}
+    claims = [Claim(each.name, each.weight_percent, ready.get(each.name, 0)) for each in desired.revisions]
+    given = shares(claims)
+    if not any(given.values()):
+        given = {claim.revision: claim.weight_percent for claim in claims}
+    revisions = tuple(
+        each if ready.get(each.name) else replace(each, mirror_percent=0, match=()) for each in desired.revisions
+    )
+    return replace(desired, revisions=revisions), given
+
+
+def _is_controlled(there: Json) -> bool:
+    """Return whether a controller made an object, as KEDA makes its autoscalers, with the labels of what it is for."""
+    return any(owner.get("controller") for owner in there["metadata"].get("ownerReferences", ()))
+
+
+def _is_same(there: Json, manifest: Manifest) -> bool:
+    """Return whether an object of a manifest's kind is the manifest's own."""
+    return bool(there["metadata"]["name"] == manifest["metadata"]["name"])
+
+
+def _generation(service: str, routes: Sequence[Json]) -> int:
+    """Return the generation that a service's routes are of; 0 where there are none."""
+    main: Json = next((route["metadata"] for route in routes if route["metadata"]["name"] == service), {})
+    return int(main.get("annotations", {}).get(GENERATION, "0"))

@@ -1,0 +1,197 @@
+"""Whether services can run on a cluster: its API server, the Gateway, and what the driver may do there.
+
+    API server -> Gateway API -> Gateway -> rights for the whole cluster -> each namespace and the rights in it
+
+Nothing is changed: rights are asked of the API server about oneself, and a namespace is tried by a dry run.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
+from integrations.clusters.base import Component, Finding
+from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, found_file
+from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.rbac import (
+    GATEWAYS,
+    JOBS,
+    MIG,
+    REPARTITION,
+    Right,
+    is_given,
+    rights,
+    roles_in_namespaces,
+    roles_of_the_cluster,
+)
+
+_AUTHORIZATION = "/apis/authorization.k8s.io/v1"
+_NEEDED_KINDS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes")
+_BIND_ONCE = "bind ClusterRole {role} of role.yaml with a ClusterRoleBinding to who the kubeconfig says"
+_BIND_THERE = "bind ClusterRole {role} of role.yaml with a RoleBinding in {namespace} to who the kubeconfig says"
+
+
+def check(api: Api, options: Options, components: Iterable[Component], namespaces: Sequence[str]) -> Iterator[Finding]:
+    """Yield what is found, the API server first; where that does not answer nothing else can be.
+
+    Args:
+        components: what `inventory` says of the Gateway; asked for once the API server is known to answer.
+        namespaces: in which services run, or are to.
+    """
+    try:
+        version = api.content("/version").get("gitVersion", "of an unknown version")
+    except NotPermitted as error:
+        yield Finding("API server", False, error.message, "apply the cluster file with new credentials")
+        return
+    except FairleadError as error:
+        remedy = "see that the server runs, and that web and worker reach the address in the kubeconfig"
+        yield Finding("API server", False, error.message, remedy)
+        return
+    yield Finding("API server", True, f"Kubernetes {version} answers at {api.server}")
+    for look in (
+        _kinds(api),
+        _gateway(options, components),
+        _everywhere(api),
+        _jobs(api, options),
+        _cutting(api, options),
+    ):
+        yield from _tried(look)
+    for namespace in namespaces:
+        yield from _tried(in_namespace(api, options, namespace))
+
+
+def in_namespace(api: Api, options: Options, namespace: str) -> Iterator[Finding]:
+    """Yield what services need of a namespace: that it is there, and that the driver may do its work."""
+    about = f"namespace {namespace}"
+    for role in roles_in_namespaces(options):
+        missing = _missing(api, rights()[role], namespace)
+        if missing:
+            remedy = _BIND_THERE.format(role=role, namespace=namespace)
+            yield Finding(about, False, f"not permitted in {namespace}: {_listed(missing)}", remedy)
+            return
+    probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fairlead-check", "namespace": namespace}}
+    try:
+        api.apply(probe, dry_run=True)
+    except NotFound:
+        remedy = f"create it (`kubectl create namespace {namespace}`), with the claim of the model files"
+        yield Finding(about, False, f"there is no namespace {namespace}", remedy)
+    else:
+        yield Finding(about, True, f"{namespace} is there, and all that the driver does is permitted")
+
+
+def _tried(look: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield what a look finds, and that it broke off where it did."""
+    try:
+        yield from look
+    except Unavailable as error:
+        yield Finding("API server", False, error.message, "try again; the server answered before, and then no more")
+    except FairleadError as error:
+        yield Finding("API server", False, error.message, "see what the server says of it")
+
+
+def _kinds(api: Api) -> Iterator[Finding]:
+    about = "Gateway API"
+    try:
+        there = {each["name"] for each in api.content(f"/apis/{resource_types.GATEWAY_API}")["resources"]}
+    except NotFound:
+        there = set()
+    absent = [name for name in _NEEDED_KINDS if name not in there]
+    if absent:
+        message = f"{resource_types.GATEWAY_API} has not {', '.join(absent)}"
+        yield Finding(about, False, message, "install the Gateway API's standard CRDs, release 1.1 or newer")
+    else:
+        yield Finding(about, True, f"{resource_types.GATEWAY_API} is there")
+
+
+def _gateway(options: Options, components: Iterable[Component]) -> Iterator[Finding]:
+    gateway = options.gateway
+    try:
+        found = list(components)
+    except NotPermitted:
+        message = f"Gateway {gateway.name} in {gateway.namespace} may not be read"
+        yield Finding("Gateway", False, message, _BIND_ONCE.format(role=GATEWAYS))
+        return
+    for component in found:
+        message = component.message or f"Gateway {gateway.name} in {gateway.namespace} is programmed"
+        remedy = "" if component.ready else "see `kubectl describe gateway`, and that the controller of its class runs"
+        yield Finding("Gateway", component.ready, message, remedy)
+
+
+def _everywhere(api: Api) -> Iterator[Finding]:
+    for role in roles_of_the_cluster():
+        missing = _missing(api, rights()[role], "")
+        message = f"not permitted: {_listed(missing)}" if missing else f"all that {role} needs is permitted"
+        yield Finding(f"role {role}", not missing, message, _BIND_ONCE.format(role=role) if missing else "")
+
+
+def _jobs(api: Api, options: Options) -> Iterator[Finding]:
+    namespace = options.jobs_namespace
+    about, create = f"role {JOBS}", f"`kubectl create namespace {namespace}`"
+    missing = _missing(api, rights()[JOBS], namespace)
+    if missing:
+        remedy = f"have the namespace ({create}), and {_BIND_THERE.format(role=JOBS, namespace=namespace)}"
+        yield Finding(about, False, f"not permitted in {namespace}: {_listed(missing)}", remedy)
+    elif not _takes_jobs(api, namespace):
+        remedy = f"create it ({create}), or name another in the cluster's file as jobs.namespace"
+        yield Finding(about, False, f"there is no namespace {namespace}, in which models are asked", remedy)
+    else:
+        yield Finding(about, True, f"models can be asked in {namespace}")
+
+
+def _takes_jobs(api: Api, namespace: str) -> bool:
+    """Return whether the namespace is there, which who may have jobs in it need not be permitted to read."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "check", "image": "none"}]}
+    metadata = {"name": "fairlead-check", "namespace": namespace}
+    probe = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
+    try:
+        api.create(probe, dry_run=True)
+    except NotFound:
+        return False
+    except (Conflict, InvalidInput, NotPermitted):
+        return True  # rules of the namespace, which this job is too small for
+    return True
+
+
+def _cutting(api: Api, options: Options) -> Iterator[Finding]:
+    """Yield what cutting nodes anew needs, where the cluster's file lets that be done."""
+    allowed = options.repartition
+    if allowed is None:
+        return
+    once, there = _BIND_ONCE.format(role=REPARTITION), _BIND_THERE.format(role=MIG, namespace=allowed.namespace)
+    for role, namespace, remedy in ((REPARTITION, "", once), (MIG, allowed.namespace, there)):
+        missing = _missing(api, rights()[role], namespace)
+        message = f"not permitted: {_listed(missing)}" if missing else f"all that {role} needs is permitted"
+        yield Finding(f"role {role}", not missing, message, remedy if missing else "")
+    wrong = found_file(api, allowed)
+    remedy = "make it of the GPU Operator's own, and let `migManager.config.name` of the ClusterPolicy name it"
+    message = wrong or f"ConfigMap {CONFIG_MAP} in {allowed.namespace} is there for MIG manager"
+    yield Finding("MIG manager's file", not wrong, message, remedy if wrong else "")
+
+
+def _missing(api: Api, needed: Iterable[Right], namespace: str) -> list[Right]:
+    """Return which of the rights the driver has not in the namespace; "" asks for them everywhere.
+
+    One review lists most authorizers' rules; what it does not list is asked for by itself, since it may be incomplete.
+    """
+    rules: list[dict[str, Any]] = []
+    if namespace:
+        review = api.ask(f"{_AUTHORIZATION}/selfsubjectrulesreviews", {"spec": {"namespace": namespace}})
+        rules = review["status"].get("resourceRules") or []
+    return [right for right in needed if not is_given(right, rules) and not _may(api, right, namespace)]
+
+
+def _may(api: Api, right: Right, namespace: str) -> bool:
+    resource, _, subresource = right.resource.partition("/")
+    asked = {"group": right.group, "resource": resource, "verb": right.verb, "namespace": namespace}
+    if subresource:
+        asked["subresource"] = subresource
+    if right.name:
+        asked["name"] = right.name
+    review = api.ask(f"{_AUTHORIZATION}/selfsubjectaccessreviews", {"spec": {"resourceAttributes": asked}})
+    return bool(review["status"]["allowed"])
+
+
+def _listed(missing: Sequence[Right]) -> str:
+    shown = ", ".join(str(right) for right in missing[:6])
+    return f"{shown} and {len(missing) - 6} more" if len(missing) > 6 else shown

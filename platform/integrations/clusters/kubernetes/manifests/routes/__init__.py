@@ -1,0 +1,1 @@
+"""Routes of a service, by the Gateway API. Pure."""

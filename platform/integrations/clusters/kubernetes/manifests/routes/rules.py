@@ -1,0 +1,139 @@
+"""Rules of HTTPRoutes and GRPCRoutes: what they match, where they lead to, and what is copied. Pure.
+
+Answers tell their revision in the header `fairlead-revision`. The runtime says it by itself, and a transformer may pass
+it on, so that no backendRef needs a filter: only without any does Envoy Gateway keep the backends of a rule in one
+cluster of Envoy, with weights of endpoints (`RouteDestination.NeedsClusterPerSetting` of its source). With a cluster
+for each, Envoy gets the route to a new one before that is warm, and answers 500.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest
+from integrations.clusters.kubernetes.manifests.routes.calls import GRPC_INFER, GRPC_OTHERS
+
+ANYBODY: Sequence[Sequence[Manifest]] = ((),)
+"""Who a rule is for where headers do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one backend gets of a route: a weight of requests, and copies of a percentage of the inferences.
+
+    Attributes:
+        backend: the name of the revision's Service, or of its transformer's.
+    """
+
+    backend: str
+    weight: int
+    mirror_percent: int = 0
+
+
+def http_rules(
+    prefix: str,
+    infer: Sequence[str],
+    meta: Sequence[str],
+    facts: Sequence[str],
+    shares: Sequence[Share],
+    *,
+    whose: Sequence[Sequence[Manifest]] = ANYBODY,
+    mirrors: bool = False,
+    timeout_s: int = 0,
+) -> list[Manifest]:
+    """Return the rules for calls below `prefix`, which is taken off: one per path, since one path is put in its place.
+
+    Args:
+        prefix: empty where a host says which service is meant; three rules are enough there.
+        infer: paths that take POST. `meta`, `facts`: paths that take GET and HEAD; one rule has matches for either.
+        whose: header matches; a request is meant when all of one of these lists hold.
+        mirrors: copies are made of the inferences.
+        timeout_s: how long a request may take; 0 leaves that to the client.
+    """
+    if not prefix:
+        return [
+            _http_rule(infer, ("POST",), shares, whose, timeout_s=timeout_s, mirrors=mirrors),
+            _http_rule(meta, ("GET", "HEAD"), shares, whose, timeout_s=timeout_s),
+            _http_rule(facts, ("GET", "HEAD"), shares, whose, timeout_s=timeout_s),
+        ]
+    return [
+        *(
+            _http_rule([path], ("POST",), shares, whose, timeout_s=timeout_s, mirrors=mirrors, prefix=prefix)
+            for path in infer
+        ),
+        *(
+            _http_rule([path], ("GET", "HEAD"), shares, whose, timeout_s=timeout_s, prefix=prefix)
+            for path in (*meta, *facts)
+        ),
+    ]
+
+
+def grpc_rules(
+    shares: Sequence[Share], *, named: Sequence[Manifest], whose: Sequence[Sequence[Manifest]] = ANYBODY
+) -> list[Manifest]:
+    """Return the rules for calls whose metadata match all of `named` and all of one of the lists `whose`."""
+
+    def matches(*calls: tuple[str, str]) -> list[Manifest]:
+        return [_grpc_match(*call, [*named, *headers]) for headers in whose for call in calls]
+
+    refs = _backends(shares, GRPC_PORT)
+    infer: Manifest = {"matches": matches(GRPC_INFER), "backendRefs": refs}
+    copies = _mirrors(shares, GRPC_PORT)
+    if copies:
+        infer["filters"] = copies
+    return [infer, {"matches": matches(*GRPC_OTHERS), "backendRefs": refs}]
+
+
+def _grpc_match(service: str, method: str, headers: Sequence[Manifest]) -> Manifest:
+    found: Manifest = {"method": {"type": "Exact", "service": service, "method": method}}
+    return {**found, "headers": list(headers)} if headers else found
+
+
+def _http_rule(
+    paths: Sequence[str],
+    methods: Sequence[str],
+    shares: Sequence[Share],
+    whose: Sequence[Sequence[Manifest]],
+    *,
+    timeout_s: int,
+    mirrors: bool = False,
+    prefix: str = "",
+) -> Manifest:
+    matches: list[Manifest] = [
+        {
+            "path": {"type": "Exact", "value": prefix + path},
+            "method": method,
+            **({"headers": list(headers)} if headers else {}),
+        }
+        for headers in whose
+        for path in paths
+        for method in methods
+    ]
+    # 0 is without an end of its own: how long a model may think is the client's to say, or the service's.
+    timeouts = {"request": f"{timeout_s}s"}
+    rule: Manifest = {"matches": matches, "backendRefs": _backends(shares, HTTP_PORT), "timeouts": timeouts}
+    filters: list[Manifest] = []
+    if prefix:
+        path = {"type": "ReplaceFullPath", "replaceFullPath": paths[0]}
+        filters.append({"type": "URLRewrite", "urlRewrite": {"path": path}})
+    if mirrors:
+        filters += _mirrors(shares, HTTP_PORT)
+    return {**rule, "filters": filters} if filters else rule
+
+
+def _backends(shares: Sequence[Share], port: int) -> list[Manifest]:
+    return [{**_service(share, port), "weight": share.weight} for share in shares]
+
+
+def _mirrors(shares: Sequence[Share], port: int) -> list[Manifest]:
+    return [
+        {
+            "type": "RequestMirror",
+            "requestMirror": {"backendRef": _service(share, port), "percent": share.mirror_percent},
+        }
+        for share in shares
+        if share.mirror_percent
+    ]
+
+
+def _service(share: Share, port: int) -> Manifest:
+    return {"group": "", "kind": "Service", "name": share.backend, "port": port}

@@ -1,0 +1,1 @@
+"""Autoscalers of a revision. Pure."""

@@ -1,0 +1,1 @@
+"""Pods of a revision and what they need. Pure."""

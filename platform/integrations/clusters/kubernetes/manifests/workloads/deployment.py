@@ -1,0 +1,173 @@
+"""What runs a revision: Deployment, Service and PodDisruptionBudget; and what they share. Pure."""
+
+from collections.abc import Iterable, Iterator
+
+from integrations.clusters.base import Desired, DesiredRevision, Rolling
+from integrations.clusters.kubernetes.manifests.names import (
+    GRPC_PORT,
+    HTTP_PORT,
+    METRICS_PORT,
+    SERVICE,
+    TRANSFORMER,
+    Manifest,
+    manifest,
+    nobody,
+    revision_labels,
+    selector,
+    service_labels,
+)
+from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template
+from integrations.clusters.kubernetes.options import Options, Reach
+
+ONE_BY_ONE = Rolling(max_surge=1, max_unavailable=0)
+"""The new one first."""
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+def deployment(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
+    """Return the Deployment; it says no number of replicas, which goes through the scale subresource alone."""
+    return manifest(
+        "apps/v1",
+        "Deployment",
+        desired,
+        revision.name,
+        revision_labels(desired.service, revision.name),
+        spec=rolling(
+            selector(desired.service, revision.name),
+            pod_template(desired, revision, options),
+            _rolling_of(desired, revision),
+        ),
+    )
+
+
+def _rolling_of(desired: Desired, revision: DesiredRevision) -> Rolling:
+    """Return what the service asks for, unless the revision has so few replicas now that none might serve by it."""
+    asked = desired.rolling
+    return asked if asked is not None and asked.leaves_one(revision.replicas) else ONE_BY_ONE
+
+
+def rolling(chosen: dict[str, str], template: Manifest, how: Rolling = ONE_BY_ONE) -> Manifest:
+    """Return the spec of a Deployment that replaces pods like this."""
+    numbers = {"maxSurge": how.max_surge, "maxUnavailable": how.max_unavailable}
+    return {
+        "selector": {"matchLabels": chosen},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": numbers},
+        "revisionHistoryLimit": 1,
+        "template": template,
+    }
+
+
+def service(desired: Desired, revision: DesiredRevision) -> Manifest:
+    """Return the Service of the predictor's pods: what routes name, or what a transformer asks."""
+    labels = revision_labels(desired.service, revision.name)
+    spec = service_of(selector(desired.service, revision.name))
+    return manifest("v1", "Service", desired, revision.name, labels, spec=spec)
+
+
+def service_of(chosen: dict[str, str]) -> Manifest:
+    """Return the spec of a Service with V2 over HTTP and gRPC."""
+    ports = [
+        {"name": "http", "port": HTTP_PORT, "targetPort": "http", "protocol": "TCP", "appProtocol": "http"},
+        {
+            "name": "grpc",
+            "port": GRPC_PORT,
+            "targetPort": "grpc",
+            "protocol": "TCP",
+            "appProtocol": "kubernetes.io/h2c",
+        },
+    ]
+    return {"type": "ClusterIP", "selector": chosen, "ports": ports}
+
+
+def service_of_nobody(desired: Desired) -> Manifest:
+    """Return the Service without endpoints that routes name while no revision may answer."""
+    ports = [
+        {"name": name, "port": port, "protocol": "TCP"} for name, port in (("http", HTTP_PORT), ("grpc", GRPC_PORT))
+    ]
+    labels = service_labels(desired.service)
+    return manifest(
+        "v1", "Service", desired, nobody(desired.service), labels, spec={"type": "ClusterIP", "ports": ports}
+    )
+
+
+def disruption_budget(desired: Desired, revision: DesiredRevision) -> Manifest:
+    """Return the budget by which a drained node takes one replica at a time; broken ones hold nobody up."""
+    return manifest(
+        "policy/v1",
+        "PodDisruptionBudget",
+        desired,
+        revision.name,
+        revision_labels(desired.service, revision.name),
+        spec=disruption_budget_of(selector(desired.service, revision.name)),
+    )
+
+
+def disruption_budget_of(chosen: dict[str, str]) -> Manifest:
+    """Return the spec of such a budget."""
+    return {
+        "maxUnavailable": 1,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        "selector": {"matchLabels": chosen},
+    }
+
+
+def service_account(desired: Desired, options: Options) -> Manifest:
+    """Return the identity of a service's pods, which may do nothing on the cluster."""
+    labels = service_labels(desired.service)
+    made = manifest("v1", "ServiceAccount", desired, desired.service, labels, automountServiceAccountToken=False)
+    if options.service_account_annotations:
+        made["metadata"]["annotations"] = dict(options.service_account_annotations)
+    return made
+
+
+def network_policy(desired: Desired, options: Options) -> Manifest:
+    """Return who may reach a service's pods: the gateway for requests, its transformers too, monitoring for metrics.
+
+    Nobody else.
+    """
+    transformers = [each.transformer for each in desired.revisions if each.transformer is not None]
+    ports = {HTTP_PORT, GRPC_PORT} | {port for each in transformers for port in (each.http_port, each.grpc_port)}
+    ingress = [_from([options.gateway.namespace], *sorted(ports))]
+    if transformers:
+        own = {
+            "matchLabels": {SERVICE: desired.service},
+            "matchExpressions": [{"key": TRANSFORMER, "operator": "Exists"}],
+        }
+        ingress.append({"from": [{"podSelector": own}], "ports": _ports(HTTP_PORT, GRPC_PORT)})
+    ingress += _readers(options)
+    return manifest(
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        desired,
+        desired.service,
+        service_labels(desired.service),
+        spec={
+            "podSelector": {"matchLabels": {SERVICE: desired.service}},
+            "policyTypes": ["Ingress"],
+            "ingress": ingress,
+        },
+    )
+
+
+def from_namespaces(namespaces: Iterable[str]) -> list[Manifest]:
+    """Return who is in one of these namespaces, as a NetworkPolicy names them."""
+    return [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}} for name in namespaces]
+
+
+def _readers(options: Options) -> Iterator[Manifest]:
+    """Yield who may read metrics. The API server comes from an address of its own, which is in no namespace."""
+    if options.reach is Reach.API_SERVER:
+        networks = [{"ipBlock": {"cidr": network}} for network in options.api_server_networks]
+        yield {**({"from": networks} if networks else {}), "ports": _ports(METRICS_PORT)}
+        if not networks:
+            return  # everybody may
+    if options.monitoring_namespaces:
+        yield _from(options.monitoring_namespaces, METRICS_PORT)
+
+
+def _from(namespaces: Iterable[str], *ports: int) -> Manifest:
+    return {"from": from_namespaces(namespaces), "ports": _ports(*ports)}
+
+
+def _ports(*ports: int) -> list[Manifest]:
+    return [{"port": port, "protocol": "TCP"} for port in ports]

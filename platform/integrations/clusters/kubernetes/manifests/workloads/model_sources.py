@@ -1,0 +1,94 @@
+"""Where the step `prepare` of a pod takes the model from, and which cache it shares with other pods. Pure.
+
+claim      a folder on the claim that the control plane writes to
+registry   the control plane, with the pod's own token
+origin     S3, Google Cloud Storage or the web, where the version was imported from there, with the pod's own
+           identity; else the registry
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from common.errors import InvalidInput
+from integrations.clusters.base import DesiredRevision
+from integrations.clusters.kubernetes.manifests.jobs import control_plane
+from integrations.clusters.kubernetes.manifests.names import Manifest
+from integrations.clusters.kubernetes.options import ModelCache, ModelSource, Options
+
+_ARTIFACTS, _CACHE = "/mnt/artifacts", "/mnt/cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the step and its pod need: arguments, volumes, their mounts, and Secrets that become its environment.
+
+    Attributes:
+        calls: it calls the control plane; the pod's volume for that is not among `volumes`.
+    """
+
+    arguments: Sequence[str]
+    volumes: Sequence[Manifest] = ()
+    mounts: Sequence[Manifest] = ()
+    env_from: Sequence[Manifest] = ()
+    calls: bool = False
+
+
+def source_of(revision: DesiredRevision, options: Options) -> Source:
+    """Return where a revision's pods take its model from; raises InvalidInput for an artifact that no pod can reach."""
+    if options.models_from is ModelSource.CLAIM:
+        return _claim(revision, options)
+    fetched = _fetched(revision, options)
+    if options.model_cache is None:
+        return fetched
+    volume, mount, argument = _shared(options.model_cache)
+    return replace(
+        fetched,
+        arguments=[*fetched.arguments, *argument],
+        volumes=[*fetched.volumes, volume],
+        mounts=[*fetched.mounts, mount],
+    )
+
+
+def _claim(revision: DesiredRevision, options: Options) -> Source:
+    parts = urlsplit(revision.artifact_uri)
+    path = PurePosixPath(unquote(parts.path))
+    root = PurePosixPath(options.artifacts_root)
+    if parts.scheme != "file" or not options.artifacts_claim or root not in path.parents:
+        raise InvalidInput(
+            f"the artifact {revision.artifact_uri} of revision {revision.name} cannot be reached by a pod; "
+            f"it must be in {root}, which is on the claim {options.artifacts_claim}"
+        )
+    claim = {"claimName": options.artifacts_claim, "readOnly": True}
+    return Source(
+        [f"--artifact={_ARTIFACTS / path.relative_to(root)}"],
+        [{"name": "artifacts", "persistentVolumeClaim": claim}],
+        [{"name": "artifacts", "mountPath": _ARTIFACTS, "readOnly": True}],
+    )
+
+
+def _fetched(revision: DesiredRevision, options: Options) -> Source:
+    origin, secrets = [], []
+    if options.models_from is ModelSource.ORIGIN and revision.artifact_origin:
+        origin = [f"--origin={revision.artifact_origin}"]
+        secrets = [{"secretRef": {"name": options.origin_secret}}] if options.origin_secret else []
+    if origin and not options.control_plane_url:
+        return Source(origin, env_from=secrets)
+    arguments = [
+        *origin,
+        f"--registry={control_plane.address(options, f'artifacts/{revision.artifact_digest}')}",
+        f"--token-file={control_plane.token_file()}",
+    ]
+    authority = control_plane.authority_file(options)
+    if authority:
+        arguments.append(f"--certificate-authority={authority}")
+    return Source(arguments, [], [control_plane.mount()], secrets, calls=True)
+
+
+def _shared(cache: ModelCache) -> tuple[Manifest, Manifest, list[str]]:
+    place: Manifest = {"persistentVolumeClaim": {"claimName": cache.claim}}
+    if cache.node_folder:
+        place = {"hostPath": {"path": cache.node_folder, "type": "Directory"}}
+    mount = {"name": "cache", "mountPath": _CACHE}
+    return {"name": "cache", **place}, mount, [f"--cache={_CACHE}", f"--cache-max-bytes={cache.max_bytes}"]

@@ -1,0 +1,157 @@
+"""A replica as a pod: the runtime, before it a step that lays out its model, and what brings its records. Pure."""
+
+import json
+import re
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from integrations.clusters.base import Desired, DesiredRevision, permitted
+from integrations.clusters.flags import CLOSED, NO_CODE_FILES, logger_flags, python_flags
+from integrations.clusters.kubernetes.manifests.jobs import control_plane
+from integrations.clusters.kubernetes.manifests.names import (
+    EGRESS,
+    GRPC_PORT,
+    HTTP_PORT,
+    METRICS_PORT,
+    MODEL_VERSION,
+    RESTART,
+    Manifest,
+    revision_labels,
+)
+from integrations.clusters.kubernetes.manifests.workloads import accelerators, scheduling, taps
+from integrations.clusters.kubernetes.manifests.workloads.model_sources import Source, source_of
+from integrations.clusters.kubernetes.manifests.workloads.secure import (
+    SECURE,
+    probes,
+    requested,
+    secure_pod,
+    without_identity,
+)
+from integrations.clusters.kubernetes.options import Options
+from serving_runtime.shared.egress import PRIVATE
+
+RUNTIME, PREPARE = "runtime", "prepare"
+MODELS = "/mnt/models"
+_TERMINATION_MESSAGE = "/dev/termination-log"  # Kubernetes: terminationMessagePath
+_SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1035, as Kubernetes has them
+COMMAND = ["python", "-I", "-m", "serving_runtime"]
+
+
+def pod_template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
+    """Return the pod template of a revision's Deployment; raises InvalidInput for an artifact no pod can reach."""
+    source = source_of(revision, options)
+    return {
+        "metadata": {
+            "labels": revision_labels(desired.service, revision.name) | ({EGRESS: "true"} if revision.egress else {}),
+            "annotations": {
+                MODEL_VERSION: revision.model_version,
+                RESTART: str(revision.restart_number),
+                "prometheus.io/scrape": "true",
+                "prometheus.io/port": str(METRICS_PORT),
+                **without_identity(options, RUNTIME, *([taps.REPORTS] if taps.is_possible(options) else [])),
+            },
+        },
+        "spec": {
+            **secure_pod(desired, options),
+            **scheduling.where(desired, revision),
+            "initContainers": [
+                _prepare(revision, source, options),
+                *taps.reports(accelerators.image(revision, options), options),
+            ],
+            "containers": [_runtime(desired, revision, options)],
+            "volumes": [
+                {"name": "models", "emptyDir": {}},
+                *source.volumes,
+                {"name": "prepare-tmp", "emptyDir": {}},
+                {"name": "tmp", "emptyDir": {}},
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shared_memory_bytes)}},
+                *taps.volumes(desired, revision, options),
+                *([control_plane.volume(options)] if source.calls else []),
+            ],
+        },
+    }
+
+
+def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Manifest:
+    env = {} if options.allow_python_models else NO_CODE_FILES
+    environment: Manifest = {"env": [{"name": name, "value": value} for name, value in env.items()]} if env else {}
+    environment |= {"envFrom": list(source.env_from)} if source.env_from else {}
+    return {
+        "name": PREPARE,
+        "image": accelerators.image(revision, options),
+        "command": [*COMMAND, "prepare"],
+        "args": [
+            *source.arguments,
+            f"--digest={revision.artifact_digest}",
+            f"--name={revision.model_name}",
+            f"--version={revision.model_version}",
+            f"--config={json.dumps(revision.model_config, sort_keys=True)}",
+            f"--model-repository={MODELS}",
+            f"--termination-message={_TERMINATION_MESSAGE}",
+        ],
+        **environment,
+        "resources": requested(replace(revision.resources, accelerator=""), options),
+        "securityContext": SECURE,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            *source.mounts,
+            {"name": "models", "mountPath": MODELS},
+            # Its own: what ran before in a pod whose node restarted leaves it nothing.
+            {"name": "prepare-tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
+        ],
+    }
+
+
+def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
+    arguments = [
+        f"--model-repository={MODELS}",
+        f"--exit-timeout-secs={options.drain_s}",
+        f"--revision={revision.name}",
+    ]
+    if revision.max_concurrent_requests:
+        arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
+    arguments += accelerators.flags(revision.resources) + python_flags(allowed=options.allow_python_models)
+    arguments += _logger_flags(desired, revision, options) + taps.flags(options)
+    env = permitted(revision.env, is_code=revision.is_code and options.allow_python_models)
+    return {
+        "name": RUNTIME,
+        "image": accelerators.image(revision, options),
+        "command": COMMAND,
+        "args": arguments,
+        "env": [{"name": name, "value": value} for name, value in sorted({**env, **CLOSED}.items())],
+        "ports": [
+            {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
+            {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+        ],
+        "resources": requested(revision.resources, options),
+        "securityContext": SECURE,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **probes(options),
+        "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s}}},
+        "volumeMounts": [
+            {"name": "models", "mountPath": MODELS, "readOnly": True},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
+            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a mount in a pod
+            *taps.mounts(options),
+        ],
+    }
+
+
+def _logger_flags(desired: Desired, revision: DesiredRevision, options: Options) -> list[str]:
+    """Return the flags of the revision's logger. One that is a Service of the pods' own namespace may be private.
+
+    Its name is written so that no search domain of the node makes another host of it.
+    """
+    if revision.logger is None:
+        return []
+    parts = urlsplit(revision.logger.url)
+    name, _, domain = (parts.hostname or "").partition(".")
+    qualified = f"{desired.namespace}.svc"
+    own = {"", desired.namespace, qualified, f"{qualified}.cluster.local"}
+    if not _SERVICE_NAME.fullmatch(name) or domain not in own:
+        return logger_flags(desired.namespace, revision, options.egress_allowed)
+    host = f"{name}.{qualified}" if len(domain) < len(qualified) else f"{name}.{domain}"
+    port = "" if parts.port is None else f":{parts.port}"
+    logger = replace(revision.logger, url=parts._replace(netloc=f"{host}{port}").geturl())
+    return logger_flags(desired.namespace, replace(revision, logger=logger), (*PRIVATE, *options.egress_allowed))

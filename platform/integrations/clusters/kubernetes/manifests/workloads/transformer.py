@@ -1,0 +1,99 @@
+"""What stands before a revision's predictor: Deployment, Service, PodDisruptionBudget and autoscaler. Pure.
+
+It is told where its predictor is as KServe tells it: by the arguments `--model_name` and `--predictor_host`, and by
+environment variables of these names in upper case, for those that are no KServe programs. Its pods are no pods of the
+predictor: they carry `fairlead/transformer` in the place of `fairlead/revision`.
+"""
+
+from collections.abc import Iterator
+
+from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, DesiredTransformer, permitted
+from integrations.clusters.flags import CLOSED
+from integrations.clusters.kubernetes.manifests.names import (
+    GRPC_PORT,
+    HTTP_PORT,
+    RESTART,
+    SERVICE,
+    TRANSFORMER,
+    Manifest,
+    backend,
+    manifest,
+    service_labels,
+)
+from integrations.clusters.kubernetes.manifests.workloads.deployment import disruption_budget_of, rolling, service_of
+from integrations.clusters.kubernetes.manifests.workloads.secure import (
+    SECURE,
+    probes,
+    requested,
+    secure_pod,
+    without_identity,
+)
+from integrations.clusters.kubernetes.options import Options
+
+CONTAINER = "transformer"
+
+
+def transformer(desired: Desired, revision: DesiredRevision, options: Options) -> Iterator[Manifest]:
+    """Yield a revision's objects for its transformer; none where it has none."""
+    its = revision.transformer
+    if its is None:
+        return
+    name = backend(revision)
+    chosen = {SERVICE: desired.service, TRANSFORMER: revision.name}
+    labels = {**service_labels(desired.service), "app.kubernetes.io/name": name, TRANSFORMER: revision.name}
+    pod = {**secure_pod(desired, options), "containers": [_container(desired, revision, its, options)]}
+    annotations = {RESTART: str(revision.restart_number), **without_identity(options, CONTAINER)}
+    template = {
+        "metadata": {"labels": labels, "annotations": annotations},
+        "spec": {**pod, "volumes": [{"name": "tmp", "emptyDir": {}}]},
+    }
+    yield manifest("apps/v1", "Deployment", desired, name, labels, spec=rolling(chosen, template))
+    yield manifest("v1", "Service", desired, name, labels, spec=service_of(chosen))
+    yield manifest("policy/v1", "PodDisruptionBudget", desired, name, labels, spec=disruption_budget_of(chosen))
+    if its.autoscaling is not None and is_transformer_autoscaled(its):
+        spec = _autoscaler(name, its.replicas, its.autoscaling)
+        yield manifest("autoscaling/v2", "HorizontalPodAutoscaler", desired, name, labels, spec=spec)
+
+
+def is_transformer_autoscaled(its: DesiredTransformer) -> bool:
+    """Return whether a transformer has an autoscaler; CPU and memory need no custom metrics."""
+    return its.autoscaling is not None and its.replicas > 0
+
+
+def _autoscaler(name: str, least: int, scaling: Autoscaling) -> Manifest:
+    return {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "minReplicas": least,
+        "maxReplicas": max(least, scaling.most),
+        "metrics": [
+            {
+                "type": "Resource",
+                "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": round(percent)}},
+            }
+            for name, percent in sorted(scaling.targets.items())
+        ],
+    }
+
+
+def _container(desired: Desired, revision: DesiredRevision, its: DesiredTransformer, options: Options) -> Manifest:
+    predictor = f"{revision.name}.{desired.namespace}:{HTTP_PORT}"
+    told = {"FAIRLEAD_REVISION": revision.name, "MODEL_NAME": revision.model_name, "PREDICTOR_HOST": predictor}
+    env = permitted(its.env, is_code=True)  # its image is whatever its author likes
+    told["PREDICTOR_GRPC_HOST"] = f"{revision.name}.{desired.namespace}:{GRPC_PORT}"
+    container: Manifest = {
+        "name": CONTAINER,
+        "image": its.image,
+        "args": [*its.args, f"--model_name={revision.model_name}", f"--predictor_host={predictor}"],
+        "env": [{"name": name, "value": value} for name, value in sorted({**told, **env, **CLOSED}.items())],
+        "ports": [
+            {"name": "http", "containerPort": its.http_port, "protocol": "TCP"},
+            {"name": "grpc", "containerPort": its.grpc_port, "protocol": "TCP"},
+        ],
+        "resources": requested(its.resources, options),
+        "securityContext": SECURE,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **probes(options),
+        "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s}}},
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a mount in a pod
+    }
+    return {**container, "command": list(its.command)} if its.command else container

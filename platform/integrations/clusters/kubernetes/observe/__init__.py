@@ -1,0 +1,1 @@
+"""What runs on a cluster, in the reconciler's words."""

@@ -1,0 +1,204 @@
+"""What was changed by hand since it was applied, and what becomes of it. Pure.
+
+The digest of what was applied last is an annotation of the object, its seal. What differs from a manifest is
+- ours to write, where the seal is another one (something new is wanted) and nobody else owns the field;
+- drift, where somebody else owns the field, or under the same seal nobody does: it was changed, or taken away;
+- nothing, where we own it: the value is then what the API server made of what we applied.
+
+What becomes of drift is said once, here:
+- a field of a manager that the operator allowed (`Options.allowed_managers`) is left out of what is applied, and is no
+  drift;
+- `heal` applies the object with force, so that its fields are ours again;
+- `keep` leaves the fields out of what is applied, and all the others are;
+- an object that never was ours is never forced: the conflict is reported.
+What others added beside our fields is no drift.
+"""
+
+import copy
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from integrations.clusters.base import Drift
+from integrations.clusters.kubernetes.manifests.names import APPLIED, Manifest
+from integrations.clusters.kubernetes.observe.field_ownership import Owner, Ownership, Path, element, shown
+
+FIELD_MANAGER = "fairlead"
+_REPLICAS: Path = ("f:spec", "f:replicas")
+_AUTOSCALERS = "kube-controller-manager"
+_LONGEST_VALUE = 200
+_Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that is not as wanted, and whose it is.
+
+    Attributes:
+        path: of the field, or of the list that is one value and has the difference in it.
+        inside: where in such a list, as text.
+    """
+
+    path: Path
+    wanted: object
+    found: object
+    owner: Owner
+    inside: str = ""
+
+    def of(self, manifest: Manifest, *, healed: bool) -> Drift:
+        """Return it as a driver tells it."""
+        place = shown(self.path) + self.inside
+        values = (_short(self.wanted), _short(self.found))
+        return Drift(name_of(manifest), place, *values, self.owner.manager, self.owner.at, healed)
+
+
+def name_of(manifest: _Json) -> str:
+    """Return an object's kind and name."""
+    return f"{manifest['kind']}/{manifest['metadata']['name']}"
+
+
+def sealed(manifest: Manifest) -> Manifest:
+    """Return the manifest with its own digest as an annotation."""
+    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()[:32]
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), APPLIED: digest}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
+def has_seal(manifest: Manifest, there: _Json) -> bool:
+    """Return whether what was applied last is this manifest."""
+    return bool(_seal(manifest) == _seal(there))
+
+
+def differences(manifest: Manifest, there: _Json) -> list[Difference]:
+    """Return what of a sealed manifest was changed by others."""
+    ownership, is_same = Ownership(there), has_seal(manifest, there)
+    found = []
+    for path, wanted, value in _walk(manifest, there, ownership, ()):
+        if ownership.is_owned_by([FIELD_MANAGER], path):
+            continue
+        owner = max(ownership.owners(path), key=lambda each: each.at or 0.0, default=Owner(""))
+        if is_same or owner.manager:
+            found.append(_difference(path, wanted, value, owner))
+    return found
+
+
+def ceded(manifest: Manifest, there: _Json, allowed: Collection[str]) -> Manifest:
+    """Return the manifest without the fields that the allowed managers own alone."""
+    if not allowed:
+        return manifest
+    ownership = Ownership(there)
+    return without(
+        manifest,
+        [
+            path
+            for path, _, _ in _walk(manifest, there, ownership, ())
+            if ownership.is_owned_by(allowed, path) and not ownership.is_owned_by([FIELD_MANAGER], path)
+        ],
+    )
+
+
+def replicas_owners(deployment: _Json) -> list[Owner]:
+    """Return who set a Deployment's number of replicas; nobody where it is the default."""
+    return list(Ownership(deployment).owners(_REPLICAS))
+
+
+def scaled_by_hand(deployment: _Json, replicas: int) -> Difference | None:
+    """Return that a Deployment has another number of replicas, None where nobody's hand set it.
+
+    Of an autoscaler no difference is made here: it writes as the controller manager does.
+    """
+    hands = [each for each in replicas_owners(deployment) if each.manager not in (FIELD_MANAGER, _AUTOSCALERS)]
+    if not hands:
+        return None
+    owner = max(hands, key=lambda each: each.at or 0.0)
+    return Difference(_REPLICAS, replicas, deployment["spec"]["replicas"], owner)
+
+
+def without(manifest: Manifest, paths: Iterable[Path]) -> Manifest:
+    """Return a copy of the manifest that lacks the fields at `paths`."""
+    left = copy.deepcopy(manifest)
+    for path in paths:
+        *above, last = path
+        place: Any = left
+        for key in above:
+            place = _step(place, key)
+        if last.startswith("k:"):
+            place.remove(_step(place, last))
+        else:
+            del place[last.removeprefix("f:")]
+    return left
+
+
+def _walk(wanted: object, there: object, ownership: Ownership, path: Path) -> Iterator[tuple[Path, object, object]]:
+    """Yield path, wanted and found value of what differs; Kubernetes adds defaults, others add fields of their own."""
+    if isinstance(wanted, Mapping) and isinstance(there, Mapping):
+        for key, value in wanted.items():
+            yield from _walk(value, there.get(key), ownership, (*path, f"f:{key}"))
+    elif _is_list(wanted) and _is_list(there) and (identity := ownership.identity(path)):
+        elements = {element(identity, each): each for each in there}  # type: ignore[attr-defined]
+        for each in wanted:  # type: ignore[attr-defined]
+            key = element(identity, each)
+            yield from _walk(each, elements.get(key), ownership, (*path, key))
+    elif not _has(there, wanted) or _was_rewritten(wanted, ownership, path):
+        yield path, wanted, there
+
+
+def _was_rewritten(wanted: object, ownership: Ownership, path: Path) -> bool:
+    """Return whether somebody else wrote a list that is one value; they may have added to its elements."""
+    return (
+        _is_list(wanted)
+        and bool(wanted)
+        and not ownership.is_owned_by([FIELD_MANAGER], path)
+        and any(ownership.owners(path))
+    )
+
+
+def _has(there: object, wanted: object) -> bool:
+    """Return whether `there` has all values of `wanted`; Kubernetes adds defaults, but no elements to our lists."""
+    if isinstance(wanted, Mapping):
+        return isinstance(there, Mapping) and all(_has(there.get(key), value) for key, value in wanted.items())
+    if _is_list(wanted) and wanted:
+        if not _is_list(there) or len(there) != len(wanted):  # type: ignore[arg-type]
+            return False
+        return all(_has(one, other) for one, other in zip(there, wanted, strict=True))  # type: ignore[call-overload]
+    return there == wanted or (there is None and not wanted)  # an empty value is left out when it is stored
+
+
+def _difference(path: Path, wanted: object, found: object, owner: Owner) -> Difference:
+    """Return a difference with the place in a list that is one value, where that can be told."""
+    inside = ""
+    while True:
+        if _is_list(wanted) and _is_list(found) and len(wanted) == len(found):  # type: ignore[arg-type]
+            pairs = enumerate(zip(wanted, found, strict=True))  # type: ignore[call-overload]
+            at = [(f"[{number}]", one, other) for number, (one, other) in pairs if not _has(other, one)]
+        elif inside and isinstance(wanted, Mapping) and isinstance(found, Mapping):
+            at = [(f".{key}", one, found.get(key)) for key, one in wanted.items() if not _has(found.get(key), one)]
+        else:
+            at = []
+        if len(at) != 1:
+            return Difference(path, wanted, found, owner, inside)
+        place, wanted, found = at[0]
+        inside += place
+
+
+def _step(place: Any, key: str) -> Any:
+    if not key.startswith("k:"):
+        return place[key.removeprefix("f:")]
+    identity = json.loads(key.removeprefix("k:"))
+    return next(each for each in place if all(each.get(name) == value for name, value in identity.items()))
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _seal(there: _Json) -> object:
+    return (there["metadata"].get("annotations") or {}).get(APPLIED)
+
+
+def _short(value: object) -> str:
+    text = "" if value is None else json.dumps(value, sort_keys=True)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

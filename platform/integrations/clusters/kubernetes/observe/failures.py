@@ -1,0 +1,167 @@
+"""What a pod's status says about its last failure, and what its events add. Pure.
+
+status   unschedulable, evicted, an image that cannot be pulled, a container that ended or cannot be made
+events   what holds up a pod that has been starting for long without any of these, such as a volume
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from integrations.clusters.base import Failure, FailureReason, ReplicaEvent, hidden, last_lines, printable
+from integrations.clusters.base.failures import reason_of_exit
+from integrations.clusters.kubernetes.manifests.workloads.pods import PREPARE
+
+Json = Mapping[str, Any]
+MAX_EVENTS = 10
+SLOW_S = 30.0
+"""After so long without being ready a pod's events are looked at even where its status says nothing."""
+
+REFUSED = 3
+"""What `prepare` ends with where trying again cannot help; of an older runtime that is 2, as any failure of it."""
+_IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+_WAITS_WITHOUT_TROUBLE = {"", "ContainerCreating", "PodInitializing", "CrashLoopBackOff"}
+_STARTUP_PROBE = "Startup probe"  # fails as long as a model is being loaded, which is no trouble
+
+
+@dataclass(frozen=True, slots=True)
+class LogOf:
+    """Whose log tells why: a container, or the process it had before the present one."""
+
+    container: str
+    previous: bool
+
+
+def env_of(pod: Json) -> dict[str, str]:
+    """Return the environment of all containers as far as the pod names the values."""
+    spec = pod.get("spec", {})
+    containers = (*spec.get("initContainers", ()), *spec.get("containers", ()))
+    return {each["name"]: each["value"] for one in containers for each in one.get("env", ()) if each.get("value")}
+
+
+def failure_of(pod: Json) -> Failure | None:
+    """Return the pod's last failure by its status; None where it never failed."""
+    found = (*_of_pod(pod), *(each for status in statuses(pod) for each in _of_container(pod, status)))
+    newest = max(found, key=lambda each: each.at, default=None)
+    return None if newest is None else replace(newest, replica=pod["metadata"]["name"])
+
+
+def log_of(pod: Json, failure: Failure) -> LogOf | None:
+    """Return whose log tells about the failure; None where no process ran."""
+    status = next((each for each in statuses(pod) if each["name"] == failure.container), None)
+    if status is None or failure.exit_code is None:
+        return None
+    state, last = status.get("state", {}), status.get("lastState", {})
+    return LogOf(failure.container, previous="running" in state and "terminated" in last)
+
+
+def with_events(failure: Failure, events: Iterable[Json], env: Mapping[str, str]) -> Failure:
+    """Return the failure with the pod's events."""
+    return replace(failure, events=_told(events, env))
+
+
+def with_log(failure: Failure, log: str, env: Mapping[str, str]) -> Failure:
+    """Return the failure with the end of a container's log."""
+    return replace(failure, log=last_lines(log, env))
+
+
+def is_slow(pod: Json, now: float) -> bool:
+    """Return whether a pod without a failure has been on its way for so long that its events are worth a look."""
+    return "deletionTimestamp" not in pod["metadata"] and now - moment(pod["metadata"]["creationTimestamp"]) > SLOW_S
+
+
+def failure_by_events(pod: Json, events: Iterable[Json], env: Mapping[str, str]) -> Failure | None:
+    """Return what holds up a slow pod by the newest of its warnings; None where nothing does."""
+    events = list(events)
+    warnings = _told((each for each in events if each.get("type") == "Warning"), env)
+    telling = [each for each in warnings if not each.message.startswith(_STARTUP_PROBE)]
+    if not telling:
+        return None
+    newest = telling[-1]
+    unready = newest.reason == "Unhealthy"
+    return Failure(
+        reason=FailureReason.RUNTIME_UNHEALTHY if unready else FailureReason.CONTAINER_NOT_STARTED,
+        message=f"it is not ready: {newest.message}",
+        at=newest.at,
+        replica=pod["metadata"]["name"],
+        events=_told(events, env),
+    )
+
+
+def statuses(pod: Json) -> list[Json]:
+    """Return the statuses of all containers, those first that run first."""
+    status = pod.get("status", {})
+    return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+
+
+def moment(text: str) -> float:
+    """Return a time of the API server in Unix seconds."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _of_pod(pod: Json) -> Iterator[Failure]:
+    status = pod.get("status", {})
+    if status.get("phase") == "Failed" and status.get("reason"):
+        said = f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+        yield Failure(FailureReason.EVICTED, _sentence(pod, said), _since(pod, "Ready"))
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            said = f"no node takes it: {condition.get('message') or condition.get('reason', '')}"
+            yield Failure(FailureReason.UNSCHEDULABLE, _sentence(pod, said), _since(pod, "PodScheduled"))
+
+
+def _of_container(pod: Json, status: Json) -> Iterator[Failure]:
+    name = status["name"]
+    waiting = status.get("state", {}).get("waiting", {})
+    why = waiting.get("reason", "")
+    if why not in _WAITS_WITHOUT_TROUBLE:
+        said = f"{name} waits ({why}): {waiting.get('message', '')}".rstrip(": ")
+        reason = FailureReason.IMAGE_PULL_FAILED if why in _IMAGE else FailureReason.CONTAINER_NOT_STARTED
+        yield Failure(reason, _sentence(pod, said), _since(pod, "ContainersReady"), container=name)
+    for ended in (status.get(state, {}).get("terminated") for state in ("state", "lastState")):
+        if ended and ended.get("exitCode"):
+            yield _of_ending(pod, name, ended)
+
+
+def _of_ending(pod: Json, name: str, ended: Json) -> Failure:
+    code, why = int(ended["exitCode"]), ended.get("reason", "")
+    lines = [line for line in (ended.get("message") or "").splitlines() if line.strip()]
+    if why == "OOMKilled":
+        reason, how = FailureReason.OUT_OF_MEMORY, "was killed, as it wanted more memory than it may have"
+    else:
+        reason = FailureReason.MODEL_LOAD_FAILED if name == PREPARE else reason_of_exit(code)
+        how = f"ended with exit code {code}" + (f": {lines[-1].strip()}" if lines else "")
+    at = moment(ended["finishedAt"]) if ended.get("finishedAt") else _since(pod, "ContainersReady")
+    is_final = name == PREPARE and code == REFUSED
+    return Failure(reason, _sentence(pod, f"{name} {how}"), at, exit_code=code, container=name, is_final=is_final)
+
+
+def _since(pod: Json, condition: str) -> float:
+    """Return when a condition became what it is; when the pod was made where that is not said."""
+    conditions = {each["type"]: each for each in pod.get("status", {}).get("conditions", ())}
+    changed = conditions.get(condition, {}).get("lastTransitionTime")
+    return moment(changed or pod["metadata"]["creationTimestamp"])
+
+
+def _sentence(pod: Json, said: str) -> str:
+    return printable(hidden(said, env_of(pod)).replace("\n", " "))
+
+
+def _told(events: Iterable[Json], env: Mapping[str, str]) -> tuple[ReplicaEvent, ...]:
+    made = (_event(each, env) for each in events)
+    return tuple(sorted(made, key=lambda each: each.at)[-MAX_EVENTS:])
+
+
+def _event(event: Json, env: Mapping[str, str]) -> ReplicaEvent:
+    """Return an event of the core API, which old and new ways of recording fill in differently."""
+    series = event.get("series") or {}
+    at = (
+        series.get("lastObservedTime")
+        or event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"]["creationTimestamp"]
+    )
+    said = hidden(str(event.get("message", "")), env).replace("\n", " ")
+    count = int(series.get("count") or event.get("count") or 1)
+    return ReplicaEvent(moment(at), printable(str(event.get("reason", ""))), printable(said), count)

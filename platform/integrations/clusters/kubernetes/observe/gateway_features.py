@@ -1,0 +1,87 @@
+"""What the Gateway's class can do of what services ask for, and the refusal of what it cannot. Pure.
+
+A class tells by `status.supportedFeatures`, in the Gateway API's own names. That list has no name for header matches by
+regular expression, whose support is each implementation's own affair (HTTPHeaderMatch, GRPCHeaderMatch), nor for copies
+of gRPC calls, which are asked of HTTPRoutes' feature: both kinds of routes have the same filter. Some gateways take an
+expression and then compare nothing, so that what is not known is refused.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from common.errors import InvalidInput
+from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.kubernetes.manifests.routes.client_groups import needs_expressions
+
+MIRROR = "HTTPRouteRequestMirror"
+MIRROR_OF_A_SHARE = "HTTPRouteRequestPercentageMirror"
+EXPRESSIONS = "header matches by regular expression"
+
+# Envoy Gateway tells of no features (v1.9, internal/gatewayapi/status/gatewayclass.go) and has these
+# (internal/gatewayapi/filters.go, route.go).
+_KNOWN = {"gateway.envoyproxy.io/gatewayclass-controller": frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS})}
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayClass:
+    """The class of the operator's Gateway.
+
+    Attributes:
+        name: empty where there is no such Gateway.
+        features: what it can do, by its own word or because its controller is known.
+        tells: it has said what it can do, so that what it leaves out it cannot.
+    """
+
+    name: str = ""
+    features: frozenset[str] = frozenset()
+    tells: bool = False
+
+    @classmethod
+    def read(cls, gateway: Mapping[str, Any] | None, found: Mapping[str, Any] | None) -> "GatewayClass":
+        """Return the class of a Gateway; either may be missing."""
+        name = "" if gateway is None else str(gateway["spec"]["gatewayClassName"])
+        if found is None:
+            return cls(name)
+        told = {each["name"] for each in found.get("status", {}).get("supportedFeatures", ())}
+        known = _KNOWN.get(found["spec"]["controllerName"], frozenset())
+        return cls(name, known | told, tells=bool(told))
+
+
+def asks_much(desired: Desired) -> bool:
+    """Return whether something is desired that not every gateway has."""
+    return any(each.mirror_percent or needs_expressions(each.match) for each in desired.revisions)
+
+
+def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None:
+    """Raise InvalidInput, naming the field, where what is desired takes what the gateway is not known to have."""
+    found = f"its class {of.name} is not known to support" if of.name else "it is not there, so nobody knows of"
+    for revision in desired.revisions:
+        for need in _needs(revision, of):
+            if need.feature not in of.features:
+                raise InvalidInput(
+                    f"{revision.name} is to get {need.asked}, but of the gateway {gateway} {found} {need.feature}; "
+                    f"{need.instead}, or use another gateway",
+                    field=need.field,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """A feature that a revision needs, and what can be done without it."""
+
+    field: str
+    feature: str
+    asked: str
+    instead: str
+
+
+def _needs(revision: DesiredRevision, of: GatewayClass) -> Iterator[_Need]:
+    copies = f"copies of {revision.mirror_percent} % of the requests"
+    if 0 < revision.mirror_percent < 100:
+        yield _Need("mirror_percent", MIRROR_OF_A_SHARE, copies, "copy all of them (mirror: 100)")
+    if revision.mirror_percent and of.tells:  # else all copies are tried, and the routes' status tells
+        yield _Need("mirror_percent", MIRROR, copies, "roll out by weights")
+    if needs_expressions(revision.match):
+        asked = "the requests whose header begins like a text (prefix)"
+        yield _Need("match", EXPRESSIONS, asked, "name whole values by exact or anyOf")

@@ -1,0 +1,161 @@
+"""Objects of the API server as the reconciler's words. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from integrations.clusters.base import (
+    Failure,
+    FailureReason,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ObservedScaling,
+    ObservedTransformer,
+    printable,
+)
+from integrations.clusters.kubernetes.apply.ownership_configmap import Entry
+from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, revision_of
+from integrations.clusters.kubernetes.manifests.names import TRANSFORMER_SUFFIX as SUFFIX
+from integrations.clusters.kubernetes.observe.failures import moment
+from integrations.clusters.kubernetes.observe.gateway import confirmation
+from integrations.clusters.kubernetes.observe.pods import replica
+from integrations.clusters.kubernetes.options import GatewayReference
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything that the API server has of a service, each list sorted by name.
+
+    Attributes:
+        failures: by pod, what was found out about failures beyond what the statuses say.
+    """
+
+    deployments: Sequence[Json] = ()
+    pods: Sequence[Json] = ()
+    slices: Sequence[Json] = ()
+    routes: Sequence[Json] = ()
+    autoscalers: Sequence[Json] = ()
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+
+
+def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: GatewayReference) -> Observed:
+    """Return the service as it is; a revision's share is 0 while no replica of it takes requests."""
+    able = serving(found.slices)
+    replicas = _replicas(found)
+    here = {name for name in _names(found.deployments) | replicas.keys() if revision_of(name) == name}
+    scalings = dict(_scalings(found))
+    transformers = {
+        revision_of(name): ObservedTransformer(tuple(replicas.get(name, ())), scalings.get(name))
+        for name in _names(found.deployments) - here
+    }
+    names = sorted(here)
+    confirmed = confirmation(service, found.routes, gateway)
+    routed = confirmed.routed
+    troubles = {
+        str(each["metadata"]["name"]): trouble for each in found.deployments if (trouble := _trouble(each)) is not None
+    }
+    taking = {name for name in names if able[name] and (name not in transformers or able[f"{name}{SUFFIX}"])}
+    return Observed(
+        namespace=namespace,
+        service=service,
+        generation=entry.generation if entry.leaving else routed.generation,
+        revisions=tuple(
+            ObservedRevision(
+                name=name,
+                weight_percent=routed.weights.get(name, 0) if name in taking else 0,
+                mirror_percent=routed.mirrors.get(name, 0) if name in taking else 0,
+                match=routed.match(name) if name in taking else (),
+                replicas=tuple(replicas.get(name, ())),
+                message=_message(name, troubles, transformers.get(name)),
+                transformer=transformers.get(name),
+                scaling=scalings.get(name),
+                failure=troubles.get(name) or troubles.get(f"{name}{SUFFIX}"),
+            )
+            for name in names
+        ),
+        message=confirmed.problem,
+        preview=routed.preview if routed.preview in taking else "",
+        gateway_counts=False,
+    )
+
+
+def serving(slices: Sequence[Json]) -> Mapping[str, set[str]]:
+    """Return the names of the pods that requests are sent to, of each Deployment: a revision's or a transformer's."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in slices:
+        found[_deployment(each)].update(_ready(each))
+    return found
+
+
+def _deployment(there: Json) -> str:
+    """Return the name of the Deployment that a pod, or a slice of its Service, belongs to."""
+    labels = there["metadata"]["labels"]
+    return f"{labels[TRANSFORMER]}{SUFFIX}" if TRANSFORMER in labels else str(labels.get(REVISION, ""))
+
+
+def _names(objects: Sequence[Json]) -> set[str]:
+    return {str(each["metadata"]["name"]) for each in objects}
+
+
+def _message(name: str, troubles: Mapping[str, Failure], its: ObservedTransformer | None) -> str:
+    """Return why a revision, or its transformer, cannot run."""
+    trouble = troubles.get(name) or troubles.get(f"{name}{SUFFIX}")
+    if trouble is not None:
+        return trouble.message
+    return "" if its is None or its.ready_replicas else its.message
+
+
+def _ready(endpoint_slice: Json) -> Iterator[str]:
+    for endpoint in endpoint_slice.get("endpoints") or ():
+        if endpoint.get("conditions", {}).get("ready") and "targetRef" in endpoint:
+            yield endpoint["targetRef"]["name"]
+
+
+def replicas_of(found: Found) -> Iterator[tuple[Json, ObservedReplica]]:
+    """Yield each pod with the replica it is."""
+    able = serving(found.slices)
+    for pod in found.pods:
+        yield pod, replica(pod, able.get(_deployment(pod), set()))
+
+
+def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
+    replicas: dict[str, list[ObservedReplica]] = defaultdict(list)
+    for pod, plain in replicas_of(found):
+        failure = found.failures.get(plain.name)
+        told = plain if failure is None else replace(plain, failure=failure, message=plain.message or failure.message)
+        replicas[_deployment(pod)].append(told)
+    return replicas
+
+
+def _trouble(deployment: Json) -> Failure | None:
+    """Return why no pods are made, such as a quota; None where they are."""
+    for condition in deployment.get("status", {}).get("conditions", ()):
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            said = printable(f"its pods cannot be made: {condition['message']}")
+            return Failure(FailureReason.NO_REPLICA_MADE, said, moment(condition["lastTransitionTime"]))
+    return None
+
+
+def _scalings(found: Found) -> Iterator[tuple[str, ObservedScaling]]:
+    """Yield what autoscalers make of their revisions, which the Deployments have last been told."""
+    replicas = {str(each["metadata"]["name"]): int(each["spec"]["replicas"]) for each in found.deployments}
+    for each in found.autoscalers:
+        name = str(each["spec"]["scaleTargetRef"]["name"])  # KEDA calls its own otherwise
+        if name in replicas and "deletionTimestamp" not in each["metadata"]:
+            yield name, ObservedScaling(replicas[name], _blindness(each))
+
+
+def _blindness(autoscaler: Json) -> str:
+    """Return why an autoscaler does not follow the load; empty where it does."""
+    conditions = {each["type"]: each for each in autoscaler.get("status", {}).get("conditions") or ()}
+    for needed in ("AbleToScale", "ScalingActive"):
+        condition = conditions.get(needed)
+        if condition is None:
+            return "it has not looked at the load yet"
+        if condition["status"] != "True":
+            return str(condition.get("message") or condition.get("reason", "it does not say why"))
+    return ""

@@ -1,0 +1,1 @@
+"""Envoy: its process, its configuration, its admin page."""

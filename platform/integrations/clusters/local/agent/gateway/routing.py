@@ -1,0 +1,109 @@
+"""The order in which Envoy gets to know of changes, so that no request meets a route without a replica behind it.
+
+    1. clusters, and new endpoints in them        wait until Envoy has acknowledged them
+    2. routes, and the scopes that lead to them   wait: only now are the weights true
+    3. endpoints that leave are marked draining   wait; what is in flight goes on
+    4. clusters of revisions that are gone are removed
+
+Endpoints of replicas that died go in step 1, since nothing can be sent there anyway. Each step sends what it changes.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from common.errors import Unavailable
+from integrations.clusters.local.agent.gateway.discovery import Discovery
+from integrations.clusters.local.envoy.resources import Kind, Renderer
+from integrations.clusters.local.envoy.values import RevisionEndpoints, ServiceRoute
+
+Key = tuple[str, str]  # namespace and revision
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Everything the gateway should know."""
+
+    services: tuple[ServiceRoute, ...] = ()
+    revisions: tuple[RevisionEndpoints, ...] = ()
+
+
+class Router:
+    """Brings Envoy from what it knows to what it should know. `confirmed` is what it was last seen to route by."""
+
+    def __init__(self, discovery: Discovery, *, patience_s: float) -> None:
+        self._discovery = discovery
+        self._patience_s = patience_s
+        self._renderer = Renderer()
+        self._known: dict[Key, RevisionEndpoints] = {}
+        self.since: dict[Key, float] = {}
+        self.confirmed: tuple[ServiceRoute, ...] = ()
+
+    def announce(self, routing: Routing) -> None:
+        """Let a gateway that is yet to start answer that services are starting, and not that there are none.
+
+        It takes requests once it has been sent every kind, be it empty.
+        """
+        self.take_up(routing.revisions, self.since)
+        self._set_clusters(self._known)
+        self._set_routes(routing.services)
+
+    def take_up(self, revisions: Iterable[RevisionEndpoints], since: Mapping[Key, float]) -> None:
+        """Go on from what a gateway knows that an earlier agent configured, and since when."""
+        self._known = {(revision.namespace, revision.revision): revision for revision in revisions}
+        self.since = {key: since[key] for key in self._known if key in since}
+
+    def _set_routes(self, services: Iterable[ServiceRoute]) -> None:
+        services = tuple(services)
+        self._discovery.set(Kind.ROUTES, self._renderer.routes(services))
+        self._discovery.set(Kind.SCOPES, self._renderer.scopes(services))
+
+    async def push(self, wanted: Routing) -> None:
+        """Make Envoy route by `wanted`.
+
+        Raises:
+            Unavailable: Envoy refused a step or did not take it up in time; what was not reached is tried again by the
+                next call.
+        """
+        new = {(revision.namespace, revision.revision): revision for revision in wanted.revisions}
+        kept = {key: _not_yet_draining(revision, self._known.get(key)) for key, revision in new.items()}
+        leaving = {key: revision for key, revision in self._known.items() if key not in new}
+        await self._push_endpoints({**leaving, **kept})
+        self._set_routes(wanted.services)
+        await self._until_taken_up("the routes", Kind.ROUTES, Kind.SCOPES)
+        self.confirmed = wanted.services
+        await self._push_endpoints({**leaving, **new})
+        if leaving:
+            self._set_clusters(new)
+        self._known = new
+
+    async def _push_endpoints(self, revisions: Mapping[Key, RevisionEndpoints]) -> None:
+        self._set_clusters(revisions)
+        self._known = dict(revisions)
+        await self._until_taken_up("the endpoints", Kind.CLUSTERS, Kind.ENDPOINTS)
+
+    def _set_clusters(self, revisions: Mapping[Key, RevisionEndpoints]) -> None:
+        now = time.time()
+        self.since = {key: self.since.get(key, now) for key in sorted(revisions)}
+        self._discovery.set(Kind.ENDPOINTS, self._renderer.endpoints(revisions.values()))
+        self._discovery.set(Kind.CLUSTERS, self._renderer.clusters(revisions.values()))
+
+    async def _until_taken_up(self, what: str, *kinds: Kind) -> None:
+        try:
+            await self._discovery.taken_up(*kinds, within_s=self._patience_s)
+        except TimeoutError:
+            raise Unavailable(
+                f"the gateway did not take up {what} within {self._patience_s:g} s; its log says why (logs/gateway.log)"
+            ) from None
+
+
+def _not_yet_draining(wanted: RevisionEndpoints, known: RevisionEndpoints | None) -> RevisionEndpoints:
+    """Return `wanted` with the endpoints that are about to drain still taking requests, if they do now."""
+    serving = (
+        {replace(endpoint, draining=False) for endpoint in known.endpoints if not endpoint.draining} if known else set()
+    )
+    kept = (
+        replace(endpoint, draining=False) if replace(endpoint, draining=False) in serving else endpoint
+        for endpoint in wanted.endpoints
+    )
+    return replace(wanted, endpoints=tuple(kept))

@@ -1,0 +1,1 @@
+"""Replicas: their processes, memory, health and relays."""

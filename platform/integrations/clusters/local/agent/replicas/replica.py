@@ -1,0 +1,464 @@
+"""One replica: a runtime process that is kept going until it is told to leave.
+
+                 answers ready                    stops answering, or says not ready
+    Starting ------------------> Ready ---------------------------------------------> Starting
+       |  ^                        |  ends or is killed for not answering
+       |  '--- waited --- BackingOff <-- ends, cannot start, or takes too long (from Starting too)
+       '--------- leave() ---------'-----> Draining ---- end() ----> gone
+
+`endpoint` is what the gateway may send requests to; it is kept while draining, until `end` is called by who knows
+that nothing is in flight any more.
+"""
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from common.errors import FairleadError, InvalidInput
+from integrations.clusters.base import (
+    DesiredRevision,
+    Failure,
+    FailureReason,
+    ObservedReplica,
+    ReplicaPhase,
+    hidden,
+    last_lines,
+    may_connect,
+    printable,
+    reason_of_exit,
+)
+from integrations.clusters.flags import CLOSED, allows_python, logger_flags
+from integrations.clusters.local.agent.polling import until
+from integrations.clusters.local.agent.processes import Process, Program
+from integrations.clusters.local.agent.replicas.addresses import FREE_PORTS, Addresses, written
+from integrations.clusters.local.agent.replicas.capacity_check import lack, machine
+from integrations.clusters.local.agent.replicas.health_probe import HealthProbe
+from integrations.clusters.local.agent.replicas.memory_watchdog import Tenant
+from integrations.clusters.local.agent.replicas.relay import EarlierRelay, Relay, Site, outgoing
+from integrations.clusters.local.agent.replicas.replica_memory import ReplicaMemory
+from integrations.clusters.local.agent.replicas.start_limit import Starts, Turn, most_at_once
+from integrations.clusters.local.agent.sockets import ReplicaSockets
+from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
+from integrations.clusters.local.envoy.values import Endpoint
+from integrations.clusters.local.files import Layout, revision_to_json
+from integrations.clusters.local.holder.client import Holder
+from integrations.clusters.local.model_repository import Repository
+from integrations.clusters.local.payloads import RevisionTap
+from integrations.clusters.local.runtime import RUNTIME, environment
+from integrations.clusters.local.state_files import StateFiles
+from integrations.sandbox.policy import Sandbox
+from serving_runtime.shared.egress import Network
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What replicas are made with, the same for all of them.
+
+    Attributes:
+        runtime: the program and its first arguments.
+        changed: called whenever a replica has something new to tell.
+        holder: starts their processes.
+        files: has their records.
+        egress_allowed: networks that payload loggers may be in although they are not public.
+        on_sockets: the runtime takes Unix sockets that are bound; else it takes ports of 127.0.0.1.
+        relays: runtimes reach loggers and collectors through relays; else by themselves.
+        memory: how much they may have.
+        starts: whose turn it is to start.
+    """
+
+    layout: Layout
+    timing: Timing
+    changed: Callable[[], None]
+    holder: Holder
+    files: StateFiles
+    runtime: Sequence[str] = RUNTIME
+    egress_allowed: Sequence[Network] = ()
+    on_sockets: bool = False
+    relays: bool = False
+    memory: ReplicaMemory = field(default_factory=ReplicaMemory)
+    starts: Starts = field(default_factory=lambda: Starts(most_at_once()))
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierReplica:
+    """A replica that an earlier agent had started.
+
+    Attributes:
+        process: it runs, or has ended meanwhile.
+        relay: None where it has none.
+        was_ready: whether that agent last said so.
+    """
+
+    namespace: str
+    index: int
+    revision: DesiredRevision
+    process: Process
+    on_sockets: bool
+    relay: EarlierRelay | None
+    was_ready: bool
+
+
+class Replica:
+    """Replica number `index` of a revision. `run` is its life; everything else may be called at any time."""
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        namespace: str,
+        revision: DesiredRevision,
+        index: int,
+        repository: Repository,
+        *,
+        tap: RevisionTap,
+        earlier: EarlierReplica | None = None,
+    ) -> None:
+        """Begin its life, or go on with it where an earlier agent left it."""
+        self.name = f"{revision.name}-{index}"
+        self.index = index
+        self.restart_number = revision.restart_number
+        self.leaving = False
+        self.endpoint: Endpoint | None = None
+        self._workshop = workshop
+        self._revision = revision
+        self._repository = repository
+        self._tap = tap
+        self._namespace = namespace
+        self._full_name = f"{namespace}.{self.name}"
+        self._private = workshop.layout.private / self._full_name
+        self._ports_file = self._private / "ports"
+        self._phase = ReplicaPhase.STARTING
+        self._message = "the runtime is being started"
+        self._last_ending = ""
+        self._failure: Failure | None = None
+        self._restarts = 0
+        self._failures = 0
+        self._has_served = False
+        self._metrics_url = ""
+        self._process: Process | None = None
+        self._sockets: ReplicaSockets | None = None
+        self._outgoing = outgoing(revision.logger, workshop.runtime, workshop.egress_allowed, relays=workshop.relays)
+        self._relay: Relay | None = None
+        self._left_at = self._busy_at = 0.0
+        self._told_to_end = False
+        self._earlier = earlier
+        self._served_at: Addresses | None = None
+        self._looked = asyncio.Event()
+        if earlier is not None:
+            self._take_up(earlier)
+        self._life = asyncio.create_task(self._run(), name=self._full_name)
+
+    @property
+    def ended(self) -> bool:
+        """Return whether its life is over: it was told to leave and nothing of it runs."""
+        return self._life.done()
+
+    @property
+    def ready(self) -> bool:
+        """Return whether it may be given new requests."""
+        return self._phase is ReplicaPhase.READY and not self.leaving
+
+    async def looked(self) -> None:
+        """Return when it has been seen whether it is ready, or its process has ended; for one of an earlier agent."""
+        await self._looked.wait()
+
+    def observed(self) -> ObservedReplica:
+        """Return what is to be told about it."""
+        running = self._process is not None and self._process.running
+        return ObservedReplica(
+            name=self.name,
+            phase=ReplicaPhase.DRAINING if self.leaving else self._phase,
+            restarts=self._restarts,
+            started_at=self._process.started_at if self._process is not None and running else None,
+            metrics_url=self._metrics_url,
+            message=hidden(self._message, self._env()),
+            restart_number=self.restart_number,
+            failure=self._failure,
+        )
+
+    def tenant(self) -> Tenant | None:
+        """Return what the memory watchdog looks at; None while no process runs."""
+        if self._process is None or not self._process.running:
+            return None
+        requested_bytes = self._revision.resources.memory_bytes
+        return Tenant(self._full_name, self._process, requested_bytes, self._process.program.group)
+
+    def leave(self) -> None:
+        """Take no new requests; without an endpoint it ends at once."""
+        self.leaving = True
+        self._message = "requests in flight are being finished"
+        self._left_at = self._busy_at = asyncio.get_running_loop().time()
+        if self.endpoint is None:
+            self._end()
+
+    def let_go(self, *, idle: bool) -> None:
+        """End it if it has been idle for long enough, or busy for too long; called while the gateway drains it."""
+        now, timing = asyncio.get_running_loop().time(), self._workshop.timing
+        if not idle:
+            self._busy_at = now
+        if now - self._busy_at >= timing.settle_s or now - self._left_at >= timing.drain_s:
+            self._end()
+
+    async def end(self) -> None:
+        """Stop the process, which first finishes what it has; returns when it is gone."""
+        self.leaving = True
+        self._end()
+        await asyncio.wait({self._life})
+
+    def _end(self) -> None:
+        if not self._told_to_end:  # a second cancellation would cut short the waiting for the process
+            self._told_to_end = True
+            self._life.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while not self.leaving:
+                try:
+                    ending = await self._live()
+                except Exception as error:  # a fault of ours in one replica must not take the others with it
+                    log.exception("replica %s", self._full_name)
+                    what = f"failed in the agent itself ({type(error).__name__}: {error})"
+                    ending = self._failed(FailureReason.RUNTIME_UNHEALTHY, what)
+                self._failures += 1
+                wait_s = self._workshop.timing.backoff_s(self._failures)
+                self._note(ReplicaPhase.BACKING_OFF, f"it {ending}; it is started again after {wait_s:g} s")
+                log.warning("replica %s %s; waiting %g s", self._full_name, ending, wait_s)
+                if not self.leaving:
+                    await asyncio.sleep(wait_s)
+        finally:
+            self._looked.set()
+            await asyncio.shield(self._close())
+
+    def _take_up(self, earlier: EarlierReplica) -> None:
+        """Have the process, sockets and relay of an earlier agent's replica, as far as they are there."""
+        layout = self._workshop.layout
+        self._process, self._restarts = earlier.process, earlier.process.restarts
+        if earlier.on_sockets:
+            self._sockets = ReplicaSockets(layout, self._full_name, adopted=True)
+        if earlier.relay is not None:
+            self._relay = Relay(self._site, self._full_name, self._outgoing.relayed, earlier.relay)
+        if earlier.was_ready and earlier.process.running:
+            # It serves, and one that is slow to answer now must not lose its requests.
+            with suppress(ValueError, KeyError, TypeError):
+                self._served_at = written(self._ports_file, self._sockets)
+        if self._served_at is not None:
+            self.endpoint, self._metrics_url = self._served_at.endpoint, self._served_at.metrics_url
+            self._has_served = True
+            self._phase, self._message = ReplicaPhase.READY, ""
+
+    async def _live(self) -> str:
+        """Run one process from start to end, or that of an earlier agent to its end; returns how that ended."""
+        if self._earlier is not None:
+            process, self._earlier = self._earlier.process, None
+            return await self._watched(process, "")
+        if why := lack(self._revision.resources, machine()):
+            return self._failed(FailureReason.UNSCHEDULABLE, why)
+        self._note(ReplicaPhase.STARTING, "it waits for others that start")
+        with await self._workshop.starts.turn(is_new=not self._has_served) as turn:
+            return await self._start(turn)
+
+    async def _start(self, turn: Turn) -> str:
+        """Start a process in its turn, and run it to its end; returns how that ended."""
+        before = f"its last process {self._last_ending}" if self._last_ending else ""
+        self._note(
+            ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
+        )
+        try:
+            await self._repository.prepare()
+            _empty(self._private)
+            if self._relay is None and self._outgoing.relayed:
+                self._relay = Relay(self._site, self._full_name, self._outgoing.relayed)
+            restarts = self._restarts + (self._process is not None)
+            self._process = self._started(restarts, before)
+            self._restarts = restarts
+        except (FairleadError, OSError) as error:
+            is_final = isinstance(error, InvalidInput)
+            return self._failed(FailureReason.MODEL_LOAD_FAILED, f"cannot be started: {error}", is_final=is_final)
+        return await self._watched(self._process, before, turn)
+
+    async def _watched(self, process: Process, before: str, turn: Turn | None = None) -> str:
+        """Look after a process until it has ended; returns how that ended. It gives its turn back once it is ready."""
+        try:
+            self._last_ending = await process.watched(self._watch(before, turn))
+            served = self.endpoint is not None
+        finally:
+            self._looked.set()
+            self.endpoint, self._metrics_url = None, ""
+        reason = FailureReason.RUNTIME_UNHEALTHY if served else reason_of_exit(process.exit_code)
+        if process.ended_for_memory:
+            reason = FailureReason.OUT_OF_MEMORY
+        return self._failed(reason, self._last_ending, process)
+
+    def _started(self, restarts: int, before: str) -> Process:
+        if not self._workshop.on_sockets:
+            return self._process_of(self._program(FREE_PORTS), restarts, before)
+        self._sockets = ReplicaSockets(self._workshop.layout, self._full_name)
+        try:
+            program = self._program(self._sockets.flags, self._sockets.numbers)
+            return self._process_of(program, restarts, before)
+        finally:
+            self._sockets.close()
+
+    def _process_of(self, program: Program, restarts: int, before: str) -> Process:
+        return Process(self._workshop.holder, program, self._workshop.files, restarts=restarts, message=before)
+
+    def _failed(
+        self, reason: FailureReason, ending: str, process: Process | None = None, *, is_final: bool = False
+    ) -> str:
+        """Remember the ending, a part of a sentence, as the last failure; returns it."""
+        env = self._env()
+        self._failure = Failure(
+            reason=reason,
+            message=printable(hidden(f"it {ending}", env)),
+            at=time.time(),
+            exit_code=None if process is None else process.exit_code,
+            replica=self.name,
+            log=() if process is None else last_lines(process.said(), env),
+            is_final=is_final,
+        )
+        return ending
+
+    async def _watch(self, before: str, turn: Turn | None) -> str:
+        """Wait until it is ready, then look at it again and again; returns why it has to be killed."""
+        timing = self._workshop.timing
+        try:
+            found, self._served_at = self._served_at, None
+            if found is None:
+                found = await until(self._serving, every_s=_POLL_S, within_s=timing.start_s)
+        except TimeoutError:
+            return f"was not ready within {timing.start_s:g} s and was killed"
+        except (ValueError, KeyError, TypeError) as error:
+            return f"wrote a port file that cannot be read ({error}) and was killed"
+        if turn is not None:
+            turn.end()
+        self.endpoint, self._metrics_url = found.endpoint, found.metrics_url
+        self._has_served = True
+        self._note(ReplicaPhase.READY, before)
+        self._looked.set()
+        with closing(self._probe(found)) as probe:
+            return await self._probed(probe, before)
+
+    async def _probed(self, probe: HealthProbe, before: str) -> str:
+        """Ask it for its health until it does not answer any more; returns that."""
+        timing, loop = self._workshop.timing, asyncio.get_running_loop()
+        served_since, wait_s, silent = loop.time(), timing.probe_s, 0
+        while silent < timing.probe_failures:
+            await asyncio.sleep(timing.probe_s if silent else wait_s)
+            ready = await probe.is_ready()
+            silent = silent + 1 if ready is None else 0
+            if ready is False and self._phase is ReplicaPhase.READY:
+                self._note(ReplicaPhase.STARTING, "the runtime says that it is not ready")
+            elif ready and self._phase is not ReplicaPhase.READY:
+                self._note(ReplicaPhase.READY, before)
+            if loop.time() - served_since >= timing.backoff_reset_s:
+                self._failures, wait_s = 0, timing.settled_probe_s
+        return f"did not answer {silent} health checks in a row and was killed"
+
+    async def _serving(self) -> Addresses | None:
+        """Return where the runtime answers, once it is ready."""
+        found = written(self._ports_file, self._sockets)
+        if found is not None:
+            with closing(self._probe(found)) as probe:
+                if await probe.is_ready():
+                    return found
+        self._looked.set()
+        return None
+
+    def _probe(self, at: Addresses) -> HealthProbe:
+        return HealthProbe(at.endpoint.http, timeout_s=self._workshop.timing.probe_timeout_s)
+
+    def _note(self, phase: ReplicaPhase, message: str) -> None:
+        self._phase = phase
+        if not self.leaving:
+            self._message = message
+        self._workshop.changed()
+
+    async def _close(self) -> None:
+        if self._process is not None:
+            await self._process.stop(self._workshop.timing.exit_s)
+            self._process.forget()
+        if self._relay is not None:
+            await self._relay.close()
+        self.endpoint, self._metrics_url = None, ""
+        shutil.rmtree(self._private, ignore_errors=True)
+        if self._sockets is not None:
+            self._sockets.remove()
+        self._workshop.changed()
+
+    def _env(self) -> dict[str, str]:
+        """Return what the process has of its own; what is said of it shows names in the place of the values."""
+        return {**self._revision.env, "FAIRLEAD_HOME": str(self._workshop.layout.home)}
+
+    def _program(self, listeners: Sequence[str], left_open: Sequence[int] = ()) -> Program:
+        layout = self._workshop.layout
+        most = self._revision.max_concurrent_requests
+        limits = [f"--max-concurrent-requests={most}"] if most else []
+        is_code = self._revision.is_code and allows_python(self._workshop.runtime)
+        return Program(
+            command=[
+                *self._workshop.runtime,
+                f"--model-repository={self._repository.folder}",
+                *listeners,
+                *limits,
+                *self._tap.flags(self.index),
+                *(self._relay.flags if self._relay else ()),
+                *logger_flags(self._namespace, self._revision, self._workshop.egress_allowed),
+                f"--port-file={self._ports_file}",
+                f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
+            ],
+            env={
+                **environment(self._revision.env, is_code=is_code),
+                **CLOSED,
+                "FAIRLEAD_HOME": str(layout.home),
+                **private(self._private),
+            },
+            log=layout.logs / f"{self._full_name}.log",
+            record=layout.run / f"{self._full_name}.json",
+            sandbox=self._sandbox(is_code=is_code),
+            limits=REPLICA_LIMITS,
+            folder=self._private,
+            left_open=left_open,
+            about=self._about(),
+            group=self._workshop.memory.group(self._full_name, self._revision.resources.memory_bytes),
+        )
+
+    def _about(self) -> dict[str, Any]:
+        """Return what an agent after this one goes on by: `EarlierReplica`."""
+        return {
+            "namespace": self._namespace,
+            "index": self.index,
+            "revision": revision_to_json(self._revision),
+            "on_sockets": self._sockets is not None,
+            "relayed": self._relay is not None,
+        }
+
+    @property
+    def _site(self) -> Site:
+        return Site(self._workshop.layout, self._workshop.timing, self._workshop.holder, self._workshop.files)
+
+    def _sandbox(self, *, is_code: bool) -> Sandbox:
+        """Return the wall around its process."""
+        runtime = self._workshop.runtime
+        connects = may_connect(self._revision.egress, is_code=is_code)
+        return confined(
+            runtime,
+            read=[self._repository.folder, self._tap.switches, *([self._relay.folder] if self._relay else [])],
+            write=[self._private, self._tap.folder(self.index)],
+            network=network_of(connects=connects, posts=self._outgoing.direct, on_sockets=self._workshop.on_sockets),
+        )
+
+
+def _empty(folder: Path) -> None:
+    """Make an empty folder for its owner alone, in the place of what an earlier process left there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)

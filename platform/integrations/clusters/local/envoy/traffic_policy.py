@@ -1,0 +1,78 @@
+"""Which way a request goes that names no version: a group's own, its session's, or chance's. Pure.
+
+Envoy chooses among weighted clusters by a random number, or with `use_hash_policy` by a hash of the request: it takes
+the hash modulo the weights' sum, 100 here, and goes through the clusters in their order until the weights passed are
+more. So the revision whose share rises comes first: its part begins at 0 and only ever grows, and a session that is in
+it stays in it. Envoy hashes the values of headers and cookies alike. A client without the cookie is therefore sent by
+its request's id, and gets that id for its cookie: its next request has the same hash. By itself Envoy would make the
+cookie out of addresses, the same for all clients behind one proxy, and only after the choice.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
+from integrations.clusters.local.envoy.values import Backend, ServiceRoute
+
+REQUEST_ID = "x-request-id"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where requests go that have these headers, among those that no earlier way took.
+
+    Attributes:
+        headers: Envoy's matchers, all of which have to hold.
+        backends: who gets them by share; in the order that `affinity` needs, where there is one.
+        affinity: None leaves each request to chance.
+        gives_cookie: the client gets the affinity's cookie with the answer.
+    """
+
+    headers: tuple[Json, ...]
+    backends: Sequence[Backend]
+    affinity: SessionAffinity | None = None
+    gives_cookie: bool = False
+
+
+def ways(service: ServiceRoute) -> Iterator[Way]:
+    """Yield the ways of the service's requests that name no version, in the order in which they are tried."""
+    for backend in service.backends:
+        if backend.match:
+            yield Way(tuple(_matcher(each) for each in backend.match), [replace(backend, share_percent=100)])
+    affinity = service.affinity
+    if affinity is None or sum(backend.share_percent > 0 for backend in service.backends) < 2:
+        yield Way((), service.backends)
+        return
+    backends = sorted(service.backends, key=lambda backend: backend.revision != affinity.revision)
+    if affinity.cookie:
+        has_cookie = {"safe_regex": {"regex": rf"(.*;\s*)?{re.escape(affinity.cookie)}=[^;]+(;.*)?"}}
+        yield Way(({"name": "cookie", "string_match": has_cookie},), backends, affinity)
+    yield Way((), backends, affinity, gives_cookie=bool(affinity.cookie))
+
+
+def hash_policy(affinity: SessionAffinity) -> list[Json]:
+    """Return the part of a route that says what of a request is hashed; without any of it chance decides."""
+    if affinity.header:
+        return [{"header": {"header_name": affinity.header}}]
+    return [{"cookie": {"name": affinity.cookie}, "terminal": True}, {"header": {"header_name": REQUEST_ID}}]
+
+
+def set_cookie(affinity: SessionAffinity, path: str) -> Json:
+    """Return the part of a route that has the client send the cookie again with what is below `path`."""
+    value = (
+        f"{affinity.cookie}=%REQ({REQUEST_ID})%; Path={path}; Max-Age={affinity.cookie_ttl_s}; HttpOnly; SameSite=Lax"
+    )
+    return {"header": {"key": "set-cookie", "value": value}, "append_action": "APPEND_IF_EXISTS_OR_ADD"}
+
+
+def _matcher(match: HeaderMatch) -> Json:
+    how: Json = {"exact": match.values[0]}
+    if match.kind is MatchKind.PREFIX:
+        how = {"prefix": match.values[0]}
+    if match.kind is MatchKind.ANY_OF:
+        how = {"safe_regex": {"regex": "|".join(re.escape(value) for value in match.values)}}
+    return {"name": match.header, "string_match": how}

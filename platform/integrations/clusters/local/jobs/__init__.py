@@ -1,0 +1,1 @@
+"""Jobs on this machine: processes that answer questions about a model."""

@@ -1,0 +1,51 @@
+"""Sends one V2 inference request to a service at its gateway, for who tries a model on a page.
+
+The caller passes a service's own address, never one that somebody typed. Nothing of the request or answer is logged.
+"""
+
+import time
+from dataclasses import dataclass
+
+import httpx
+
+from common.errors import TooLarge, Unavailable
+from integrations.trust import trust
+from integrations.v2.tensors import MOST_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came back: `revision` is the one that served it, empty where the gateway does not say."""
+
+    status: int
+    body: bytes
+    took_ms: float
+    revision: str
+
+
+def infer(url: str, body: bytes, *, within_s: float) -> Answered:
+    """Return the answer of the model at `url`, whatever its status.
+
+    Raises:
+        Unavailable: no whole answer came within `within_s` seconds.
+        TooLarge: the answer has more bytes than are read.
+    """
+    late = f"no answer came within {within_s:g} s; send less, or ask the model by itself with the code below"
+    try:
+        with httpx.Client(timeout=within_s, trust_env=False, follow_redirects=False, verify=trust()) as client:
+            begun = time.monotonic()
+            with client.stream("POST", url, content=body, headers={"Content-Type": "application/json"}) as answer:
+                content = bytearray()
+                for piece in answer.iter_bytes():
+                    content += piece
+                    if len(content) > MOST_BYTES:
+                        raise TooLarge(f"the answer has more than the {MOST_BYTES} bytes that are read of one")
+                    if time.monotonic() - begun > within_s:
+                        raise Unavailable(late)
+                took_ms = (time.monotonic() - begun) * 1000
+                revision = answer.headers.get("fairlead-revision", "")
+                return Answered(answer.status_code, bytes(content), took_ms, revision)
+    except httpx.TimeoutException as error:
+        raise Unavailable(late) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Unavailable(f"the gateway at {url} did not answer: {error or type(error).__name__}") from error
