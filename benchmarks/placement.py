@@ -18,11 +18,11 @@ from random import Random
 from typing import Any
 
 import chart
+from placement.gpu_nodes import room
+from placement.mig.geometry import GEOMETRIES
+from placement.packing.packing import pack
+from placement.slices.slice_types import Demand, Room
 
-from deployments.placement.geometry import GEOMETRIES
-from deployments.placement.nodes import room
-from deployments.placement.packing import pack
-from deployments.placement.rooms import Demand, Room
 from integrations.clusters.base import Arrangement
 
 GPUS = (125, 250, 500, 1000, 2000)

@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from recordings.payloads.taking import Taken
 
-from deployments import comparing
+from deployments.domain.policy import parse_policy, policy_json
 from deployments.models import InferenceService, Rollout
-from deployments.payloads.taking import Taken
-from deployments.policy import parse_policy, policy_json
+from deployments.reconcile.participants import comparison
 from integrations.clusters.base import Exchange
 from tests import scenes
 
@@ -72,9 +72,9 @@ def compared_shadow(of: InferenceService, count: int = 300) -> Rollout:
     row.policy_document, row.weight, row.mirror = policy_json(parse_policy(SHADOW)), 0, 50
     row.save(update_fields=["policy_document", "weight", "mirror"])
     now = timezone.now()
-    begun = comparing.carry_on(row, Taken(), confirmed=True, now=now - timedelta(hours=1))
+    begun = comparison.carry_on(row, Taken(), confirmed=True, now=now - timedelta(hours=1))
     assert begun is not None
-    comparing.note(begun)
+    comparison.note(begun)
     taken = Taken(exchanges(count, begun.run.started_at.timestamp(), of=of.name))
-    comparing.note(comparing.carry_on(row, taken, confirmed=True, now=now))
+    comparison.note(comparison.carry_on(row, taken, confirmed=True, now=now))
     return row

@@ -3,15 +3,15 @@
 from dataclasses import asdict
 from datetime import timedelta
 
-from deployments import rows
-from deployments.analysis import ledger
-from deployments.analysis.blocks import tally
-from deployments.analysis.gate import Proof, edges_of, evaluate, quantile_key, questions_of, threshold_of
-from deployments.analysis.question import Window
-from deployments.analysis.totals import Counts, Histogram
+from deployments import mapping
+from deployments.domain.analysis.criterion import Window
+from deployments.domain.analysis.evidence import ledger
+from deployments.domain.analysis.evidence.blocks import tally
+from deployments.domain.analysis.evidence.totals import Counts, Histogram
+from deployments.domain.analysis.gate import Proof, edges_of, evaluate, quantile_key, questions_of, threshold_of
 from deployments.models import AnalysisRun, Rollout
-from deployments.points import points_keep
-from deployments.recording import changing
+from deployments.reconcile.participants.evidence_points import points_keep
+from deployments.reconcile.service_change import changing
 
 EDGES_US = (1000.0, 2000.0, 5000.0, 10_000.0)
 LOOK_S = 2.0
@@ -29,7 +29,7 @@ def measure(
     with changing(row.service_id, now=row.confirmed_at) as change:
         change.is_changed = True
         run = AnalysisRun.objects.get(rollout=row, attempt=row.attempt, step_index=row.step_index)
-        state = rows.rollout_state(row)
+        state = mapping.rollout_state(row)
         gate = state.step.gate
         assert gate is not None
         began = row.confirmed_at - timedelta(seconds=LOOK_S * looks)

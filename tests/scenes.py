@@ -7,13 +7,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
+from events.subscriptions import CreatedWebhook, webhook_create
+from model_jobs.builds.order import BuildOrder
+from model_jobs.tunings.order import TuningOrder
 
 from accounts.domain.scopes import Scope
 from accounts.services import token_create, user_get_or_create
-from deployments import rows
-from deployments.building import BuildOrder
-from deployments.desired import Role
-from deployments.lifecycle import roles_after
+from deployments import mapping
+from deployments.domain.phases import Code, Phase
+from deployments.domain.policy import DIRECT
+from deployments.domain.service_state.desired import Role
+from deployments.domain.service_state.service_lifecycle import roles_after
 from deployments.models import (
     AnalysisRun,
     Build,
@@ -28,9 +32,8 @@ from deployments.models import (
     Trial,
     Tuning,
 )
-from deployments.phases import Code, Phase
-from deployments.policy import DIRECT
-from deployments.recording import changing
+from deployments.reconcile.participants.traffic import EVERY
+from deployments.reconcile.service_change import changing
 from deployments.services import (
     RepartitionOrder,
     build_start,
@@ -42,9 +45,6 @@ from deployments.services import (
     trial_start,
     tuning_start,
 )
-from deployments.traffic import EVERY
-from deployments.tuning import TuningOrder
-from deployments.webhooks import CreatedWebhook, webhook_create
 from integrations.clusters.base import NodeGpus, Nodes
 from registry.models import ModelVersion, RegisteredModel
 
@@ -140,7 +140,7 @@ def promoted(of: InferenceService) -> Rollout:
     row = rollout(of, step_index=3, phase=Phase.HEALTHY)
     now = timezone.now()
     with changing(of.pk, now=now) as change:
-        states = (rows.revision_state(revision) for revision in change.revisions)
+        states = (mapping.revision_state(revision) for revision in change.revisions)
         ways = {"old": row.from_revision.name, "new": row.to_revision.name, "policy": DIRECT}
         change.put_revisions(roles_after(states, outcome=Phase.HEALTHY, now=now, **ways))
         change.service.phase = "Ready"
@@ -269,7 +269,7 @@ def copies(of: InferenceService, count: int, *, first: int = 0) -> None:
         for number in range(first, first + count)
     ]
     for row in copied:
-        row.searched = rows.searched_text(row.namespace, row.name, model)
+        row.searched = mapping.searched_text(row.namespace, row.name, model)
     InferenceService.objects.bulk_create(copied, batch_size=500)
 
 

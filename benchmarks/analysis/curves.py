@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.analysis import traffic
 from benchmarks.analysis.chart import Chart
 from benchmarks.analysis.rollouts import Bases, simulate
-from deployments.analysis import eprocess
-from deployments.analysis.eprocess import Floats
+from deployments.domain.analysis.evidence import eprocess
+from deployments.domain.analysis.evidence.eprocess import Floats
 
 BLOCKS, ALPHA = 300, 0.01
 REQUESTS = (10, 20, 50, 100, 200, 500, 1000, 2000)

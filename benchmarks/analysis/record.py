@@ -1,6 +1,6 @@
 """Records what real runtimes count: four replicas of one version under varied load, their histograms once a second.
 
-    python -m benchmarks.analysis.record tests/deployments/analysis/recorded.npz [--seconds 420]
+    python -m benchmarks.analysis.record tests/deployments/domain/analysis/recorded.npz [--seconds 420]
 
 The replicas are `serving_runtime` processes that serve the same model on this machine, and each request goes to one of
 them at random, as a gateway's do. The load changes every half minute between quiet, busy and bursty, and now and then

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.analysis.traffic import Sizes
-from deployments.analysis.eprocess import Floats
-from deployments.analysis.totals import Histogram
+from deployments.domain.analysis.evidence.eprocess import Floats
+from deployments.domain.analysis.evidence.totals import Histogram
 
 RUNS = 200
 BLOCK_S = 2

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.analysis.traffic import Maker, Sizes, steps_of
-from deployments.analysis import eprocess
-from deployments.analysis.blocks import LEAST_CANARY
-from deployments.analysis.eprocess import Floats, Shares, Wealth
-from deployments.analysis.errors import ErrorIncrease, ErrorLimit
-from deployments.analysis.gate import questions_of
-from deployments.analysis.latency import SlowRequests
-from deployments.policy import Gate
+from deployments.domain.analysis.evidence import eprocess
+from deployments.domain.analysis.evidence.blocks import LEAST_CANARY
+from deployments.domain.analysis.evidence.eprocess import Floats, Shares, Wealth
+from deployments.domain.analysis.gate import questions_of
+from deployments.domain.analysis.measurements.errors import ErrorIncrease, ErrorLimit
+from deployments.domain.analysis.measurements.latency import SlowRequests
+from deployments.domain.policy import Gate
 
 ShareQuestion = ErrorLimit | ErrorIncrease | SlowRequests
 

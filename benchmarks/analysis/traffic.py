@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deployments.analysis.eprocess import Floats
+from deployments.domain.analysis.evidence.eprocess import Floats
 
 Maker = Callable[[np.random.Generator, int, int, float], Floats]
 

@@ -4,12 +4,13 @@ import statistics
 import time
 from dataclasses import dataclass
 
+from clusters import connection
 from django.conf import settings
 
 from benchmarks.scale.asking import counted_queries, processor_s
 from benchmarks.scale.outside import Counters, OutsideCluster
-from deployments import connecting, tasks
-from deployments.reconciler import Outcome
+from deployments import tasks
+from deployments.reconcile.reconciler import Outcome
 
 SWEEPS = 3
 
@@ -25,7 +26,7 @@ class Swept:
 
 def sweeps(cluster: OutsideCluster, counters: Counters) -> Swept:
     """Return what a sweep takes, of some that follow each other as in a worker."""
-    connecting.driver_of = lambda _cluster: cluster  # type: ignore[assignment]
+    connection.driver_of = lambda _cluster: cluster  # type: ignore[assignment]
     tasks.counters.collect = counters
     tasks._BUDGET_S = float("inf")  # what one sweep has to do is to be measured, not how much of it fits
     found = []

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from django.db.models import F, Model
 
+from deployments.mapping import searched_text
 from deployments.models import Event, InferenceService, Revision, Rollout, TrafficLook, TrafficPoint
-from deployments.rows import searched_text
 from integrations.clusters.base import Desired, Observed
 from registry.models import ModelVersion
 from tests.deployments.fakes import FakeCluster

@@ -8,14 +8,17 @@ class DeploymentsConfig(AppConfig):
     label = "deployments"
 
     def ready(self) -> None:
-        from deployments import deliveries, due, usage  # noqa: PLC0415 - models can be read only now
-        from deployments.selectors.works import works_of  # noqa: PLC0415
+        from events import delivery
+        from model_jobs.selectors import works_of  # noqa: PLC0415
+
+        from deployments.reconcile import schedule
+        from deployments.selectors import model_uses  # noqa: PLC0415 - models can be read only now
         from deployments.services import driver_default, measured_on_default  # noqa: PLC0415
         from registry import decisions, moves, outcomes, place, works  # noqa: PLC0415
 
-        usage.register()
-        moves.register(due.touch_users_of)
-        outcomes.register(deliveries.version_checked)
-        decisions.register(deliveries.version_decided)
+        model_uses.register()
+        moves.register(schedule.touch_users_of)
+        outcomes.register(delivery.version_checked)
+        decisions.register(delivery.version_decided)
         works.register(works_of)
         place.register(driver_default, measured_on_default)

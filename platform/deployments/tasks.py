@@ -15,41 +15,33 @@ from datetime import timedelta
 from functools import partial
 
 from celery import shared_task
+from clusters import connection
+from clusters.connection import LOCAL
 from django.conf import settings
 from django.utils import timezone
+from events import delivery
+from gpus import reconcile as repartitioning
+from jobs.hints import send
+from model_jobs.builds import run_build
+from model_jobs.builds.service import builds_due
+from model_jobs.trials import run_trial
+from model_jobs.trials.service import MOST_AT_A_TIME, trials_due, trials_forget
+from model_jobs.tunings import run_tuning
+from model_jobs.tunings.service import tunings_due
+from recordings import run_replay
+from recordings.services.replays import MAX_CONCURRENT, replays_due
 
 from common.errors import FairleadError, Unavailable
-from common.hints import send
 from common.http.full_disk import full_disk
-from deployments import (
-    build_making,
-    connecting,
-    deliveries,
-    due,
-    questions,
-    reconciler,
-    repartitioning,
-    replaying,
-    retention,
-    sweeping,
-    telemetry,
-    traffic,
-    trial_making,
-    tuning_making,
-    watching,
-)
-from deployments.asking import Ask, ask_nobody
-from deployments.connecting import LOCAL
 from deployments.models import Cluster
-from deployments.reconciler import Outcome, Outside
-from deployments.service_counters import count_failure
-from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget
-from deployments.services.builds import builds_due
-from deployments.services.placing import gpus_due, gpus_note
-from deployments.services.replays import MAX_CONCURRENT, replays_due
+from deployments.reconcile import reconciler, restarts, schedule, sweep_claims, telemetry
+from deployments.reconcile.participants import gates, traffic
+from deployments.reconcile.participants.metric_queries import Ask, ask_nobody
+from deployments.reconcile.reconciler import Outcome, Outside
+from deployments.reconcile.service_counters import count_failure
+from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget, retention
+from deployments.services.gpu_assignment import gpus_due, gpus_note
 from deployments.services.revision_history import revisions_forget
-from deployments.services.trials import MOST_AT_A_TIME, trials_due, trials_forget
-from deployments.services.tunings import tunings_due
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.unavailable_driver import away
 from integrations.metrics import counters
@@ -67,10 +59,10 @@ _WEBHOOK_TIMEOUT_S = 10.0
 def reconcile(service_id: int) -> None:
     """Give one service a tick; once more at once if somebody changed it meanwhile."""
     cluster = Cluster.objects.filter(services=service_id).first()
-    if cluster is None or (cluster.kind != LOCAL and sweeping.is_busy(cluster.pk, now=timezone.now())):
+    if cluster is None or (cluster.kind != LOCAL and sweep_claims.is_busy(cluster.pk, now=timezone.now())):
         return  # the next sweep turns to it
     try:
-        driver = connecting.driver_now(cluster, timezone.now())
+        driver = connection.driver_now(cluster, timezone.now())
     except FairleadError:
         return  # the sweep records why
     if _tick(service_id, driver) is Outcome.OVERTAKEN:
@@ -93,7 +85,7 @@ def sweep() -> None:
 @shared_task(expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep_cluster(cluster_id: int) -> None:
     """Give a tick to the services of one cluster, unless another worker is at it."""
-    claim = sweeping.begin(cluster_id, now=timezone.now())
+    claim = sweep_claims.begin(cluster_id, now=timezone.now())
     if claim is None:
         return
     try:
@@ -101,7 +93,7 @@ def sweep_cluster(cluster_id: int) -> None:
     except Cluster.DoesNotExist:
         return
     finally:
-        sweeping.end(cluster_id, claim)
+        sweep_claims.end(cluster_id, claim)
 
 
 @shared_task
@@ -129,8 +121,8 @@ def forget_recordings() -> None:
 @shared_task(expires=60)
 def replay(replay_id: int) -> None:
     """Have a recording answered again, unless somebody else is at it."""
-    replaying.replay_make(
-        replay_id, lambda cluster_id: connecting.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+    run_replay.replay_make(
+        replay_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
     )
     sweep_replays()
 
@@ -145,8 +137,8 @@ def sweep_replays() -> None:
 @shared_task(expires=60)
 def tune(tuning_id: int) -> None:
     """Search for the best configuration of a version, unless somebody else is at it."""
-    tuning_making.tuning_make(
-        tuning_id, lambda cluster_id: connecting.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+    run_tuning.tuning_make(
+        tuning_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
     )
     sweep_tunings()
 
@@ -161,8 +153,8 @@ def sweep_tunings() -> None:
 @shared_task(expires=60)
 def build(build_id: int) -> None:
     """Build a version of another, unless somebody else is at it; the new one is checked then."""
-    version_id = build_making.build_make(
-        build_id, lambda cluster_id: connecting.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+    version_id = run_build.build_make(
+        build_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
     )
     if version_id is not None:
         send(check_version, version_id)
@@ -179,8 +171,8 @@ def sweep_builds() -> None:
 @shared_task(expires=60)
 def try_version(trial_id: int) -> None:
     """Have a request answered by a version, unless somebody else is at it."""
-    trial_making.trial_make(
-        trial_id, lambda cluster_id: connecting.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+    run_trial.trial_make(
+        trial_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
     )
     sweep_trials()
 
@@ -195,7 +187,7 @@ def sweep_trials() -> None:
 @shared_task(expires=60)
 def deliver(delivery_id: int) -> None:
     """Tell a webhook of one event, unless it is not due or somebody else is at it."""
-    attempt = deliveries.try_begin(delivery_id=delivery_id, now=timezone.now())
+    attempt = delivery.try_begin(delivery_id=delivery_id, now=timezone.now())
     if attempt is None:
         return
     status: int | None = None
@@ -209,13 +201,13 @@ def deliver(delivery_id: int) -> None:
         )
     except Unavailable as error:
         answer = error.message
-    deliveries.try_end(of=attempt, status=status, answer=answer, now=timezone.now())
+    delivery.try_end(of=attempt, status=status, answer=answer, now=timezone.now())
 
 
 @shared_task(expires=60)
 def ask(question_id: int) -> None:
     """Ask a webhook whether a rollout goes on, unless it is not due or somebody else is at it."""
-    question = questions.question_begin(question_id=question_id, now=timezone.now())
+    question = gates.question_begin(question_id=question_id, now=timezone.now())
     if question is None:
         return
     status: int | None = None
@@ -229,17 +221,17 @@ def ask(question_id: int) -> None:
         )
     except Unavailable as error:
         answer = error.message
-    questions.question_end(of=question, status=status, answer=answer, now=timezone.now())
+    gates.question_end(of=question, status=status, answer=answer, now=timezone.now())
 
 
 @shared_task(expires=60)
 def sweep_deliveries() -> None:
     """Send a hint for deliveries and questions that are due, and forget deliveries that are long over."""
-    for question_id in questions.questions_due(now=timezone.now(), limit=_MAX_DELIVERIES):
+    for question_id in gates.questions_due(now=timezone.now(), limit=_MAX_DELIVERIES):
         send(ask, question_id)
-    for delivery_id in deliveries.deliveries_due(now=timezone.now(), limit=_MAX_DELIVERIES):
+    for delivery_id in delivery.deliveries_due(now=timezone.now(), limit=_MAX_DELIVERIES):
         send(deliver, delivery_id)
-    deliveries.deliveries_forget(now=timezone.now())
+    delivery.deliveries_forget(now=timezone.now())
 
 
 def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
@@ -279,11 +271,11 @@ def _outside(driver: ClusterDriver) -> Outside:
 def _sweep(cluster: Cluster) -> None:
     began = time.monotonic()
     driver, answers = _looked_at(cluster)
-    is_told = answers and due.heard(cluster, driver, now=timezone.now())
+    is_told = answers and schedule.heard(cluster, driver, now=timezone.now())
     if answers:
         repartitioning.repartitions_carry_out(cluster, driver, timezone.now)
     interval = timedelta(seconds=settings.RECONCILE_INTERVAL_S)
-    for service_id in due.services_due(cluster, now=timezone.now(), interval=interval, is_told=is_told):
+    for service_id in schedule.services_due(cluster, now=timezone.now(), interval=interval, is_told=is_told):
         if time.monotonic() - began > _BUDGET_S:
             return
         if _tick(service_id, driver) is None and answers and cluster.kind != LOCAL:
@@ -295,27 +287,27 @@ def _sweep(cluster: Cluster) -> None:
 def _looked_at(cluster: Cluster) -> tuple[ClusterDriver, bool]:
     """Return the cluster's driver after a look at the cluster, or one that says at once that it is away; and which."""
     now = timezone.now()
-    if cluster.kind != LOCAL and connecting.is_away(cluster, now):
+    if cluster.kind != LOCAL and connection.is_away(cluster, now):
         return away(cluster.problem), False
     try:
-        driver = connecting.driver_of(cluster)
+        driver = connection.driver_of(cluster)
     except FairleadError as error:
         return _silent(cluster, error), False
     try:
         with_gpus = gpus_due(cluster, now)
         nodes = driver.inventory(with_nodes=with_gpus)
-        watching.note_components(cluster_id=cluster.pk, nodes=nodes, now=now)
+        restarts.note_components(cluster_id=cluster.pk, nodes=nodes, now=now)
         if with_gpus:
             gpus_note(cluster_id=cluster.pk, nodes=nodes, now=now)
     except Unavailable as error:
         return _silent(cluster, error), False
     except FairleadError as error:
         logger.warning("the parts of cluster %s cannot be read: %s", cluster.name, error)
-        watching.note_refusal(cluster_id=cluster.pk, problem=error.message, now=now)
+        restarts.note_refusal(cluster_id=cluster.pk, problem=error.message, now=now)
     return driver, True
 
 
 def _silent(cluster: Cluster, error: FairleadError) -> ClusterDriver:
     logger.warning("cluster %s cannot be read: %s", cluster.name, error)
-    watching.note_silence(cluster_id=cluster.pk, problem=error.message, now=timezone.now())
+    restarts.note_silence(cluster_id=cluster.pk, problem=error.message, now=timezone.now())
     return away(error.message)

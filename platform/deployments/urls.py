@@ -1,32 +1,27 @@
 """Pages of services and rollouts."""
 
+from clusters.web import cluster_edit_views
+from clusters.web import cluster_views as platform_views
 from django.urls import path
+from events.web import webhook_views
+from model_jobs.builds import web
+from model_jobs.trials import web as trial_views
+from model_jobs.tunings import web as tuning_views
+from recordings.web import recording_views
 
-from deployments.web import (
-    build_views,
-    cluster_views,
-    config_views,
-    deploy_views,
-    events,
-    log_views,
-    platform_views,
-    policy_views,
-    recording_views,
-    trial_views,
-    try_views,
-    tuning_views,
-    views,
-    webhook_views,
-)
+from deployments.web import live_updates
+from deployments.web.policies import views as policy_views
+from deployments.web.services import config_views, deploy_views, log_views, views
+from deployments.web.try_page import views as try_views
 
 app_name = "deployments"
 urlpatterns = [
     path("", views.home, name="home"),
-    path("stream", events.home_stream, name="home-stream"),
+    path("stream", live_updates.home_stream, name="home-stream"),
     path("services/", views.service_list_page, name="service-list"),
-    path("services/stream", events.service_list_stream, name="service-list-stream"),
+    path("services/stream", live_updates.service_list_stream, name="service-list-stream"),
     path("services/<str:namespace>/<str:name>/", views.service_detail_page, name="service-detail"),
-    path("services/<str:namespace>/<str:name>/stream", events.service_stream, name="service-stream"),
+    path("services/<str:namespace>/<str:name>/stream", live_updates.service_stream, name="service-stream"),
     path("services/<str:namespace>/<str:name>/config/", config_views.service_config_page, name="service-config"),
     path("services/<str:namespace>/<str:name>/config/look", config_views.service_config_look, name="config-look"),
     path("services/<str:namespace>/<str:name>/config/apply", config_views.service_config_apply, name="config-apply"),
@@ -43,7 +38,7 @@ urlpatterns = [
     ),
     path(
         "services/<str:namespace>/<str:name>/recordings/<int:recording_id>/stream",
-        events.recording_stream,
+        live_updates.recording_stream,
         name="recording-stream",
     ),
     path(
@@ -68,7 +63,7 @@ urlpatterns = [
     ),
     path(
         "services/<str:namespace>/<str:name>/replays/<int:replay_id>/stream",
-        events.replay_stream,
+        live_updates.replay_stream,
         name="replay-stream",
     ),
     path("services/<str:namespace>/<str:name>/rollback", views.service_rollback_action, name="service-rollback"),
@@ -86,20 +81,20 @@ urlpatterns = [
     path("models/<str:model>/versions/<int:number>/try/", try_views.try_page, name="try"),
     path("models/<str:model>/versions/<int:number>/try/send", try_views.try_send_action, name="try-send"),
     path("models/<str:model>/versions/<int:number>/try/request.json", try_views.try_request_file, name="try-request"),
-    path("models/<str:model>/versions/<int:number>/builds/", build_views.build_list_page, name="build-list"),
+    path("models/<str:model>/versions/<int:number>/builds/", web.build_list_page, name="build-list"),
     path(
         "models/<str:model>/versions/<int:number>/builds/<int:build_id>/",
-        build_views.build_detail_page,
+        web.build_detail_page,
         name="build-detail",
     ),
     path(
         "models/<str:model>/versions/<int:number>/builds/<int:build_id>/stream",
-        events.build_stream,
+        live_updates.build_stream,
         name="build-stream",
     ),
     path(
         "models/<str:model>/versions/<int:number>/builds/<int:build_id>/stop",
-        build_views.build_stop_action,
+        web.build_stop_action,
         name="build-stop",
     ),
     path("models/<str:model>/versions/<int:number>/tunings/", tuning_views.tuning_list_page, name="tuning-list"),
@@ -110,7 +105,7 @@ urlpatterns = [
     ),
     path(
         "models/<str:model>/versions/<int:number>/tunings/<int:tuning_id>/stream",
-        events.tuning_stream,
+        live_updates.tuning_stream,
         name="tuning-stream",
     ),
     path(
@@ -133,15 +128,15 @@ urlpatterns = [
         name="trial-stop",
     ),
     path("platform/", platform_views.platform_page, name="platform"),
-    path("platform/clusters/new", cluster_views.cluster_edit_page, name="cluster-new"),
-    path("platform/clusters/fill", cluster_views.cluster_fill_action, name="cluster-fill"),
-    path("platform/clusters/look", cluster_views.cluster_look_action, name="cluster-look"),
-    path("platform/clusters/apply", cluster_views.cluster_apply_action, name="cluster-apply"),
-    path("platform/clusters/<str:name>/file", cluster_views.cluster_edit_page, name="cluster-file"),
-    path("platform/clusters/<str:name>/file/fill", cluster_views.cluster_fill_action, name="cluster-file-fill"),
-    path("platform/clusters/<str:name>/file/look", cluster_views.cluster_look_action, name="cluster-file-look"),
-    path("platform/clusters/<str:name>/file/apply", cluster_views.cluster_apply_action, name="cluster-file-apply"),
-    path("platform/clusters/<str:name>/delete", cluster_views.cluster_delete_action, name="cluster-delete"),
+    path("platform/clusters/new", cluster_edit_views.cluster_edit_page, name="cluster-new"),
+    path("platform/clusters/fill", cluster_edit_views.cluster_fill_action, name="cluster-fill"),
+    path("platform/clusters/look", cluster_edit_views.cluster_look_action, name="cluster-look"),
+    path("platform/clusters/apply", cluster_edit_views.cluster_apply_action, name="cluster-apply"),
+    path("platform/clusters/<str:name>/file", cluster_edit_views.cluster_edit_page, name="cluster-file"),
+    path("platform/clusters/<str:name>/file/fill", cluster_edit_views.cluster_fill_action, name="cluster-file-fill"),
+    path("platform/clusters/<str:name>/file/look", cluster_edit_views.cluster_look_action, name="cluster-file-look"),
+    path("platform/clusters/<str:name>/file/apply", cluster_edit_views.cluster_apply_action, name="cluster-file-apply"),
+    path("platform/clusters/<str:name>/delete", cluster_edit_views.cluster_delete_action, name="cluster-delete"),
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),
     path("platform/clusters/<str:name>/check", platform_views.cluster_check_page, name="cluster-check"),
     path("platform/clusters/<str:name>/prices", platform_views.cluster_prices_action, name="cluster-prices"),
@@ -156,7 +151,7 @@ urlpatterns = [
         platform_views.repartition_action,
         name="repartition-action",
     ),
-    path("platform/clusters/<str:name>/gpus/stream", events.gpu_stream, name="cluster-gpus-stream"),
+    path("platform/clusters/<str:name>/gpus/stream", live_updates.gpu_stream, name="cluster-gpus-stream"),
     path("webhooks/", webhook_views.webhook_list_page, name="webhook-list"),
     path("webhooks/<int:webhook_id>/", webhook_views.webhook_detail_page, name="webhook-detail"),
     path("webhooks/<int:webhook_id>/secret", webhook_views.webhook_secret_action, name="webhook-secret"),
@@ -176,7 +171,7 @@ urlpatterns = [
     ),
     path(
         "services/<str:namespace>/<str:name>/rollouts/<int:rollout_id>/stream",
-        events.rollout_stream,
+        live_updates.rollout_stream,
         name="rollout-stream",
     ),
     path("rollouts/<int:rollout_id>/approvals/<slug:verb>", views.rollout_approval_action, name="rollout-approval"),

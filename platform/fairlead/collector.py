@@ -11,7 +11,7 @@ from kombu.exceptions import KombuError
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from deployments.figures import rollout_phases, service_phases, sweep_lag
+from deployments.selectors.traffic.metrics import rollout_phases, service_phases, sweep_lag
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,9 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 from django.conf import settings
 from django.utils import timezone
+from jobs import hints
+from jobs.claim_renewal import LEASE, RENEW_EVERY_S, held
 
-from common import hints
 from common.errors import FairleadError, Unavailable
 from common.uris import parse
 from integrations import sources
@@ -23,7 +24,6 @@ from registry.domain.version_lifecycle import Accepted, Outcome, Unchecked
 from registry.models import ModelImport
 from registry.selectors import imports_due, rows_of_earlier_versions, versions_to_check
 from registry.services import imports
-from registry.services.claim_renewal import LEASE, RENEW_EVERY_S, held
 from registry.services.version_checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
 from registry.storage import delete_unused, store
 

@@ -79,8 +79,8 @@ WHOLE_PLATFORM = (
     "tests/cluster/",
     "tests/runbooks/",
     "tests/docker/",
-    "tests/deployments/test_killed_anywhere.py",
-    "tests/deployments/test_random_walks.py",
+    "tests/deployments/reconcile/test_killed_anywhere.py",
+    "tests/deployments/reconcile/test_random_walks.py",
 )
 """Tests that start the platform as processes or walk through all of it for minutes: for nearly every change, far."""
 

@@ -39,13 +39,13 @@ def of_all(path: str) -> Chosen:
         ),
         pytest.param(
             "frontend/templates/deployments/webhook_list.html",
-            "tests/deployments/test_webhook_views.py",
+            "tests/events/web/test_webhook_views.py",
             "tests/serving_runtime/",
             id="a template: the tests of its page and none of the runtime",
         ),
         pytest.param(
-            "platform/deployments/rollout/moves.py",
-            "tests/deployments/test_rollout.py",
+            "platform/deployments/domain/rollout/transitions.py",
+            "tests/deployments/domain/rollout/test_rollout.py",
             "tests/serving_runtime/",
             id="the rollout's machine: its tests and none of the runtime",
         ),
@@ -57,7 +57,7 @@ def of_all(path: str) -> Chosen:
         ),
         pytest.param(
             "docs/reference/cluster-file.md",
-            "tests/deployments/cluster_file/test_docs.py",
+            "tests/clusters/domain/cluster_file/test_docs.py",
             "tests/accounts/",
             id="a page of the documentation: who reads it",
         ),

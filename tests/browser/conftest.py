@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from accounts.domain.scopes import Scope
-from deployments.web import events
+from deployments.web import live_updates
 from tests import scenes
 from tests.browser._support.chromium import browser, screenshots
 from tests.browser.serving import DEADLINE_S, Running
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def running(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     """Serve the control plane; the test may cut it off, end it and start it again."""
-    monkeypatch.setattr(events, "PERIOD_S", 0.05)
+    monkeypatch.setattr(live_updates, "PERIOD_S", 0.05)
     running = Running()
     running.start()
     yield running

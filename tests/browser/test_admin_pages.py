@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pytest
 from django.utils import timezone
+from events.subscriptions import webhook_test
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
@@ -19,10 +20,9 @@ from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity, Membership, User
 from accounts.services import teams
 from deployments.models import WebhookDelivery
+from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default
 from deployments.tasks import deliver
-from deployments.watching import note_components
-from deployments.webhooks import webhook_test
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
 from tests.browser.axe import violations

@@ -10,7 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.domain.scopes import Scope
-from deployments.drifting import note, to_json
+from deployments.domain.service_state.drift import note, to_json
 from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_apply
 from integrations.clusters.base import Drift

@@ -8,13 +8,14 @@ from typing import Literal
 
 import pytest
 from django.utils import timezone
+from gpus.services import inventory
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
 from deployments.models import Cluster, Repartition
-from deployments.services import gpus, repartition_abort
-from deployments.services.placing import gpus_note
+from deployments.services import repartition_abort
+from deployments.services.gpu_assignment import gpus_note
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 from tests.browser.axe import violations
@@ -109,7 +110,7 @@ def test_what_comes_to_a_slice_is_shown_without_a_reload(page: Page) -> None:
 def cluster(page: Page, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """Give what the cluster says of itself when it is asked; its file lets nodes be cut."""
     fake = FakeCluster(gpus=(TWO,))
-    monkeypatch.setattr(gpus, "driver_of", lambda _row: fake)
+    monkeypatch.setattr(inventory, "driver_of", lambda _row: fake)
     document = {**CLUSTER, "name": "gpus", "repartition": {}, "patches": []}
     Cluster.objects.create(name="gpus", kind="kubernetes", document=document, created_at=timezone.now())
     return fake
@@ -178,7 +179,7 @@ def test_it_fits_every_screen_and_axe_finds_nothing(
     page.get_by_role("region", name="gpu-1").get_by_text("4 pods with GPUs").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert violations(page) == []
-    monkeypatch.setattr(gpus, "driver_of", lambda _row: FakeCluster(gpus=(MIXED, SINGLE, UNCUT, FOUR)))
+    monkeypatch.setattr(inventory, "driver_of", lambda _row: FakeCluster(gpus=(MIXED, SINGLE, UNCUT, FOUR)))
     scenes.repartition(FOUR, cluster="local", wanted="3 x 3g.40gb")
     page.goto(ADDRESS)
     expect(page.get_by_role("button", name="Approve…")).to_be_visible()

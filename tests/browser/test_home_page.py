@@ -4,8 +4,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
+from deployments.domain.phases import Code, Phase
 from deployments.models import Rollout
-from deployments.phases import Code, Phase
 from registry.domain.approval import Approval
 from registry.services.governance import version_decide
 from tests import scenes

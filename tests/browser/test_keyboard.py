@@ -4,8 +4,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from deployments.domain.phases import Phase
 from deployments.models import Rollout
-from deployments.phases import Phase
 from deployments.services import rollout_abort
 from tests import scenes
 from tests.browser.states.of_home import PAUSED

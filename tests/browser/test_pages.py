@@ -7,8 +7,8 @@ from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from accounts.domain.scopes import Scope
+from deployments.domain.phases import Code, Phase
 from deployments.models import Revision, Rollout
-from deployments.phases import Code, Phase
 from deployments.services import rollout_abort
 from tests import scenes
 

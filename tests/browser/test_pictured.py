@@ -10,7 +10,7 @@ from tests.browser.states.pictured import changed, is_touched
 PAGE = {
     "frontend/templates/deployments/home.html",
     "frontend/templates/base.html",
-    "platform/deployments/web/views.py",
+    "platform/deployments/web/services/views.py",
     "platform/deployments/web/",
     "tests/browser/states/of_home.py",
 }
@@ -20,8 +20,8 @@ PAGE = {
     "file",
     [
         "frontend/templates/base.html",
-        "platform/deployments/web/views.py",
-        "platform/deployments/web/home_page.py",
+        "platform/deployments/web/services/views.py",
+        "platform/console/home_page.py",
         "tests/browser/states/of_home.py",
         "frontend/styles/tokens.css",
         "frontend/src/elements/live-stream.ts",
@@ -35,7 +35,7 @@ def test_a_page_is_touched_by_what_it_is_made_of(file: str) -> None:
     "file",
     [
         "frontend/templates/deployments/rollout_detail.html",
-        "platform/deployments/web/policy_views.py",
+        "platform/deployments/web/policies/views.py",
         "platform/deployments/services.py",
         "tests/browser/states/of_models.py",
         "docs/README.md",

@@ -9,10 +9,10 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.domain.scopes import Scope
+from deployments.domain.phases import Code, Phase
 from deployments.models import Rollout
-from deployments.phases import Code, Phase
 from deployments.services import service_stop
-from deployments.web import log_views
+from deployments.web.services import log_views
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes
 from tests.browser._support.axes import note_labels, time_labels

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from deployments import traffic
+from deployments.reconcile.participants import traffic
 from tests import scenes
 
 pytestmark = pytest.mark.browser

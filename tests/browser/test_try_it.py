@@ -7,13 +7,13 @@ from typing import Literal
 
 import pytest
 from django.utils import timezone
+from jobs.claim_renewal import LEASE
+from model_jobs.trials.order import Tried
+from model_jobs.trials.service import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
 from playwright.sync_api import Page, Route, expect
 
 from deployments.models import Trial
-from deployments.services.trials import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
-from deployments.trying.trial import Tried
 from registry.models import ModelVersion
-from registry.services.claim_renewal import LEASE
 from tests import scenes
 from tests.browser._support.images import png
 from tests.browser.axe import violations

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 
-from deployments import reconciler
 from deployments.models import InferenceService
-from deployments.reconciler import Outcome, Outside
+from deployments.reconcile import reconciler
+from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.services import rollout_abort, rollout_promote, service_delete
 from integrations.clusters.base import ObservedRevision
 from integrations.clusters.kubernetes.api import resource_types

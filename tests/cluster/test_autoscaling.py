@@ -19,9 +19,9 @@ from typing import Any
 import httpx
 import pytest
 
-from deployments import reconciler
 from deployments.models import InferenceService
-from deployments.reconciler import Outside
+from deployments.reconcile import reconciler
+from deployments.reconcile.reconciler import Outside
 from deployments.services import rollout_abort, rollout_promote
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from deployments.models import Cluster
-from deployments.reconciler import Outside
+from deployments.reconcile.reconciler import Outside
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from common.errors import Unavailable
-from deployments.analysis.totals import add, begin
+from deployments.domain.analysis.evidence.totals import add, begin
 from deployments.models import AnalysisRun
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ReplicaPhase, Sample
 from integrations.clusters.kubernetes.api.client import Api

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from clusters.watch import Follower
 from django.utils import timezone
 
-from deployments import reconciler
-from deployments.following import Follower
 from deployments.models import Cluster, InferenceService
-from deployments.reconciler import Outside
+from deployments.reconcile import reconciler
+from deployments.reconcile.reconciler import Outside
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.access import Access, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.api.client import Api

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from placement.inventory import Use, gpu_node
+from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
+from placement.slices.offers import offers
 
-from deployments.placement.choosing import Chosen, Model, NoRoom, as_named, automatic
-from deployments.placement.inventory import Use, gpu_node
-from deployments.placement.offers import offers
 from integrations.clusters.base import Arrangement, Desired, DesiredRevision, GpuPod, Resources
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from clusters.connection import driver_of
 from pytest_django.fixtures import Settings
 
 from common.errors import InvalidInput
-from deployments.connecting import driver_of
 from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_patches_try, plan_patched, service_plan
 from integrations.clusters.kubernetes.api import resource_types

@@ -12,10 +12,10 @@ from django.core.cache import cache
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
+from recordings.services.recordings import RecordingOrder, recording_start
 
 from deployments.models import ComparisonRun, Recording
 from deployments.services import cluster_apply
-from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.resource_types import POD
 from integrations.clusters.kubernetes.driver import KubernetesDriver

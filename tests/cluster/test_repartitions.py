@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from gpus.reconcile import tick
 
 from common.errors import DoesNotFit
-from deployments import reconciler
 from deployments.models import Cluster, InferenceService, Repartition
-from deployments.repartitioning import tick
+from deployments.reconcile import reconciler
 from deployments.services import (
     RepartitionOrder,
     cluster_default,
@@ -20,7 +20,7 @@ from deployments.services import (
     repartition_propose,
     service_apply,
 )
-from deployments.services.placing import gpus_note
+from deployments.services.gpu_assignment import gpus_note
 from integrations.clusters.base import DesiredNode
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY

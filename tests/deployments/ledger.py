@@ -7,7 +7,7 @@ from itertools import groupby
 from django.db import transaction
 
 from deployments.models import InferenceService
-from deployments.recording import load
+from deployments.reconcile.service_change import load
 from integrations.clusters.base import Desired
 from tests.deployments._support.platform import Platform
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import yaml
 from django.conf import settings
 
-from deployments.history import Kind
-from deployments.phases import Code
-from deployments.policy import Gate, Metric, Policy, SlowLimit, Step, parse_policy, policy_json
-from deployments.policy.metrics import metrics_json
-from deployments.policy.promql import PLACEHOLDERS
+from deployments.domain.phases import Code
+from deployments.domain.policy import Gate, Metric, Policy, SlowLimit, Step, parse_policy, policy_json
+from deployments.domain.policy.metrics import metrics_json
+from deployments.domain.policy.promql import PLACEHOLDERS
+from deployments.domain.rollout.event_messages import Kind
 
 PAGE = (Path(settings.ROOT) / "docs" / "reference" / "rollouts.md").read_text()
 

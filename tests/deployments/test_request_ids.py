@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from common.http import request_id
+from deployments.domain.phases import Phase
 from deployments.models import Event
-from deployments.phases import Phase
 from deployments.services import rollout_abort
 from tests.deployments._support.platform import Platform
 
@@ -85,7 +85,7 @@ def test_a_moved_alias_is_no_request_of_the_services(platform: Platform) -> None
 def test_each_event_is_a_line_of_the_log_with_the_id(
     served: Platform, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: object
 ) -> None:
-    caplog.set_level(logging.INFO, "deployments.recording")
+    caplog.set_level(logging.INFO, "deployments.reconcile.service_change")
     with request_id.acting_for("order-2"), django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
         served.start()
     served.cluster.crash("digits-00001")

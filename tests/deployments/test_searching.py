@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from deployments.models import InferenceService
-from deployments.recording import changing
+from deployments.reconcile.service_change import changing
 from deployments.selectors import service_search
 from tests import scenes
 

@@ -1,4 +1,5 @@
 from deployments.models import InferenceService
+from deployments.reconcile.restarts import note_components
 from deployments.selectors import (
     change_marks,
     cluster_event_query,
@@ -7,7 +8,6 @@ from deployments.selectors import (
     service_list,
 )
 from deployments.services import cluster_default
-from deployments.watching import note_components
 from integrations.clusters.base import Component, Nodes
 from tests.deployments._support.platform import Platform
 

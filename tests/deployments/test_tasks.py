@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from clusters import connection
 from django.utils import timezone
 
-from deployments import connecting, tasks
+from deployments import tasks
 from deployments.models import Cluster, InferenceService
 from deployments.services import service_apply
 from integrations.clusters.base import Component
@@ -14,7 +15,7 @@ from tests.deployments._support.platform import Platform
 
 @pytest.fixture
 def swept(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Platform:
-    monkeypatch.setattr(connecting, "driver_of", lambda _cluster: platform.cluster)
+    monkeypatch.setattr(connection, "driver_of", lambda _cluster: platform.cluster)
     monkeypatch.setattr(tasks.counters, "collect", platform.metrics)
     return platform
 

@@ -14,8 +14,8 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
-from deployments import telemetry as reconciler_telemetry
 from deployments.models import InferenceService
+from deployments.reconcile import telemetry as reconciler_telemetry
 from fairlead import telemetry
 from fairlead.celery import app
 from fairlead.collector import ControlPlaneCollector

@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from deployments.desired import Role
+from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
 from tests import scenes
 from tests.deployments._support.pages import signed_in

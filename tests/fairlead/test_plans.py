@@ -12,10 +12,10 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
-from deployments.desired import Role
+from deployments.domain.phases import ENDED_BADLY, Code, Phase
+from deployments.domain.service_state.desired import Role
+from deployments.mapping import searched_text
 from deployments.models import Cluster, InferenceService, Revision, Rollout
-from deployments.phases import ENDED_BADLY, Code, Phase
-from deployments.rows import searched_text
 from deployments.selectors import service_search, services_worst_first
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel

@@ -12,7 +12,11 @@ import httpx
 import pytest
 from django.test import Client
 from django.utils import timezone
+from model_jobs.tunings.order import TuningOrder
+from model_jobs.tunings.service import tuning_begin
 from pytest_django.fixtures import Settings
+from recordings.services.recordings import RecordingOrder
+from recordings.services.replays import replay_begin
 from rest_framework.test import APIClient
 
 from accounts.domain.roles import Owned, Role
@@ -21,12 +25,8 @@ from accounts.models import AuditEntry
 from accounts.services import teams, token_create, user_get_or_create
 from deployments.models import InferenceService, Revision
 from deployments.services import recording_start, rollout_abort, service_apply, tuning_start
-from deployments.services.recordings import RecordingOrder
-from deployments.services.replays import replay_begin
-from deployments.services.tunings import tuning_begin
-from deployments.tuning import TuningOrder
-from deployments.web.config_look import digest_of
-from deployments.web.service_text import text_of
+from deployments.web.services.config_preview import digest_of
+from deployments.web.services.file_text import text_of
 from integrations.artifacts.store import digest_of_folder
 from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job, JobKind
 from integrations.clusters.local.jobs import jobs

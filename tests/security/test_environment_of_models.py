@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from clusters.services.clusters import cluster_check
 
 from common.errors import InvalidInput
 from deployments.models import Event, Revision
 from deployments.services import service_apply, service_plan
-from deployments.services.clusters import cluster_check
 from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job, JobKind
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.jobs.job import job

@@ -4,11 +4,11 @@ import time
 from typing import Any
 
 import pytest
+from clusters.domain.cluster_file.kubeconfig import parse_kubeconfig
 
 from common.errors import InvalidInput
-from deployments.cluster_file.kubeconfig import parse_kubeconfig
-from deployments.spec import parse_service
-from deployments.web.service_text import document_of
+from deployments.domain.service_file import parse_service
+from deployments.web.services.file_text import document_of
 from integrations.clusters.base import Patch
 from integrations.clusters.kubernetes.manifests.patched import applied
 from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template

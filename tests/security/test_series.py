@@ -21,10 +21,10 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services import teams, token_create, user_get_or_create
-from deployments.asking import Side, Subject, look_where_due
+from deployments.domain.policy import Metric
+from deployments.domain.policy.series import NotUnderstoodError, limited
 from deployments.models import RolloutPolicy
-from deployments.policy import Metric
-from deployments.policy.series import NotUnderstoodError, limited
+from deployments.reconcile.participants.metric_queries import Side, Subject, look_where_due
 from integrations.metrics.prometheus import Prometheus
 
 OWN = {"namespace": "mine", "service": "digits"}

@@ -11,18 +11,18 @@ from django.http import HttpResponseBase
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
+from recordings.services.recordings import RecordingOrder, recording_start
 
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.services import teams, token_create, user_get_or_create
-from deployments.services.recordings import RecordingOrder, recording_start
-from deployments.web import events
+from deployments.web import live_updates
 from tests import scenes
 
 pytestmark = pytest.mark.django_db
 
-PLATFORM = Path(events.__file__).parents[2]
-MAKERS = {"deployments/web/events.py", "common/http/downloads.py"}
+PLATFORM = Path(live_updates.__file__).parents[2]
+MAKERS = {"deployments/web/live_updates.py", "common/http/downloads.py"}
 """Who makes answers that go on: the streams of pages, and files, which views send after `require`."""
 SHARED = {"home-stream", "service-list-stream"}
 """Streams that show everybody what he may see."""
@@ -91,7 +91,7 @@ def test_every_stream_is_asked_for_above() -> None:
     streams = {
         str(pattern.name)
         for pattern in _patterns(get_resolver())
-        if pattern.callback.__module__ == events.__name__ or str(pattern.name).endswith("stream")
+        if pattern.callback.__module__ == live_updates.__name__ or str(pattern.name).endswith("stream")
     }
     assert streams - SHARED == set(everything())
 

@@ -9,7 +9,7 @@ import pytest
 
 LONGEST = (
     "tests/cluster/test_chart.py",
-    "tests/deployments/test_killed_anywhere.py",
+    "tests/deployments/reconcile/test_killed_anywhere.py",
     "tests/fairlead/test_pages_at_scale.py",
     "tests/e2e/",
     "tests/runbooks/",

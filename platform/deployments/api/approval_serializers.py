@@ -7,8 +7,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from common.http.request_serializer import RequestSerializer
-from deployments.approval_shapes import ApprovalsView, ApprovalView
-from deployments.rollout.approvals import Standing
+from deployments.domain.rollout.approvals import Standing
+from deployments.views.approvals import ApprovalsView, ApprovalView
 
 
 class CommentSerializer(RequestSerializer[dict[str, str]]):

@@ -13,10 +13,10 @@ from accounts.auth.access import require
 from accounts.auth.permissions import actor_of, caller_token
 from common.errors import NotPermitted
 from deployments import selectors, services
-from deployments.access import OfRollout
 from deployments.api.approval_serializers import CommentSerializer, MyApprovalsSerializer, ReasonedSerializer, said
 from deployments.api.serializers import RolloutSerializer
-from deployments.selectors.approvals import NEEDED
+from deployments.selectors.permissions import OfRollout
+from deployments.selectors.rollouts.approvals import NEEDED
 
 
 class RolloutApprovalsView(OfRollout, APIView):

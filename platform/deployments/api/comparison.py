@@ -9,8 +9,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments import selectors
-from deployments.access import OfRollout
 from deployments.api.serializers import MeasurementSerializer
+from deployments.selectors.permissions import OfRollout
 
 _Values = serializers.Serializer[Any]
 

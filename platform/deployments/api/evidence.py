@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from common.errors import InvalidInput
 from deployments import selectors
-from deployments.access import OfRollout
+from deployments.selectors.permissions import OfRollout
 
 _ATTEMPT = OpenApiParameter("attempt", int, description="Which attempt, from 1 on; the present one when left out.")
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from placement.capacity_check import Room
 from rest_framework import serializers
 
-from deployments.fitting import Room
-from deployments.shapes import AnalysisPlan
+from deployments.views.shapes import AnalysisPlan
 
 
 class DetectionSerializer(serializers.Serializer[Any]):

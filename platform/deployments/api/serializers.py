@@ -8,12 +8,13 @@ from rest_framework import serializers
 from common.http.request_serializer import RequestSerializer
 from deployments.api.approval_serializers import ApprovalsSerializer
 from deployments.api.plans import AnalysisPlanSerializer, RoomSerializer
-from deployments.contract import Contract
-from deployments.failures import ModelState, TransitionStatus
+from deployments.domain.policy import When
+from deployments.domain.rollout.webhooks import Answer
+from deployments.domain.service_state.contract import Contract
+from deployments.domain.service_state.failures import ModelState, TransitionStatus
+from deployments.domain.waits import Wait
 from deployments.models import RolloutPolicy
-from deployments.policy import When
-from deployments.rollout.webhooks import Answer
-from deployments.shapes import (
+from deployments.views.shapes import (
     AnalysisRunView,
     DriftView,
     EventView,
@@ -31,7 +32,6 @@ from deployments.shapes import (
     ServiceView,
     StepView,
 )
-from deployments.waits import Wait
 from integrations.clusters.base import DriftPolicy, FailureReason
 
 

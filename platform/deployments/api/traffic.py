@@ -11,7 +11,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from common.errors import InvalidInput
-from deployments import selectors, traffic
+from deployments import selectors
+from deployments.reconcile.participants import traffic
 
 _LONGEST = int(traffic.KEPT / timedelta(minutes=1))
 _MINUTES = OpenApiParameter("minutes", int, description=f"How far back, 1 to {_LONGEST}; 60 when left out.")

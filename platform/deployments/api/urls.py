@@ -1,25 +1,15 @@
 """Policies, services, rollouts."""
 
+from clusters.api import clusters, prices
 from django.urls import path
+from events.api import webhooks
+from gpus.api import gpus, repartitions
+from model_jobs.builds import api
+from model_jobs.trials import api as trials
+from model_jobs.tunings import api as tunings
+from recordings.api import recordings, replays
 
-from deployments.api import (
-    approvals,
-    builds,
-    clusters,
-    comparison,
-    evidence,
-    gpus,
-    prices,
-    recordings,
-    repartitions,
-    replays,
-    scraping,
-    traffic,
-    trials,
-    tunings,
-    views,
-    webhooks,
-)
+from deployments.api import approvals, comparison, evidence, scraping, traffic, views
 from deployments.api.workloads.artifacts import WorkloadArtifactView
 from deployments.api.workloads.exchanges import WorkloadExchangesView
 from deployments.api.workloads.requests import WorkloadRequestView
@@ -69,10 +59,10 @@ urlpatterns = [
         WorkloadResultView.as_view(),
         name="workload-result",
     ),
-    path("models/<str:name>/versions/<int:number>/builds", builds.BuildListView.as_view(), name="build-list"),
+    path("models/<str:name>/versions/<int:number>/builds", api.BuildListView.as_view(), name="build-list"),
     path(
         "models/<str:name>/versions/<int:number>/builds/<int:build_id>",
-        builds.BuildDetailView.as_view(),
+        api.BuildDetailView.as_view(),
         name="build-detail",
     ),
     path("models/<str:name>/versions/<int:number>/trials", trials.TrialListView.as_view(), name="trial-list"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from clusters.connection import driver_of
 from django.db.models import Q
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -18,7 +19,6 @@ from accounts.auth.permissions import actor_of, caller_token
 from accounts.domain.roles import Owned
 from common.http.filters import Filter, Kind
 from deployments import selectors, services
-from deployments.access import OfRollout, require_model_use
 from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query
 from deployments.api.approval_serializers import CommentSerializer, said
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
@@ -33,13 +33,13 @@ from deployments.api.serializers import (
     RolloutStartSerializer,
     ServiceSerializer,
 )
-from deployments.applying import service_planned
-from deployments.connecting import driver_of
-from deployments.desired import Role
-from deployments.looking import look, survey
+from deployments.domain.phases import Phase, ServicePhase
+from deployments.domain.policy import Strategy
+from deployments.domain.service_state.desired import Role
 from deployments.models import Rollout
-from deployments.phases import Phase, ServicePhase
-from deployments.policy import Strategy
+from deployments.selectors.permissions import OfRollout, require_model_use
+from deployments.services.current_load import look, survey
+from deployments.services.file_preflight import service_planned
 
 
 class PolicyListView(_ListView):

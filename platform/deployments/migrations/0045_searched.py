@@ -6,7 +6,7 @@ from common.db.trigrams import TrigramIndex
 
 
 def tell_what_is_searched(apps, schema_editor):
-    """Write it for the services there are, as `deployments.rows.put_searched` does."""
+    """Write it for the services there are, as `deployments.mapping.put_searched` does."""
     Service, Version = apps.get_model("deployments", "InferenceService"), apps.get_model("registry", "ModelVersion")
     model = Version.objects.filter(pk=OuterRef("model_version")).values("model__name")
     parts = ["namespace", Value("/"), "name", Value(" "), Coalesce(Subquery(model[:1]), Value(""))]

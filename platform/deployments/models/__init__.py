@@ -1,8 +1,8 @@
 """Services, their revisions and rollouts, and what happened to them.
 
-A row is changed only under its service's row lock (`deployments.recording`), and every change raises the service's
-`changes`, by which the reconciler sees that somebody was faster. Revisions never change in what they serve; `role`,
-`retire_at` and `stopped_at` say where they stand.
+A row is changed only under its service's row lock (`deployments.reconcile.service_change`), and every change raises
+the service's `changes`, by which the reconciler sees that somebody was faster. Revisions never change in what they
+serve; `role`, `retire_at` and `stopped_at` say where they stand.
 """
 
 from deployments.models.approvals import Approval

@@ -7,7 +7,8 @@ from deployments.models.rollouts import Rollout
 
 
 class Approval(models.Model):
-    """A person's word that a rollout may go on from one point; `deployments.rollout.approvals` says what it is for.
+    """A person's word that a rollout may go on from one point; `deployments.domain.rollout.approvals` says what it is
+    for.
 
     Attributes:
         given_by: who, as the audit log names him.

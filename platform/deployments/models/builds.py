@@ -1,14 +1,14 @@
 """Versions that are built of other versions."""
 
 from django.db import models
+from jobs.attempts import Status
 
-from deployments.attempts import Status
 from deployments.models.choices import choices
 from deployments.models.services import Cluster
 
 
 class Build(models.Model):
-    """One version made of another, such as a plan for a slice of a GPU; states as `deployments.attempts`.
+    """One version made of another, such as a plan for a slice of a GPU; states as `jobs.attempts`.
 
     Attributes:
         order: a `BuildOrder` as JSON.

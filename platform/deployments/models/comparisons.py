@@ -9,10 +9,10 @@ class ComparisonRun(models.Model):
     """The answers compared at one step of one attempt.
 
     The team's data is in it: `worst` and `waiting` hold parts of requests and answers, which go when the measurements
-    of the rollout do (`deployments.retention`).
+    of the rollout do (`deployments.services.retention`).
 
     Attributes:
-        report: the figures so far (`deployments.comparison.report`).
+        report: the figures so far (`deployments.domain.comparison.report`).
         worst: the requests whose answers differ the most, shortened.
         waiting: exchanges of which only one side was read so far, compressed; empty once the step is over.
         stable_alone, shadow_alone: requests of which only one side was ever read.

@@ -2,8 +2,8 @@
 
 from django.db import models
 
+from deployments.domain.policy import OnInconclusive, Strategy
 from deployments.models.choices import choices
-from deployments.policy import OnInconclusive, Strategy
 
 
 class RolloutPolicy(models.Model):

@@ -3,13 +3,13 @@
 from django.db import models
 from django.db.models import Q
 
+from deployments.domain.rollout.webhooks import Answer
 from deployments.models.choices import choices
 from deployments.models.rollouts import Rollout
-from deployments.rollout.webhooks import Answer
 
 
 class WebhookQuestion(models.Model):
-    """A webhook that is asked at one step of one attempt; `deployments.questions` draws its states.
+    """A webhook that is asked at one step of one attempt; `deployments.reconcile.participants.gates` draws its states.
 
     Attributes:
         when: `before` or `after`, as the policy says.

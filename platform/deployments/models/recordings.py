@@ -2,14 +2,14 @@
 
 from django.db import models
 from django.db.models import Q
+from jobs.attempts import Status
 
-from deployments.attempts import Status
 from deployments.models.choices import choices
 from deployments.models.services import InferenceService
 
 
 class Recording(models.Model):
-    """Requests of a service with stable's answers; they are in a file (`deployments.payloads.files`), sealed.
+    """Requests of a service with stable's answers; they are in a file (`recordings.payloads.files`), sealed.
 
     Attributes:
         consent: the words in which `created_by` took responsibility for keeping what clients sent.
@@ -43,7 +43,7 @@ class Recording(models.Model):
 
 
 class Replay(models.Model):
-    """A recording, answered again by a version that serves nobody, and compared; `deployments.attempts`.
+    """A recording, answered again by a version that serves nobody, and compared; `jobs.attempts`.
 
     Attributes:
         recording: None once that was deleted.

@@ -2,14 +2,14 @@
 
 from django.db import models
 from django.db.models import Q
+from placement.repartition.machine import Phase
 
 from deployments.models.choices import choices
 from deployments.models.services import Cluster
-from deployments.placement.carrying_out import Phase
 
 
 class Repartition(models.Model):
-    """A node whose GPUs are to be cut anew (`deployments.placement.repartition`); `placement.carrying_out` has its way.
+    """A node whose GPUs are to be cut anew (`placement.repartition.proposal`); `placement.carrying_out` has its way.
 
     Attributes:
         before, after: what each GPU is cut into, by its index: [[[profile, count], ...], ...].

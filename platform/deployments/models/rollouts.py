@@ -3,18 +3,19 @@
 from django.db import models
 from django.db.models import Q
 
-from deployments.analysis.verdict import Verdict
+from deployments.domain.analysis.verdict import Verdict
+from deployments.domain.phases import ENDED_BADLY, Phase
 from deployments.models.choices import choices
 from deployments.models.services import InferenceService, Revision
-from deployments.phases import ENDED_BADLY, Phase
 
 
 class Rollout(models.Model):
-    """One way of a service from a revision to the next; `deployments.rollout.advance` moves it.
+    """One way of a service from a revision to the next; `deployments.domain.rollout.advance` moves it.
 
     Attributes:
         policy_document: the policy file at the start; a later change of the policy does not reach this rollout.
-        contract: what it changes for clients (`deployments.contract`); None on the way back, and in earlier releases.
+        contract: what it changes for clients (`deployments.domain.service_state.contract`); None on the way back, and
+            in earlier releases.
         attempt: 1, and one more for each retry.
         step_index: the step it is at; the number of steps once all traffic is to move.
         weight: percent of clients' requests that the new revision should get now.
@@ -85,8 +86,10 @@ class AnalysisRun(models.Model):
     Attributes:
         step_index: None in the background.
         weight, mirror: what the step gives, in percent of the requests and of copies of them.
-        totals: the counters summed up so far (`deployments.analysis.totals`), from which the next tick goes on.
-        evidence: what was made of them in this attempt (`deployments.analysis.ledger`), written with them.
+        totals: the counters summed up so far (`deployments.domain.analysis.evidence.totals`), from which the next tick
+            goes on.
+        evidence: what was made of them in this attempt (`deployments.domain.analysis.evidence.ledger`), written with
+            them.
         first_request_at: when the canary got its first request in the step; the deadline counts from there.
         canary_requests, stable_requests: what the gateway sent to each in the step.
         pointed_at: when the last `AnalysisPoint` of it was kept; None before the first.
@@ -123,7 +126,8 @@ class AnalysisRun(models.Model):
 
 
 class AnalysisPoint(models.Model):
-    """What an analysis run had come to at one moment, so that its way there can be drawn (`deployments.points`).
+    """What an analysis run had come to at one moment, so that its way there can be drawn
+    (`deployments.reconcile.participants.evidence_points`).
 
     Attributes:
         values: metric -> [canary, stable, limit, low, high, evidence_percent], each a number or None.

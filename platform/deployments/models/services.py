@@ -4,11 +4,11 @@ from django.db import models
 from django.db.models import BooleanField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 
-from deployments.desired import Role
+from deployments.domain.phases import ServicePhase
+from deployments.domain.service_state.desired import Role
+from deployments.domain.service_state.quiescence import UNSETTLED
 from deployments.models.choices import choices
 from deployments.models.policies import RolloutPolicy
-from deployments.phases import ServicePhase
-from deployments.settling import UNSETTLED
 from integrations.clusters.base import DriftPolicy
 
 IS_WELL = ExpressionWrapper(Q(phase__in=[ServicePhase.READY, ServicePhase.PROGRESSING]), BooleanField())
@@ -73,7 +73,8 @@ class InferenceService(models.Model):
             the first is imported.
         awaited_import: brings the version that the file means; None where that is there. `import_note` tells of it.
         alias_problem: why the version that the alias means now cannot be rolled out; empty where it can.
-        standing: what it waits for as far as the cluster goes (`deployments.waits.Condition`); empty for nothing.
+        standing: what it waits for as far as the cluster goes (`deployments.domain.waits.Condition`); empty for
+            nothing.
         refusal: why the cluster did not take what was desired last; empty where it did.
         waits_for, waits_since: what it waits for at all, and when that began.
         live_at: when its first revision began to take requests; from then on the weights sum to 100.
@@ -82,8 +83,8 @@ class InferenceService(models.Model):
         changes: rises with every recorded change; who read an older number must read again.
         changed_at: when that was, by the database's clock.
         settled: the number of `changes` after which a turn of the reconciler found nothing that goes on; another
-            number, such as those of `deployments.settling`, has the next sweep turn to it (`deployments.due`).
-        lease_owner, lease_expires_at: which reconciler has the service now.
+            number, such as those of `deployments.domain.service_state.quiescence`, has the next sweep turn to it
+        (`deployments.reconcile.schedule`). lease_owner, lease_expires_at: which reconciler has the service now.
         ticked_at, seen_at: when a reconciler last turned to the service, and when it last could read the cluster.
         event_seq, revision_seq: the numbers given last.
         request_id: the request that changed the service last, for which the reconciler acts; empty where none did.
@@ -93,12 +94,12 @@ class InferenceService(models.Model):
         restart_number: rises when all its replicas are to be started anew.
         recorded_percent: of its requests that are recorded now (`models.Recording`); 0 for none.
         drift_policy: what becomes of changes made by hand on its cluster (`DriftPolicy`).
-        drift: those that were found (`deployments.drifting`).
+        drift: those that were found (`deployments.domain.service_state.drift`).
         request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
         rolling: how its replicas are replaced, `{"maxSurge", "maxUnavailable"}`; None leaves it to the cluster.
-        traffic_at: when its counters were last looked up for pages (`deployments.traffic`).
+        traffic_at: when its counters were last looked up for pages (`deployments.reconcile.participants.traffic`).
         tap_cursor: up to where everything that the taps of its replicas recorded was made use of.
-        searched: what searches by words look through (`deployments.rows.put_searched`).
+        searched: what searches by words look through (`deployments.mapping.put_searched`).
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="services")
@@ -170,7 +171,7 @@ class Revision(models.Model):
 
     Attributes:
         number: counts up within the service; the name is `<service>-<5 digits>`.
-        role: where it stands (`deployments.desired.Role`).
+        role: where it stands (`deployments.domain.service_state.desired.Role`).
         patches: as they were when it was made: {"cluster": [...], "service": [...]}, as the files have them.
         egress: whether the model's process may open connections; None where an earlier release made it, which let code
             (`integrations.clusters.base.may_connect`).
@@ -186,9 +187,10 @@ class Revision(models.Model):
         replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
         transformer: what stands before its predictor, as a service file says it; empty for nothing.
         transformer_replicas: how many of those there should be, by a cluster's autoscaler more of them.
-        last_failure: the last failure of a replica of it (`deployments.failures`); None where none failed.
-        load: what that is decided by (`deployments.replicas`): counters of the last seconds, earlier decisions, and
-            "why" in words.
+        last_failure: the last failure of a replica of it (`deployments.domain.service_state.failures`); None where
+            none failed.
+        load: what that is decided by (`deployments.reconcile.participants.replicas`): counters of the last seconds,
+            earlier decisions, and "why" in words.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="revisions")

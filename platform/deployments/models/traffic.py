@@ -9,7 +9,7 @@ class TrafficLook(models.Model):
     """The last look at a service's counters, from which the next one goes on.
 
     Attributes:
-        totals: the counters then (`deployments.analysis.totals`).
+        totals: the counters then (`deployments.domain.analysis.evidence.totals`).
     """
 
     service = models.OneToOneField(InferenceService, primary_key=True, on_delete=models.CASCADE, related_name="+")
@@ -21,7 +21,7 @@ class TrafficLook(models.Model):
 
 
 class TrafficPoint(models.Model):
-    """What a revision's clients got between two looks (`deployments.traffic`).
+    """What a revision's clients got between two looks (`deployments.reconcile.participants.traffic`).
 
     Attributes:
         at: when the second look was; the first was `seconds` before.

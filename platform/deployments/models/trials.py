@@ -1,14 +1,14 @@
 """Requests that a version answers before a service runs it."""
 
 from django.db import models
+from jobs.attempts import Status
 
-from deployments.attempts import Status
 from deployments.models.choices import choices
 from deployments.models.services import Cluster
 
 
 class Trial(models.Model):
-    """One request that a short run of the serving runtime answers; states as `deployments.attempts`.
+    """One request that a short run of the serving runtime answers; states as `jobs.attempts`.
 
     Attributes:
         request: V2's JSON as text, of at most `trying.trial.MOST_REQUEST_BYTES`.

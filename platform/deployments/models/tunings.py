@@ -1,14 +1,14 @@
 """How a version is best configured where it runs, and the search for it."""
 
 from django.db import models
+from jobs.attempts import Status
 
-from deployments.attempts import Status
 from deployments.models.choices import choices
 from deployments.models.services import Cluster, InferenceService
 
 
 class Tuning(models.Model):
-    """A search for the configuration of a version that serves most within a latency; states as `deployments.attempts`.
+    """A search for the configuration of a version that serves most within a latency; states as `jobs.attempts`.
 
     Attributes:
         service: whose replicas it is for: it runs with their configuration, variables and resources. None for a

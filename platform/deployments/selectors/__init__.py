@@ -3,10 +3,28 @@
 The number of queries does not depend on how many services, revisions or rollouts there are.
 """
 
-from deployments.selectors.approvals import approval_tally
-from deployments.selectors.builds import build_get, build_query
-from deployments.selectors.comparisons import ComparisonView, comparison_newest, comparison_views
-from deployments.selectors.costs import prices_of, resources_used, service_cost
+from gpus.selectors.gpus import gpu_marks
+from gpus.selectors.repartitions import repartition_get, repartition_query, repartitions_open, repartitions_settled
+from model_jobs.builds.selectors import build_get, build_query
+from model_jobs.trials.selectors import trial_get, trial_query, trial_request
+from model_jobs.tunings.selectors import tuning_get, tuning_query
+from recordings.selectors.recordings import (
+    recording_get,
+    recording_marks,
+    recording_query,
+    recording_running,
+    recordings_newest,
+)
+from recordings.selectors.replays import (
+    ReplayView,
+    replay_get,
+    replay_marks,
+    replay_query,
+    replay_summary,
+    replays_newest,
+    replays_of,
+)
+
 from deployments.selectors.events import (
     change_marks,
     cluster_event_query,
@@ -16,33 +34,12 @@ from deployments.selectors.events import (
     events_after,
     events_newest,
 )
-from deployments.selectors.evidence import Evidence, Series, evidence
-from deployments.selectors.gpus import gpu_marks
 from deployments.selectors.policies import cluster_get, cluster_query, policy_get, policy_query
-from deployments.selectors.recordings import (
-    recording_get,
-    recording_marks,
-    recording_query,
-    recording_running,
-    recordings_newest,
-)
-from deployments.selectors.repartitions import (
-    repartition_get,
-    repartition_query,
-    repartitions_open,
-    repartitions_settled,
-)
-from deployments.selectors.replays import (
-    ReplayView,
-    replay_get,
-    replay_marks,
-    replay_query,
-    replay_summary,
-    replays_newest,
-    replays_of,
-)
 from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
-from deployments.selectors.rollouts import (
+from deployments.selectors.rollouts.approvals import approval_tally
+from deployments.selectors.rollouts.comparisons import ComparisonView, comparison_newest, comparison_views
+from deployments.selectors.rollouts.evidence import Evidence, Series, evidence
+from deployments.selectors.rollouts.rollouts import (
     rollout_detail,
     rollout_namespace,
     rollout_of_service,
@@ -51,7 +48,6 @@ from deployments.selectors.rollouts import (
     rollout_siblings,
     rollout_views,
 )
-from deployments.selectors.scraping import replica_metrics, scrape_targets
 from deployments.selectors.services import (
     service_count_by_phase,
     service_detail,
@@ -62,12 +58,12 @@ from deployments.selectors.services import (
     service_views,
     services_worst_first,
 )
-from deployments.selectors.traffic import NO_TRAFFIC, Traffic, traffic_of
-from deployments.selectors.traffic_history import TrafficHistory, traffic_history
-from deployments.selectors.trials import trial_get, trial_query, trial_request
-from deployments.selectors.tunings import tuning_get, tuning_query
+from deployments.selectors.traffic.costs import prices_of, resources_used, service_cost
+from deployments.selectors.traffic.history import TrafficHistory, traffic_history
+from deployments.selectors.traffic.recent import NO_TRAFFIC, Traffic, traffic_of
+from deployments.selectors.traffic.scraping import replica_metrics, scrape_targets
 from deployments.selectors.workloads import job_artifact, workload_artifact, workload_service
-from deployments.shapes import (
+from deployments.views.shapes import (
     AnalysisRunView,
     EventView,
     ReasonView,

@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet, Window
 from django.db.models.functions import RowNumber
+from events.live_feed import Marks
 
 from common.errors import NotFound
-from deployments.feed import Marks
+from deployments.domain.phases import ServicePhase
 from deployments.models import Cluster, Event, InferenceService
-from deployments.phases import ServicePhase
-from deployments.shapes import EventView
+from deployments.views.shapes import EventView
 
 _NEWEST = 200
 

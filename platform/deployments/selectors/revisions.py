@@ -4,11 +4,12 @@ from collections.abc import Iterable
 
 from django.db.models import Q, QuerySet
 
-from deployments import failures, rows
-from deployments.desired import Role, ServiceState, mirror_of, weight_of
+from deployments import mapping
+from deployments.domain.phases import Phase
+from deployments.domain.service_state import failures
+from deployments.domain.service_state.desired import Role, ServiceState, mirror_of, weight_of
 from deployments.models import InferenceService, Revision, Rollout
-from deployments.phases import Phase
-from deployments.shapes import PlacementView, RevisionView
+from deployments.views.shapes import PlacementView, RevisionView
 
 
 def revision_rows() -> QuerySet[Revision]:
@@ -24,7 +25,7 @@ def revision_query(*, service: InferenceService) -> QuerySet[Revision]:
 def revision_views(service: InferenceService, revisions: Iterable[Revision]) -> list[RevisionView]:
     """Return revisions of one service as they are shown, in the order given."""
     rollout = Rollout.objects.filter(service=service, finished_at=None).first()
-    state = rows.service_state(service, [], rollout)
+    state = mapping.service_state(service, [], rollout)
     return [revision_view(service, state, revision) for revision in revisions]
 
 
@@ -72,9 +73,9 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         scaling=str(revision.load.get("why", "")) if runs else "",
         replicas_ready=int(seen.get("ready", 0)),
         restarts=int(seen.get("restarts", 0)),
-        weight_wanted=weight_of(state, rows.revision_state(revision)),
+        weight_wanted=weight_of(state, mapping.revision_state(revision)),
         weight_actual=int(seen.get("weight", 0)),
-        mirror_wanted=mirror_of(state, rows.revision_state(revision)),
+        mirror_wanted=mirror_of(state, mapping.revision_state(revision)),
         mirror_actual=int(seen.get("mirror", 0)),
         message=str(seen.get("message", "")),
         replicas_to_restart=sum(number < service.restart_number for number in seen.get("restart_numbers", ())),
@@ -89,13 +90,13 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         is_failing=is_failing,
         last_failure=failures.failure_view(revision.last_failure),
         placement=_placement_view(revision),
-        egress=rows.egress_of(revision),
+        egress=mapping.egress_of(revision),
     )
 
 
 def _placement_view(revision: Revision) -> PlacementView | None:
     if not revision.accelerator:
         return None
-    runs = rows.placed_resources(revision)
+    runs = mapping.placed_resources(revision)
     why = str(revision.placement.get("why", ""))
     return PlacementView(revision.accelerator, runs.accelerator, runs.products, why)

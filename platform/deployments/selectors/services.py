@@ -9,16 +9,17 @@ from django.db.models import Max, Q, QuerySet
 
 from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
-from deployments import drifting, rows
-from deployments.desired import Role
-from deployments.failures import model_status
+from deployments import mapping
+from deployments.domain.phases import Phase, ServicePhase
+from deployments.domain.service_file import parse_service
+from deployments.domain.service_state import drift as drifting
+from deployments.domain.service_state.desired import Role
+from deployments.domain.service_state.failures import model_status
+from deployments.domain.waits import wait_of_service
 from deployments.models import IS_WELL, Cluster, InferenceService, Revision, Rollout
-from deployments.phases import Phase, ServicePhase
 from deployments.selectors.revisions import revision_rows, revision_view
-from deployments.selectors.rollouts import OF_ROLLOUT, rollout_views
-from deployments.shapes import DriftView, FileView, ImportView, RolloutView, ServiceView
-from deployments.spec import parse_service
-from deployments.waits import wait_of_service
+from deployments.selectors.rollouts.rollouts import OF_ROLLOUT, rollout_views
+from deployments.views.shapes import DriftView, FileView, ImportView, RolloutView, ServiceView
 from integrations.clusters.base import PREVIEW_SUFFIX
 from registry.models import ModelImport
 
@@ -91,7 +92,7 @@ def _service_view(
     service: InferenceService, revisions: Sequence[Revision], newest: Rollout | None, shown: dict[int, RolloutView]
 ) -> ServiceView:
     in_progress = newest if newest is not None and not Phase(newest.phase).is_finished else None
-    state = rows.service_state(service, revisions, in_progress)
+    state = mapping.service_state(service, revisions, in_progress)
     stable = next((revision for revision in revisions if revision.role == Role.STABLE), None)
     version = service.model_version if stable is None else stable.model_version
     rollout = None if newest is None else shown[newest.pk]
@@ -127,7 +128,7 @@ def _service_view(
         ),
         import_state=None if service.awaited_import is None else _import_view(service, service.awaited_import),
         waits=wait_of_service(
-            rows.service_facts(service),
+            mapping.service_facts(service),
             service.waits_since or service.created_at,
             None if rollout is None else rollout.waits,
         ),
@@ -173,9 +174,9 @@ def _file_view(service: InferenceService, stable: Revision | None, newest: Rollo
         spec = parse_service(service.document, namespace=service.namespace, name=service.name)
     except InvalidInput as error:  # an earlier release took it
         return FileView(False, f"{live}, which this release does not take: {error.message}")
-    if rows.is_what(stable, spec, service.model_version_id):
+    if mapping.is_what(stable, spec, service.model_version_id):
         return FileView(True, "")
-    if newest is None or not rows.is_what(newest.to_revision, spec, service.model_version_id):
+    if newest is None or not mapping.is_what(newest.to_revision, spec, service.model_version_id):
         return FileView(False, live)
     verb = "ended" if Phase(newest.phase).is_finished else "is"
     why = f"rollout {newest.pk} to {newest.to_revision.name} {verb} {newest.phase}: {newest.reason_message}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from deployments.desired import Role
+from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
 from deployments.selectors.services import service_url
 from registry.models import ModelVersion

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from common.errors import ContractBroken, InvalidInput
-from deployments.contract import Contract, Served, contract_between
+from deployments.domain.service_file import ServiceSpec
+from deployments.domain.service_state.contract import Contract, Served, contract_between
 from deployments.models import Revision
-from deployments.spec import ServiceSpec
 from registry.models import ModelVersion
 
 MAX_REASON = 500

@@ -3,11 +3,12 @@
 A service has it while its stable revision has it, or its file says so: both went through `check_egress`.
 """
 
+from clusters.connection import allows_python
+
 from common.errors import NotPermitted
-from deployments.connecting import allows_python
-from deployments.desired import Role
+from deployments.domain.service_file import EGRESS, ServiceSpec, is_code
+from deployments.domain.service_state.desired import Role
 from deployments.models import Cluster, InferenceService, Revision
-from deployments.spec import EGRESS, ServiceSpec, is_code
 from integrations.clusters.base import may_connect
 
 

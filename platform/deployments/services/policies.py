@@ -6,9 +6,9 @@ from django.db import transaction
 
 from accounts.services import audit_record
 from common.errors import Conflict, InvalidInput, NotFound, NotPermitted
+from deployments.domain.policy import Policy, Series, parse_policy, policy_json, promql
+from deployments.domain.policy.series import NotUnderstoodError, limited
 from deployments.models import InferenceService, RolloutPolicy
-from deployments.policy import Policy, Series, parse_policy, policy_json, promql
-from deployments.policy.series import NotUnderstoodError, limited
 
 _SHOWN = 5
 

@@ -7,16 +7,23 @@ from django.db.models import Q
 
 from accounts.services import audit_record
 from common.errors import Conflict, NotFound
-from deployments import hints, rows
-from deployments.desired import Role
+from deployments import mapping
+from deployments.domain.phases import Phase
+from deployments.domain.service_file import (
+    RevisionContent,
+    file_saying,
+    stored_logger,
+    stored_placement,
+    stored_transformer,
+)
+from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
-from deployments.phases import Phase
-from deployments.recording import Change, changing
+from deployments.reconcile import hints
+from deployments.reconcile.service_change import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
 from deployments.services.egress import check_egress, has_egress
-from deployments.services.serving import service_named, spec_of
-from deployments.services.turning import begin_back, check_agreed, check_ready
-from deployments.spec import RevisionContent, file_saying, stored_logger, stored_placement, stored_transformer
+from deployments.services.revision_change import begin_back, check_agreed, check_ready
+from deployments.services.services import service_named, spec_of
 from registry.domain.approval import Approval
 
 
@@ -116,12 +123,12 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
     follows_alias = spec.follows_alias
     content = RevisionContent(
         storage_uri=None if follows_alias else revision.model_version.uri,
-        scaling=rows.scaling_of(revision),
+        scaling=mapping.scaling_of(revision),
         env=revision.env,
-        resources=rows.resources_of(revision),
+        resources=mapping.resources_of(revision),
         model_config=revision.model_config,
         logger=stored_logger(revision.logger),
-        patches=rows.patches_of_service(revision),
+        patches=mapping.patches_of_service(revision),
         transformer=stored_transformer(revision.transformer),
         placement=stored_placement(revision.placement_wish),
         egress=None if spec.egress is None else has_egress(revision, service.cluster),

@@ -12,22 +12,23 @@ from django.db import transaction
 from accounts.services import audit_record
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
 from common.identifiers import check_comment
-from deployments import hints, rows
-from deployments import rollout as machine
-from deployments.contract import Contract
-from deployments.desired import Role
-from deployments.history import Kind
+from deployments import mapping
+from deployments.domain import rollout as machine
+from deployments.domain.phases import Phase
+from deployments.domain.policy import Then
+from deployments.domain.rollout import RolloutState
+from deployments.domain.rollout.approvals import Author
+from deployments.domain.rollout.event_messages import Kind
+from deployments.domain.service_state.contract import Contract
+from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
-from deployments.phases import Phase
-from deployments.policy import Then
-from deployments.questions import questions_let_pass
-from deployments.recording import Change, changing
-from deployments.rollout import RolloutState
-from deployments.rollout.approvals import Author
+from deployments.reconcile import hints
+from deployments.reconcile.participants.gates import questions_let_pass
+from deployments.reconcile.service_change import Change, changing
 from deployments.services.contracts import accepted
 from deployments.services.egress import check_egress, has_egress
-from deployments.services.serving import policy_named, service_named, spec_of
-from deployments.services.turning import begin, check_agreed, check_ready
+from deployments.services.revision_change import begin, check_agreed, check_ready
+from deployments.services.services import policy_named, service_named, spec_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 
@@ -76,7 +77,7 @@ def rollout_start(
         spec = spec_of(service)
         by = f"a rollout to version {target.number}"
         row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by, accept=accept)
-        if not spec.follows_alias and rows.rollout_state(row).policy.then is not Then.END:
+        if not spec.follows_alias and mapping.rollout_state(row).policy.then is not Then.END:
             _write_into_document(service, target)
         audit_record(
             actor=actor,
@@ -190,7 +191,7 @@ def rollout_move(
         if change.service.deleting_at is not None:
             raise Conflict(f"service {change.service} is being deleted, so its rollouts are over")
         before = _stand_of(row)
-        change.move(row, transition(change, rows.rollout_state(row)))
+        change.move(row, transition(change, mapping.rollout_state(row)))
         audit_record(
             actor=actor,
             action=f"rollout.{verb}",

@@ -9,12 +9,12 @@ from django.urls import reverse
 
 from common import durations
 from common.db import count as counting
-from deployments.analysis.verdict import Measurement
-from deployments.approval_shapes import ApprovalsView
-from deployments.comparison.agreement import shown_percent
-from deployments.shapes import AnalysisRunView, RolloutView
-from deployments.trying import Field
+from deployments.domain.analysis.verdict import Measurement
+from deployments.domain.comparison.agreement import shown_percent
+from deployments.views.approvals import ApprovalsView
+from deployments.views.shapes import AnalysisRunView, RolloutView
 from deployments.web import presentation
+from deployments.web.try_page import Field
 
 register = template.Library()
 

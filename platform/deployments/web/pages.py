@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.auth.access import visible
 from accounts.domain.roles import Owned
 from accounts.models import ApiToken
-from deployments.phases import Phase, ServicePhase
+from deployments.domain.phases import Phase, ServicePhase
 from deployments.selectors import (
     NO_TRAFFIC,
     AnalysisRunView,
@@ -33,9 +33,6 @@ from deployments.selectors import (
     traffic_of,
 )
 from deployments.selectors.replicas import replica_views
-from deployments.web.comparison_panel import comparison_of
-from deployments.web.example import curl_line
-from deployments.web.foreseen import foreseen_of
 from deployments.web.presentation import (
     Rollback,
     actions_of,
@@ -51,8 +48,11 @@ from deployments.web.presentation import (
     service_row,
     subject_of,
 )
-from deployments.web.service_filter import EVERYTHING, LIMIT, ServiceFilter
-from deployments.web.stations import stations_of
+from deployments.web.rollouts.comparison_panel import comparison_of
+from deployments.web.rollouts.detectable_effects import foreseen_of
+from deployments.web.rollouts.timeline import stations_of
+from deployments.web.services.example_request import curl_line
+from deployments.web.services.filter import EVERYTHING, LIMIT, ServiceFilter
 from registry.selectors import model_version_get
 
 EVENTS_SHOWN = 25

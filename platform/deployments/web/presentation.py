@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from deployments.analysis.verdict import Measurement, Verdict
-from deployments.phases import Phase, ServicePhase
-from deployments.policy import Strategy, Then
+from deployments.domain.analysis.verdict import Measurement, Verdict
+from deployments.domain.phases import Phase, ServicePhase
+from deployments.domain.policy import Strategy, Then
 from deployments.selectors import AnalysisRunView, RolloutView, ServiceView, StepView, Traffic
-from deployments.web.sparks import Spark, spark_of
+from deployments.web.services.sparklines import Spark, spark_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
+from jobs import hints
 from rest_framework import status
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
@@ -12,7 +13,6 @@ from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
-from common import hints
 from registry import selectors
 from registry.api import queries
 from registry.api.access import OfModel

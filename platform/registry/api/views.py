@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from jobs import hints
 from rest_framework import status
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
@@ -19,7 +20,6 @@ from accounts.auth.access import Place, require, visible
 from accounts.auth.permissions import actor_of, caller_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
-from common import hints
 from common.http.downloads import Asked, Download, download
 from common.identifiers import check_model_name
 from integrations.artifacts import stream as artifact_stream

@@ -8,12 +8,12 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
+from jobs import hints
 
 from accounts.auth.access import Place, may, require, seen_names, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
-from common import hints
 from common.errors import InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
 from registry import selectors, services, usage, works

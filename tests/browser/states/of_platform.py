@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clusters.services import clusters
 from django.utils import timezone
+from events.subscriptions import webhook_test
+from gpus.services import inventory
 from playwright.sync_api import Page, expect
 
 from accounts.services import teams
 from deployments.models import Cluster, WebhookDelivery
-from deployments.services import cluster_default, clusters, gpus, policy_apply
-from deployments.services.placing import gpus_note
-from deployments.watching import note_components
-from deployments.webhooks import webhook_test
+from deployments.reconcile.restarts import note_components
+from deployments.services import cluster_default, policy_apply
+from deployments.services.gpu_assignment import gpus_note
 from integrations.clusters.base import Component, Finding, GpuPod, NodeGpus, Nodes
 from integrations.machine.limits import Limit
 from tests import scenes
@@ -155,7 +157,7 @@ def _check_missing(stage: Stage) -> str:
 
 def _gpus(stage: Stage, cluster: FakeCluster) -> str:
     scenes.service()
-    stage.patch.setattr(gpus, "driver_of", lambda _row: cluster)
+    stage.patch.setattr(inventory, "driver_of", lambda _row: cluster)
     return "/platform/clusters/local/gpus"
 
 

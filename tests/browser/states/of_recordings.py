@@ -5,16 +5,16 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from recordings.payloads import files
+from recordings.selectors.replays import replay_terms
+from recordings.services.recordings import RecordingOrder
 
-from deployments.comparing import with_pair
-from deployments.comparison.joining import Pair
-from deployments.comparison.report import Report
-from deployments.comparison.stored import report_json, worst_json
+from deployments.domain.comparison.pairing import Pair
+from deployments.domain.comparison.report import Report
+from deployments.domain.comparison.stored import report_json, worst_json
 from deployments.models import Cluster, Recording, Replay
-from deployments.payloads import files
-from deployments.selectors.replays import replay_terms
+from deployments.reconcile.participants.comparison import with_pair
 from deployments.services import recording_start
-from deployments.services.recordings import RecordingOrder
 from tests import comparisons, scenes
 from tests.browser.states.of_home import LONGEST
 from tests.browser.states.state import PageStates, Stage, State

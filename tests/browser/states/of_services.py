@@ -5,13 +5,13 @@ from datetime import timedelta
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from deployments.desired import Role
-from deployments.drifting import note, to_json
+from deployments.domain.phases import Code, Phase
+from deployments.domain.service_state.desired import Role
+from deployments.domain.service_state.drift import note, to_json
 from deployments.models import InferenceService, Recording, Revision, Rollout, TrafficPoint
-from deployments.phases import Code, Phase
-from deployments.recording import changing
+from deployments.reconcile.service_change import changing
 from deployments.services import rollout_abort, service_stop
-from deployments.web import log_views
+from deployments.web.services import log_views
 from integrations.clusters.base import Drift, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import comparisons, measuring, scenes
 from tests.browser.states.of_home import FAILED, LONGEST, PAUSED, WAVE, grows_old, silence

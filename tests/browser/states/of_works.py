@@ -3,10 +3,10 @@
 from typing import Any
 
 from django.utils import timezone
+from jobs.claim_renewal import LEASE
+from model_jobs.trials.service import trial_begin, trial_fail
 
 from deployments.models import Build, Tuning
-from deployments.services.trials import trial_begin, trial_fail
-from registry.services.claim_renewal import LEASE
 from tests import scenes
 from tests.browser.states.of_models import rejected
 from tests.browser.states.state import PageStates, Stage, State

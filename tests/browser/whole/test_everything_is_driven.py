@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from deployments.web.views import APPROVAL_VERBS, ROLLOUT_VERBS, SERVICE_VERBS
+from deployments.web.services.views import APPROVAL_VERBS, ROLLOUT_VERBS, SERVICE_VERBS
 from tests.browser._support.sessions import routes
 
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ from typing import Any
 
 from deployments.models import Cluster, InferenceService
 from deployments.services import service_apply
-from deployments.services.placing import gpus_note
+from deployments.services.gpu_assignment import gpus_note
 from integrations.clusters.base import NodeGpus, Nodes
 from registry.models import ModelVersion
 from tests.deployments._support.cluster_files import CLUSTER

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from deployments import reconciler
+from deployments.domain.phases import ServicePhase
 from deployments.models import AnalysisRun, Event, InferenceService, Rollout
-from deployments.phases import ServicePhase
-from deployments.reconciler import Outcome, Outside
+from deployments.reconcile import reconciler
+from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.selectors import ServiceView, service_detail
 from deployments.services import (
     alias_follow,

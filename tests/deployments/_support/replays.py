@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from recordings import run_replay
+from recordings.payloads import files
 
-from deployments import replaying
 from deployments.models import InferenceService, Recording, Replay
-from deployments.payloads import files
 from deployments.services import replay_start
 from integrations.clusters.base import Exchange
 from tests.deployments._support.platform import Platform
@@ -56,7 +56,7 @@ class Scene:
         return replay_start(**SERVICE, version=version, actor="alice", now=timezone.now(), **asked)
 
     def make(self, row: Replay) -> Replay:
-        replaying.replay_make(row.pk, lambda _kind: self.platform.cluster)
+        run_replay.replay_make(row.pk, lambda _kind: self.platform.cluster)
         row.refresh_from_db()
         return row
 

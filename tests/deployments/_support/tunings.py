@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django.utils import timezone
+from model_jobs.tunings import run_tuning
+from model_jobs.tunings.order import TuningOrder
 
-from deployments import tuning_making
 from deployments.models import Tuning
 from deployments.services import tuning_start
-from deployments.tuning import TuningOrder
 from integrations.clusters.base import Job, JobResult, Told
 from tests.deployments._support.platform import Platform
 
@@ -51,6 +51,6 @@ class Scene:
                 self.jobs.append(job)
                 return run(job, told) if run else JobResult(0, json.dumps(REPORT))
 
-        tuning_making.tuning_make(row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
+        run_tuning.tuning_make(row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
         row.refresh_from_db()
         return row

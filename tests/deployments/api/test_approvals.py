@@ -12,8 +12,8 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, User
 from accounts.services import teams, user_get_or_create
+from deployments.domain.phases import Phase
 from deployments.models import Approval, Revision, Rollout, WebhookDelivery
-from deployments.phases import Phase
 from deployments.services import rollout_approve, rollout_retry
 from registry.services import alias_set
 from tests import scenes

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
-from deployments.desired import Role
+from deployments.domain.service_state.desired import Role
 from deployments.models import TrafficPoint
 from deployments.services import service_stop
 from tests import scenes

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from jobs.attempts import Status
 from pytest_django.asserts import assertNumQueries  # type: ignore[attr-defined]
 from pytest_django.fixtures import Settings
+from recordings.services.recordings import RecordingOrder, recording_start
 
 from deployments.api.workloads import access
-from deployments.attempts import Status
 from deployments.models import Replay, Revision
-from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from registry.models import ModelVersion
 from tests import scenes

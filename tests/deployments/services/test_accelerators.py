@@ -6,10 +6,10 @@ import pytest
 from django.template.loader import render_to_string
 
 from common.errors import Conflict, DoesNotFit, InvalidInput
-from deployments import rows
+from deployments import mapping
 from deployments.models import Cluster, Event, InferenceService, Revision
 from deployments.services import alias_follow, rollout_plan, service_apply
-from deployments.services.placing import gpus_due, gpus_look
+from deployments.services.gpu_assignment import gpus_due, gpus_look
 from integrations.clusters.base import Arrangement, NodeGpus, Nodes, Observed, Resources
 from registry.models import ModelVersion
 from tests.deployments._support.accelerators import apply, measure, name_image, see
@@ -49,11 +49,11 @@ def test_an_approval_is_for_the_gpu_that_will_run(live: Platform) -> None:
     document["spec"]["predictor"]["model"]["resources"] = {"limits": {WHOLE: "auto"}}
     service_apply(document=document, namespace=None, name=None, actor="ops", now=live.clock())
     row = live.rollout()
-    approved = rows.approval_subject(row, rows.rollout_state(row)).configuration_digest
+    approved = mapping.approval_subject(row, mapping.rollout_state(row)).configuration_digest
     chosen = row.to_revision.placement
     for other in ({**chosen, "accelerator": LARGE}, {**chosen, "products": ["NVIDIA-A30"]}):
         row.to_revision.placement = other
-        assert rows.approval_subject(row, rows.rollout_state(row)).configuration_digest != approved
+        assert mapping.approval_subject(row, mapping.rollout_state(row)).configuration_digest != approved
 
 
 def test_without_an_image_for_gpus_nothing_is_made(live: Platform) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict, InvalidInput
+from deployments.domain.phases import Phase
+from deployments.domain.service_file import parse_service
 from deployments.models import Event, Revision, Rollout
-from deployments.phases import Phase
 from deployments.services.revision_history import revisions_forget, surplus
-from deployments.spec import parse_service
 from registry.models import ModelVersion
 from registry.services import version_delete
 from registry.usage import uses_of

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from clusters.domain.cluster_file import parse_cluster
 from rest_framework.exceptions import ParseError
 
 from common.errors import FairleadError
 from common.http.parsers import StrictJSONParser, check
-from deployments.cluster_file import parse_cluster
-from deployments.spec import parse_service
-from deployments.web.service_text import document_of, line_of, text_of
+from deployments.domain.service_file import parse_service
+from deployments.web.services.file_text import document_of, line_of, text_of
 from tests.serving_runtime.fuzz.finding import FindingError
 
 _MOST_S = 1.0

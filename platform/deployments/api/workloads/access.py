@@ -8,6 +8,7 @@ import hashlib
 import re
 from typing import Any
 
+from clusters.connection import driver_of
 from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -19,7 +20,6 @@ from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
 from common.errors import NotAuthenticated, NotPermitted
-from deployments.connecting import driver_of
 from deployments.models import Cluster, InferenceService
 from deployments.selectors import workload_service
 from integrations.clusters.base import JobIdentity, WorkloadIdentity

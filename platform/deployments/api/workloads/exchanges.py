@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from clusters.connection import driver_of
 from django.core.exceptions import RequestDataTooBig
 from django.http import UnreadablePostError
 from drf_spectacular.types import OpenApiTypes
@@ -13,7 +14,6 @@ from rest_framework.response import Response
 from common.errors import InvalidInput, TooLarge
 from common.http.asgi import allow_body
 from deployments.api.workloads.access import WorkloadView, workload_of
-from deployments.connecting import driver_of
 
 MEDIA_TYPE = "application/cloudevents-batch+json"
 MAX_BYTES = 32 << 20

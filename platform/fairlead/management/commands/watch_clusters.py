@@ -28,8 +28,9 @@ class Command(BaseCommand):
         if check:
             self.stdout.write("yes" if Cluster.objects.filter(kind=KUBERNETES).exists() else "no")
             return
-        from deployments.connecting import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
-        from deployments.following import Follower  # noqa: PLC0415
+        from clusters.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
+        from clusters.watch import Follower  # noqa: PLC0415
+
         from fairlead.telemetry import serve  # noqa: PLC0415
 
         stopped = threading.Event()

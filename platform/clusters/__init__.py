@@ -1,0 +1,1 @@
+"""Clusters: where services run, how they are reached, and what they cost."""

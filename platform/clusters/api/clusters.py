@@ -1,0 +1,112 @@
+"""`/api/v1/clusters`: where services run."""
+
+from dataclasses import replace
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.auth.access import Place
+from accounts.auth.permissions import actor_of
+from accounts.domain.scopes import Scope
+from clusters.api.serializers import ClusterCheckSerializer, ClusterDetailSerializer, ClusterSerializer
+from common.identifiers import check_dns_label
+from deployments import selectors, services
+from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
+from deployments.api.listing import ListView
+from deployments.api.serializers import EventSerializer, PlanSerializer
+
+_NAMESPACE = OpenApiParameter(
+    "namespace", str, description="Check this namespace too, in which a service is to run; those of services are."
+)
+_TRIED_IN = OpenApiParameter(
+    "namespace", str, description="Try the file's patches in this namespace too; those of services are."
+)
+
+
+class ClusterListView(ListView):
+    """Clusters by name."""
+
+    ordering = "name"
+
+    @extend_schema(responses=ClusterSerializer(many=True))
+    def get(self, _request: Request) -> Response:
+        """Return a page of clusters with what they are made of."""
+        return self.page(selectors.cluster_query(), list, ClusterSerializer)
+
+
+class ClusterDetailView(APIView):
+    """One cluster; the administrators' business."""
+
+    scopes = {"GET": Scope.ADMIN, "PUT": Scope.ADMIN, "DELETE": Scope.ADMIN}
+
+    @extend_schema(responses=ClusterDetailSerializer)
+    def get(self, _request: Request, name: str) -> Response:
+        """Return the cluster with its file and what runs on it."""
+        return Response(ClusterDetailSerializer(selectors.cluster_get(name=name)).data)
+
+    @extend_schema(
+        parameters=[DRY_RUN, _TRIED_IN],
+        request=OpenApiTypes.OBJECT,
+        responses={200: or_plan(ClusterDetailSerializer, "ClusterOrPlan"), 201: ClusterDetailSerializer},
+    )
+    def put(self, request: Request, name: str) -> Response:
+        """Make or change the cluster; the body is the cluster file. A kubeconfig is kept encrypted and never shown."""
+        wish: dict[str, Any] = {
+            "document": request.data,
+            "name": name,
+            "actor": actor_of(request),
+            "now": timezone.now(),
+        }
+        plan = services.cluster_plan(**wish)
+        patched, untried = services.cluster_patches_try(
+            document=request.data, name=name, namespaces=_namespaces(request)
+        )
+        if is_dry_run(request):
+            return Response(PlanSerializer(replace(plan, patched=patched, untried=untried)).data)
+        cluster, created = services.cluster_apply(**wish)
+        return Response(ClusterDetailSerializer(cluster).data, status=201 if created else 200)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Forget the cluster; refused while services are on it."""
+        services.cluster_delete(name=name, actor=actor_of(request), now=timezone.now())
+        return Response(status=204)
+
+
+class ClusterCheckView(APIView):
+    """Whether services can run on the cluster."""
+
+    scopes = {"GET": Scope.ADMIN}
+
+    @extend_schema(parameters=[_NAMESPACE], responses=ClusterCheckSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Ask the cluster now, and return what is found and what to do; nothing is changed."""
+        findings = services.cluster_check(cluster=selectors.cluster_get(name=name), namespaces=_namespaces(request))
+        body = {"name": name, "ok": all(each.ok for each in findings), "findings": findings}
+        return Response(ClusterCheckSerializer(body).data)
+
+
+class ClusterEventListView(ListView):
+    """Events of a cluster itself, such as a restart of its gateway, newest first."""
+
+    ordering = "-seq"
+
+    def place(self) -> Place:
+        """Clusters are everybody's."""
+        return Place.anywhere()
+
+    @extend_schema(responses=EventSerializer(many=True))
+    def get(self, _request: Request, name: str) -> Response:
+        """Return a page of events."""
+        events = selectors.cluster_event_query(name=name)
+        return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
+
+
+def _namespaces(request: Request) -> list[str]:
+    asked = request.query_params.get("namespace", "")
+    return [check_dns_label(asked, field="namespace")] if asked else []

@@ -1,0 +1,1 @@
+"""Cluster files and prices. Pure."""

@@ -1,0 +1,64 @@
+"""`connection` of a cluster file: how its API server is reached. Pure."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from clusters.domain.cluster_file.kubeconfig import parse_kubeconfig
+from common.document import Document
+from common.errors import InvalidInput
+from integrations.clusters.kubernetes.api.access import Credentials
+
+STORED = "stored"
+"""What stands in a file for the kubeconfig that was given before, which is never shown again."""
+
+
+class Way(StrEnum):
+    """How the API server is reached."""
+
+    IN_CLUSTER = "inCluster"
+    KUBECONFIG = "kubeconfig"
+    STORED = "stored"
+    PATH = "kubeconfigPath"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How the API server is reached.
+
+    Attributes:
+        credentials: of a kubeconfig that stands in the file; None with the other ways.
+        path: of a kubeconfig that the operator mounted; empty with the other ways.
+        context: of the kubeconfig; empty takes its current one.
+    """
+
+    way: Way
+    credentials: Credentials | None = field(default=None, repr=False)
+    path: str = ""
+    context: str = ""
+
+
+def parse_connection(document: Document) -> Connection:
+    """Return how the file says that the API server is reached."""
+    field_name = document.path("kubeconfig")
+    in_cluster = document.flag("inCluster", default=False)
+    kubeconfig = document.raw("kubeconfig", None)
+    path, context = document.text("kubeconfigPath", default=""), document.text("context", default="")
+    document.refuse_unknown()
+    if [in_cluster, kubeconfig is not None, bool(path)].count(True) != 1:
+        raise InvalidInput(
+            f"{document.path('')[:-1]} has to say one of inCluster: true, kubeconfig and kubeconfigPath",
+            field=document.path("")[:-1],
+        )
+    if context and (in_cluster or kubeconfig == STORED):
+        raise InvalidInput(
+            f"{document.path('context')} is {context[:60]!r}, but there is no kubeconfig to choose it from; leave it "
+            "out, or give the kubeconfig again",
+            field=document.path("context"),
+        )
+    if in_cluster:
+        return Connection(Way.IN_CLUSTER)
+    if path:
+        return Connection(Way.PATH, path=path, context=context)
+    if kubeconfig == STORED:
+        return Connection(Way.STORED)
+    return Connection(Way.KUBECONFIG, parse_kubeconfig(kubeconfig, context, field=field_name), context=context)

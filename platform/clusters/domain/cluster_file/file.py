@@ -1,0 +1,272 @@
+"""Reads a cluster file. Pure."""
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import Any
+
+from clusters.domain.cluster_file.artifacts import parse_artifacts
+from clusters.domain.cluster_file.connection import Connection, parse_connection
+from common.document import Document
+from common.errors import InvalidInput
+from common.identifiers import check_dns_label, is_web_address
+from deployments.domain.service_file.patches import parse_patches
+from deployments.domain.service_file.resources import is_accelerator, parse_memory, parse_resources
+from integrations.clusters.base import Patch, Resources
+from integrations.clusters.kubernetes.manifests.example import refuse_unfit
+from integrations.clusters.kubernetes.manifests.patched import check_target
+from integrations.clusters.kubernetes.options import POLLING_S, GatewayReference, Keda, Options, Reach, Repartition
+
+KIND = "kubernetes"
+_KNOWN = Options(GatewayReference("", ""), "")  # for the defaults of what may be left out
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """What a cluster file says.
+
+    Attributes:
+        patches: of what is rendered for every service there.
+        allows_service_patches: services may have patches of their own, which can make anything of a pod.
+        gpus_autoscaled: nodes with GPUs are added as pods wait for them, so that what does not fit yet is taken.
+        gateway_url: where V2 clients reach the cluster's Gateway, without a slash at its end; shown on pages.
+    """
+
+    name: str
+    connection: Connection
+    gateway_url: str
+    options: Options
+    patches: tuple[Patch, ...] = ()
+    allows_service_patches: bool = False
+    gpus_autoscaled: bool = False
+
+
+def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
+    """Return what a cluster file says.
+
+    Args:
+        name: what the file must call the cluster, where its address says so; the file may then leave it out.
+
+    Raises:
+        InvalidInput: with one sentence and the dotted name of the field at fault.
+    """
+    document = Document.of(value, "the cluster file")
+    found = document.text("name", default=name)
+    if name is not None and found != name:
+        raise InvalidInput(
+            f"name is {found[:80]!r}, but the cluster is put as {name!r}; give both the same name", field="name"
+        )
+    check_dns_label(found)
+    kind = document.text("kind")
+    if kind != KIND:
+        raise InvalidInput(
+            f"kind is {kind[:60]!r}; expected {KIND} (the cluster of this machine is called local and has no file)",
+            field="kind",
+        )
+    gateway = document.document("gateway")
+    result = ClusterFile(
+        name=found,
+        connection=parse_connection(document.document("connection")),
+        gateway_url=_url(gateway),
+        options=_options(found, document, gateway),
+        patches=_patches(document),
+        allows_service_patches=document.flag("servicePatches", default=False),
+        gpus_autoscaled=document.flag("gpuNodesAutoscaled", default=False),
+    )
+    document.refuse_unknown()
+    if result.patches:
+        refuse_unfit(result.patches, result.options)
+    return result
+
+
+def _patches(document: Document) -> tuple[Patch, ...]:
+    patches = parse_patches(document)
+    for patch in patches:
+        check_target(patch)
+    return patches
+
+
+def _options(name: str, document: Document, gateway: Document) -> Options:
+    control_plane_url = _control_plane(document)
+    artifacts = parse_artifacts(document.document("artifacts"), control_plane_url=control_plane_url)
+    reach = document.choice("reach", Reach, _KNOWN.reach)
+    custom_metrics, keda = _autoscalers(document)
+    return Options(
+        gateway=_gateway(gateway),
+        runtime_image=document.text("runtimeImage"),
+        gpu_runtime_image=document.text("gpuRuntimeImage", default=_KNOWN.gpu_runtime_image),
+        **{each.name: getattr(artifacts, each.name) for each in fields(artifacts)},
+        allow_python_models=document.flag("allowPythonModels", default=_KNOWN.allow_python_models),
+        domain=document.text("domain", default=_KNOWN.domain),
+        monitoring_namespaces=_namespaces(document, "monitoringNamespaces"),
+        reach=reach,
+        api_server_networks=_networks(document, reach),
+        defaults=_defaults(document.optional("defaults")),
+        shared_memory_bytes=_memory(document, "sharedMemory", _KNOWN.shared_memory_bytes),
+        custom_metrics=custom_metrics,
+        keda=keda,
+        repartition=_repartition(document.optional("repartition")),
+        name=name,
+        control_plane_url=control_plane_url,
+        control_plane_ca_config_map=document.text("controlPlaneCaConfigMap", default=""),
+        drain_s=_seconds(document, "drain", _KNOWN.drain_s),
+        pre_stop_s=_seconds(document, "preStop", _KNOWN.pre_stop_s),
+        longest_start_s=_seconds(document, "longestStart", _KNOWN.longest_start_s),
+        **_jobs(document.optional("jobs")),
+        allowed_managers=_texts(document, "allowedManagers"),
+    )
+
+
+def _autoscalers(document: Document) -> tuple[bool, Keda | None]:
+    """Return what follows the load there: HorizontalPodAutoscalers by the custom metrics API, or KEDA."""
+    custom_metrics = document.flag("customMetrics", default=_KNOWN.custom_metrics)
+    keda = document.optional("keda")
+    if keda is None:
+        return custom_metrics, None
+    if custom_metrics:
+        raise InvalidInput(
+            "keda and customMetrics: true are both said; one alone may follow the load, so leave one of them out",
+            field="keda",
+        )
+    address = keda.text("prometheus").rstrip("/")
+    if not is_web_address(address):
+        field = keda.path("prometheus")
+        raise InvalidInput(
+            f"{field} is {address[:100]!r}; expected where KEDA asks Prometheus, such as http://prometheus.monitoring:9090",
+            field=field,
+        )
+    polling_s = _seconds(keda, "pollingInterval", POLLING_S)
+    keda.refuse_unknown()
+    return False, Keda(address, polling_s)
+
+
+def _repartition(document: Document | None) -> Repartition | None:
+    """Return how nodes may be cut anew; None where they may not."""
+    if document is None:
+        return None
+    known = Repartition()
+    result = Repartition(
+        check_dns_label(document.text("namespace", default=known.namespace), field=document.path("namespace")),
+        _seconds(document, "configDelay", known.delay_s),
+    )
+    document.refuse_unknown()
+    return result
+
+
+def _jobs(document: Document | None) -> dict[str, Any]:
+    """Return where models are asked before a service runs them; what is not said is left out."""
+    if document is None:
+        return {}
+    selector, tolerations = document.raw("nodeSelector", {}), document.raw("tolerations", [])
+    if not isinstance(selector, dict) or not all(isinstance(each, str) for pair in selector.items() for each in pair):
+        field = document.path("nodeSelector")
+        raise InvalidInput(f"{field} is no object of texts; write it as a pod's specification has it", field=field)
+    if not isinstance(tolerations, list) or not all(isinstance(each, dict) for each in tolerations):
+        field = document.path("tolerations")
+        raise InvalidInput(f"{field} is no list of objects; write it as a pod's specification has it", field=field)
+    namespace = document.text("namespace", default=_KNOWN.jobs_namespace)
+    measured_on = _measured_on(document)
+    document.refuse_unknown()
+    return {
+        "jobs_namespace": check_dns_label(namespace, field=document.path("namespace")),
+        "job_node_selector": selector,
+        "job_tolerations": tuple(tolerations),
+        "jobs_on": measured_on,
+    }
+
+
+def _measured_on(document: Document) -> tuple[str, ...]:
+    """Return the GPUs and slices on which models are measured beside the CPU."""
+    named = _texts(document, "measureOn")
+    field = document.path("measureOn")
+    for name in named:
+        if not is_accelerator(name) or name.endswith(".shared"):
+            raise InvalidInput(
+                f"{field} has {name[:60]!r}; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb, "
+                "shared with no other pod",
+                field=field,
+            )
+    return tuple(dict.fromkeys(named))
+
+
+def _gateway(gateway: Document) -> GatewayReference:
+    result = GatewayReference(
+        name=gateway.text("name"),
+        namespace=check_dns_label(gateway.text("namespace"), field=gateway.path("namespace")),
+        http_listener=gateway.text("httpListener", default=""),
+        grpc_listener=gateway.text("grpcListener", default=""),
+    )
+    gateway.refuse_unknown()
+    return result
+
+
+def _control_plane(document: Document) -> str:
+    url = document.text("controlPlaneUrl", default="").rstrip("/")
+    if url and not is_web_address(url):
+        raise InvalidInput(
+            f"controlPlaneUrl is {url[:100]!r}; expected where pods reach the control plane, such as "
+            "https://fairlead.example.com",
+            field="controlPlaneUrl",
+        )
+    return url
+
+
+def _url(gateway: Document) -> str:
+    url = gateway.text("url").rstrip("/")
+    if not is_web_address(url):
+        field = gateway.path("url")
+        raise InvalidInput(
+            f"{field} is {url[:100]!r}; expected where clients reach the gateway, such as https://models.example.com",
+            field=field,
+        )
+    return url
+
+
+def _defaults(document: Document | None) -> Resources:
+    """Return what a replica gets whose revision does not say."""
+    if document is None:
+        return _KNOWN.defaults
+    asked = parse_resources(document, gpu_refused="a service asks for a GPU by itself")
+    document.refuse_unknown()
+    return Resources(
+        cpu_cores=asked.cpu_cores or _KNOWN.defaults.cpu_cores,
+        memory_bytes=asked.memory_bytes or _KNOWN.defaults.memory_bytes,
+    )
+
+
+def _networks(document: Document, reach: Reach) -> tuple[str, ...]:
+    """Return the address ranges that the API server asks pods from."""
+    name = "apiServerNetworks"
+    found = _texts(document, name)
+    if found and reach is not Reach.API_SERVER:
+        raise InvalidInput(f"{name} counts only where reach is {Reach.API_SERVER}; leave it out", field=name)
+    for each in found:
+        try:
+            ip_network(each)
+        except ValueError as error:
+            raise InvalidInput(f"{name}: {error}; expected a range such as 10.0.0.0/24", field=name) from error
+    return found
+
+
+def _namespaces(document: Document, name: str) -> tuple[str, ...]:
+    return tuple(check_dns_label(each, field=document.path(name)) for each in _texts(document, name))
+
+
+def _texts(document: Document, name: str) -> tuple[str, ...]:
+    value = document.raw(name, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise InvalidInput(f"{document.path(name)} is no list of texts", field=document.path(name))
+    return tuple(value)
+
+
+def _memory(document: Document, name: str, default: int) -> int:
+    value = document.raw(name, None)
+    return default if value is None else parse_memory(value, document.path(name))
+
+
+def _seconds(document: Document, name: str, default_s: int) -> int:
+    value = document.duration(name, default=timedelta(seconds=default_s))
+    if value % timedelta(seconds=1):
+        field = document.path(name)
+        raise InvalidInput(f"{field} is no number of whole seconds; write it like 30s", field=field)
+    return int(value.total_seconds())

@@ -1,0 +1,134 @@
+"""A kubeconfig that is given to the control plane: only what stands in it itself is honoured. Pure.
+
+Running a program, or reading a file of the control plane's machine, because somebody sent its name would hand that
+machine over: `exec`, `auth-provider` and paths are refused by name. Of several clusters and users only those of the
+context are kept.
+"""
+
+import base64
+from collections.abc import Mapping
+
+import yaml
+
+from common.document import Document
+from common.errors import InvalidInput
+from common.identifiers import is_web_address
+from common.yaml_text import load
+from integrations.clusters.kubernetes.api.access import Credentials
+
+_IN_ITSELF = (
+    "put a token (`kubectl create token ACCOUNT --duration ...`) or client-certificate-data with client-key-data there"
+)
+_MOUNT = "or mount the kubeconfig into web and worker and name it as connection.kubeconfigPath"
+_OF_A_USER = {
+    "exec": f"it would run a program on the control plane's machine; {_IN_ITSELF}, {_MOUNT}",
+    "auth-provider": f"it would run a plugin on the control plane's machine; {_IN_ITSELF}, {_MOUNT}",
+    "tokenFile": f"it is a path on another machine; put what the file holds there as token, {_MOUNT}",
+    "client-certificate": "it is a path on another machine; embed the file as client-certificate-data "
+    f"(`kubectl config view --flatten --raw --minify` does), {_MOUNT}",
+    "client-key": "it is a path on another machine; embed the file as client-key-data "
+    f"(`kubectl config view --flatten --raw --minify` does), {_MOUNT}",
+    "username": f"Kubernetes takes no passwords any more; {_IN_ITSELF}",
+    "password": f"Kubernetes takes no passwords any more; {_IN_ITSELF}",
+}
+_OF_A_CLUSTER = {
+    "certificate-authority": "it is a path on another machine; embed the file as certificate-authority-data "
+    f"(`kubectl config view --flatten --raw --minify` does), {_MOUNT}",
+    "insecure-skip-tls-verify": "credentials are sent only to a server that proves who it is; put "
+    "certificate-authority-data there",
+    "proxy-url": f"a proxy is the environment's business (HTTPS_PROXY of web and worker), {_MOUNT}",
+}
+
+
+def parse_kubeconfig(value: object, context: str, *, field: str) -> Credentials:
+    """Return how the context's cluster is reached.
+
+    Args:
+        value: the kubeconfig, as an object or as YAML text.
+        context: the context's name; empty takes the current one.
+        field: dotted name of where the kubeconfig stands.
+
+    Raises:
+        InvalidInput: it is none, or says something that cannot be honoured, by its dotted name.
+    """
+    document = Document.of(_read(value, field), field, field)
+    current = document.text("current-context", default="")
+    chosen = context or current
+    if not chosen:
+        raise InvalidInput(f"{field} has no current-context; name one as connection.context", field=field)
+    place = _named(document, "contexts", "context", chosen)
+    cluster = _named(document, "clusters", "cluster", place.text("cluster"))
+    user = _named(document, "users", "user", place.text("user"))
+    return _of_both(cluster, user)
+
+
+def _read(value: object, field: str) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return load(value)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)  # without the line itself, which may hold a secret
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        raise InvalidInput(f"{field} is no YAML{where}", field=field) from None
+
+
+def _named(document: Document, plural: str, singular: str, name: str) -> Document:
+    """Return what the list has under a name."""
+    named = {each.text("name"): each for each in document.documents(plural)}
+    if name not in named:
+        there = ", ".join(sorted(named)) or "none"
+        field = document.path(plural)
+        raise InvalidInput(f"{field} has no {singular} {name[:80]!r}; there are: {there[:300]}", field=field)
+    return named[name].document(singular)
+
+
+def _of_both(cluster: Document, user: Document) -> Credentials:
+    _refuse(cluster, _OF_A_CLUSTER)
+    _refuse(user, _OF_A_USER)
+    server = _server(cluster)
+    certificate, key = _pem(user, "client-certificate-data"), _pem(user, "client-key-data")
+    token = user.text("token", default="").strip()
+    found = Credentials(
+        server=server,
+        authority=_pem(cluster, "certificate-authority-data"),
+        certificate=certificate,
+        key=key,
+        token=token,
+        server_name=cluster.text("tls-server-name", default=""),
+    )
+    for part in (cluster, user):
+        part.raw("extensions", None)  # other programs' notes
+        part.refuse_unknown()
+    if bool(certificate) != bool(key):
+        there, missing = ("certificate", "key") if certificate else ("key", "certificate")
+        field = user.path(f"client-{missing}-data")
+        raise InvalidInput(f"{field} is missing, but client-{there}-data is there; give both", field=field)
+    if not certificate and not token:
+        raise InvalidInput(
+            f"{user.path('token')} is missing, and there is no client certificate; {_IN_ITSELF}",
+            field=user.path("token"),
+        )
+    return found
+
+
+def _refuse(part: Document, instead: Mapping[str, str]) -> None:
+    for name, what_to_do in instead.items():
+        if part.raw(name, None) not in (None, False, ""):
+            raise InvalidInput(f"{part.path(name)} is not honoured: {what_to_do}", field=part.path(name))
+
+
+def _server(cluster: Document) -> str:
+    server, field = cluster.text("server"), cluster.path("server")
+    if not is_web_address(server, schemes=("https",)):
+        raise InvalidInput(f"{field} is {server[:100]!r}; expected https://HOST:PORT", field=field)
+    return server.rstrip("/")
+
+
+def _pem(part: Document, name: str) -> str:
+    """Return what is base64 in the kubeconfig; empty where it is not there."""
+    value, field = part.text(name, default=""), part.path(name)
+    try:
+        return base64.b64decode("".join(value.split()), validate=True).decode("ascii")
+    except ValueError:  # no base64, or no ASCII
+        raise InvalidInput(f"{field} is no base64 of a PEM", field=field) from None

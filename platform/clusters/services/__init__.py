@@ -1,0 +1,1 @@
+"""Changes of clusters and their prices, and which cluster a service runs on."""

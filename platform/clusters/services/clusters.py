@@ -1,0 +1,138 @@
+"""Changes of clusters: applied cluster files, deletion."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from django.conf import settings
+from django.db import transaction
+from placement.repartition.machine import Phase
+
+from accounts.services import audit_record
+from clusters.connection import LOCAL, access_of, driver_of, opened, sealed
+from clusters.domain.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
+from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
+from deployments.models import Cluster, InferenceService, Revision
+from deployments.reconcile import hints, schedule
+from deployments.reconcile.restarts import variables_left_out
+from integrations.clusters.base import Finding
+from integrations.clusters.kubernetes.api.access import Credentials
+
+_SHOWN = 5
+
+
+@transaction.atomic
+def cluster_apply(*, document: object, name: str | None, actor: str, now: datetime) -> tuple[Cluster, bool]:
+    """Make or change the cluster that a cluster file says; returns it and whether it is new.
+
+    A kubeconfig is kept encrypted and never shown again; a file that says `kubeconfig: stored` keeps it. The same file
+    again changes nothing. What runs on the cluster is brought to what changed with the next turn of the reconciler.
+
+    Raises:
+        InvalidInput: the file is wrong, or the kubeconfig that it names cannot be used.
+        Unavailable: the kubeconfig that it names cannot be read.
+    """
+    file = parse_cluster(document, name=name)
+    if file.name == LOCAL:
+        raise InvalidInput("name is 'local', which is this machine; choose another name", field="name")
+    row = Cluster.objects.select_for_update().filter(name=file.name).first()
+    credentials = _credentials(file, row)
+    if isinstance(credentials, Credentials):
+        credentials.tls()
+    text = _shown(document, file)
+    before = None
+    if row is None:
+        row = Cluster(name=file.name, kind=KIND, created_at=now)
+    else:
+        if row.document == text and _stored(row) == credentials:
+            return row, False
+        before = {"document": row.document}
+    row.document, row.gateway_url, row.changed_at = text, file.gateway_url, now
+    row.look_at = None  # what was in the way may be mended: it is asked at once
+    row.credentials = "" if credentials is None else sealed(credentials)
+    row.save()
+    schedule.touch(row.services.all())  # what runs there may be rendered otherwise now
+    hints.watch_soon()
+    audit_record(
+        actor=actor,
+        action="cluster.apply",
+        target=f"clusters/{row.name}",
+        now=now,
+        before=before,
+        after={"document": text},
+    )
+    return row, before is None
+
+
+def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Finding]:
+    """Return whether services can run on the cluster, in the namespaces where they do and in these. Changes nothing.
+
+    Called with no transaction open.
+    """
+    used = cluster.services.order_by("namespace").values_list("namespace", flat=True).distinct()
+    try:
+        return [*driver_of(cluster).findings(sorted({*used, *namespaces})), *_variables(cluster)]
+    except FairleadError as error:
+        return [Finding("cluster file", False, error.message, "apply the cluster file with what the sentence says")]
+
+
+def _variables(cluster: Cluster) -> Iterator[Finding]:
+    """Yield the revisions that run without variables of their files."""
+    running = Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(env={}, transformer={})
+    for row in running.select_related("service", "model_version").order_by("service__namespace", "name"):
+        if without := variables_left_out(row, cluster):
+            message = f"{row.name} runs without {without}"
+            yield Finding(f"service {row.service}", False, message, "apply the service's file without them")
+
+
+@transaction.atomic
+def cluster_delete(*, name: str, actor: str, now: datetime) -> None:
+    """Forget a cluster; raises NotFound, and Conflict while services are on it or it is the default one."""
+    row = Cluster.objects.select_for_update().filter(name=name).first()
+    if row is None:
+        raise NotFound(f"there is no cluster {name!r}")
+    if name == settings.DEFAULT_CLUSTER:
+        raise Conflict(f"cluster {name!r} is the default one; let FAIRLEAD_DEFAULT_CLUSTER name another first")
+    users = [str(service) for service in InferenceService.objects.filter(cluster=row).order_by("namespace", "name")]
+    if users:
+        more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
+        raise Conflict(f"cluster {name!r} runs {', '.join(users[:_SHOWN])}{more}; delete them first")
+    busy = row.repartitions.filter(settled_at=None).exclude(phase=Phase.PROPOSED).first()
+    if busy is not None:
+        raise Conflict(
+            f"node {busy.node} of cluster {name!r} is being cut anew ({busy.phase}); abort repartition {busy.pk}, or "
+            "wait for its end"
+        )
+    before = {"document": row.document}
+    row.delete()
+    audit_record(actor=actor, action="cluster.delete", target=f"clusters/{name}", now=now, before=before)
+
+
+def _credentials(file: ClusterFile, row: Cluster | None) -> Credentials | None:
+    """Return the credentials to keep; None where the cluster is reached in another way, which is tried here."""
+    if file.connection.way is Way.STORED:
+        if row is None or not row.credentials:
+            raise InvalidInput(
+                f"connection.kubeconfig is {STORED!r}, but none is stored for cluster {file.name!r}; give it",
+                field="connection.kubeconfig",
+            )
+        return opened(row.credentials)
+    access_of(file.connection, "")
+    return file.connection.credentials
+
+
+def _stored(row: Cluster) -> Credentials | None:
+    """Return what is stored; None also where it cannot be read any more, so that it can be replaced."""
+    try:
+        return opened(row.credentials) if row.credentials else None
+    except Unavailable:
+        return None
+
+
+def _shown(document: object, file: ClusterFile) -> dict[str, Any]:
+    """Return the file as it is kept: without what is secret, and with its name."""
+    fields = cast(Mapping[str, Any], document)
+    connection = fields["connection"]
+    if file.connection.way in (Way.KUBECONFIG, Way.STORED):
+        connection = {"kubeconfig": STORED}
+    return {**fields, "name": file.name, "connection": connection}

@@ -1,0 +1,160 @@
+"""Follows what happens on clusters, and turns the reconciler to exactly the services of which something changed.
+
+    the clusters' watches --> which services --> each at most once a second --> a hint to the worker
+
+The service's row is marked, and a hint is sent: what gets lost of the hints, the next sweep finds. While a cluster or
+this process is away, sweeps turn to more of the settled services (`due`).
+"""
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from django.db import DatabaseError, close_old_connections
+
+from common.errors import FairleadError
+from deployments.models import KUBERNETES, Cluster, InferenceService
+from deployments.reconcile import hints, schedule, telemetry
+from integrations.clusters.kubernetes.api.access import Access
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.watches import Coalescer, Watcher
+from integrations.clusters.kubernetes.watches.coalesce import Service
+from integrations.clusters.kubernetes.watches.watcher import Standing
+
+logger = logging.getLogger(__name__)
+EVERY_S = 1.0
+"""A service is turned to at most this often because of what happened to it."""
+_REFRESH_S = 5.0
+_LONGEST_TURN_S = 1.0
+
+
+class Follower:
+    """Follows all Kubernetes clusters that have services; `refresh` and `turn` are called by one thread.
+
+    Args:
+        reach: returns how a cluster's API server is reached; what it raises is shown on the cluster.
+        now: the time, with time zone.
+        wake: turns the reconciler to the service with that id.
+    """
+
+    def __init__(
+        self,
+        reach: Callable[[Cluster], Access],
+        now: Callable[[], datetime],
+        wake: Callable[[int], None] = hints.reconcile_soon,
+    ) -> None:
+        self._reach = reach
+        self._wake_service = wake
+        self._now = now
+        self._followed: dict[int, _Followed] = {}
+        self._changed: set[tuple[int, Service]] = set()
+        self._something = threading.Condition()
+
+    def run(self, stopped: threading.Event) -> None:
+        """Follow until `stopped`."""
+        refreshed_at = float("-inf")
+        while not stopped.is_set():
+            now = time.monotonic()
+            try:
+                if now - refreshed_at >= _REFRESH_S:
+                    refreshed_at = now
+                    self.refresh()
+                self.turn(_LONGEST_TURN_S)
+            except DatabaseError as error:
+                logger.warning("the database is away, and nobody is turned to: %s", error)
+                close_old_connections()
+                stopped.wait(_LONGEST_TURN_S)
+
+    def refresh(self) -> None:
+        """Follow the clusters and namespaces that the database names now, and record how the watches do."""
+        wanted: dict[int, set[str]] = defaultdict(set)
+        services = InferenceService.objects.filter(cluster__kind=KUBERNETES)
+        for cluster_id, namespace in services.values_list("cluster_id", "namespace").distinct():
+            wanted[cluster_id].add(namespace)
+        for cluster_id in self._followed.keys() - wanted.keys():
+            self._leave(cluster_id)
+        for cluster in Cluster.objects.filter(pk__in=wanted):
+            try:
+                self._follow(cluster, wanted[cluster.pk])
+            except FairleadError as error:
+                logger.warning("cluster %s cannot be watched: %s", cluster.name, error)
+                self._leave(cluster.pk)
+                self._record(cluster, Standing(0, 0, (error.message,)))
+
+    def turn(self, timeout_s: float) -> None:
+        """Wait until a service is to be turned to, at most for that long, and send the hints."""
+        with self._something:
+            waits = (each.due.next_s(time.monotonic()) for each in self._followed.values())
+            first = min((wait for wait in waits if wait is not None), default=timeout_s)
+            self._something.wait_for(lambda: self._changed, min(first, timeout_s))
+            changed, self._changed = self._changed, set()
+        for cluster_id, service in changed:
+            if cluster_id in self._followed:
+                self._followed[cluster_id].due.add([service])
+        for cluster_id, each in self._followed.items():
+            self._wake(cluster_id, each, each.due.due(time.monotonic()))
+
+    def close(self) -> None:
+        """End all watches."""
+        for cluster_id in list(self._followed):
+            self._leave(cluster_id)
+
+    def _follow(self, cluster: Cluster, namespaces: Iterable[str]) -> None:
+        access = self._reach(cluster)
+        there = self._followed.get(cluster.pk)
+        if there is not None and there.access != access:
+            self._leave(cluster.pk)
+            there = None
+        if there is None:
+            api = Api(access)
+            there = _Followed(cluster.name, access, api, Watcher(api, self._teller(cluster.pk)))
+            self._followed[cluster.pk] = there
+        there.watcher.follow(namespaces)
+        self._record(cluster, there.watcher.standing())
+
+    def _leave(self, cluster_id: int) -> None:
+        there = self._followed.pop(cluster_id, None)
+        if there is not None:
+            there.watcher.close()
+            there.api.close()
+            telemetry.WATCHES.remove(there.name)
+
+    def _teller(self, cluster_id: int) -> Callable[[set[Service]], None]:
+        def tell(services: set[Service]) -> None:
+            with self._something:
+                self._changed |= {(cluster_id, service) for service in services}
+                self._something.notify()
+
+        return tell
+
+    def _wake(self, cluster_id: int, followed: "_Followed", services: Iterable[Service]) -> None:
+        for namespace, name in services:
+            row = InferenceService.objects.filter(cluster=cluster_id, namespace=namespace, name=name)
+            schedule.touch(row)  # a hint may be dropped while the cluster is busy
+            for service_id in row.values_list("pk", flat=True):
+                self._wake_service(service_id)
+                telemetry.WAKES.labels(followed.name).inc()
+
+    def _record(self, cluster: Cluster, standing: Standing) -> None:
+        telemetry.WATCHES.labels(cluster.name).set(standing.streaming)
+        watch = {
+            "streaming": standing.streaming,
+            "total": standing.total,
+            "problems": list(standing.problems),
+            "seen_at": self._now().isoformat(),
+        }
+        Cluster.objects.filter(pk=cluster.pk).update(watch=watch)
+
+
+class _Followed:
+    """One cluster that is followed."""
+
+    def __init__(self, name: str, access: Access, api: Api, watcher: Watcher) -> None:
+        self.name = name
+        self.access = access
+        self.api = api
+        self.watcher = watcher
+        self.due = Coalescer(EVERY_S)

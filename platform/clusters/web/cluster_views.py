@@ -1,0 +1,312 @@
+"""Pages of clusters: which of their parts run, how often they were started again, what happened to them; what runs on
+one, and whether services can.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+from gpus.web.gpu_page import gpu_page
+
+from accounts.auth.access import Place, is_administrator, require, visible
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
+from clusters.connection import LOCAL
+from clusters.domain.pricing import REPLICA
+from common.db.count import count_up_to
+from common.errors import FairleadError, NotFound
+from common.http.error_pages import is_fragment, leave
+from deployments.models import Cluster
+from deployments.selectors import (
+    cluster_events_newest,
+    cluster_get,
+    cluster_query,
+    prices_of,
+    resources_used,
+    services_worst_first,
+)
+from deployments.services import (
+    RepartitionOrder,
+    cluster_check,
+    cluster_nodes,
+    cluster_prices_set,
+    gpus_ask,
+    repartition_abort,
+    repartition_approve,
+    repartition_decline,
+    repartition_propose,
+)
+from deployments.views.shapes import EventView
+from integrations.machine.limits import Level, Limit
+
+EVENTS_SHOWN = 25
+SERVICES_SHOWN = 50
+_OTHERS_SHOWN = 20
+_DONE = {
+    "approve": "Approved; the node is drained, and then cut.",
+    "decline": "Declined; the node stays as it is.",
+    "abort": "Aborted; the node is brought back to what it was.",
+}
+_PRICE = "price "
+LOOKED_LATELY = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part; its state is `up`, `down`, or `unknown` where nobody has looked lately."""
+
+    name: str
+    state: str
+    restarts: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """A limit of the machine; its level is `unknown` where nobody has looked lately, or it cannot be read."""
+
+    name: str
+    level: str
+    use: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRow:
+    """What an hour of a replica with a resource costs; None where nobody said."""
+
+    resource: str
+    per_hour: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster with its parts and the newest events of its own."""
+
+    name: str
+    kind: str
+    checked_at: datetime | None
+    problem: str
+    silent_since: datetime | None
+    parts: tuple[Part, ...]
+    limits: tuple[LimitRow, ...]
+    events: tuple[EventView, ...]
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def platform_page(request: HttpRequest) -> HttpResponse:
+    """Show every cluster with its parts."""
+    now = timezone.now()
+    clusters = list(cluster_query().order_by("name"))
+    events = cluster_events_newest(clusters=clusters, limit=EVENTS_SHOWN)
+    views = [_view(cluster, now, events[cluster.pk]) for cluster in clusters]
+    may_add = is_administrator(page_token(request))
+    return render(request, "deployments/platform.html", {"clusters": views, "may_add": may_add})
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Show one cluster: its parts, how it is reached, and those of its services that the viewer may see."""
+    cluster, token = cluster_get(name=name), page_token(request)
+    events = cluster_events_newest(clusters=[cluster], limit=EVENTS_SHOWN)[cluster.pk]
+    services = services_worst_first(cluster=cluster, only=visible(token, Owned.NAMESPACE, "namespace"))
+    context = {
+        "cluster": _view(cluster, timezone.now(), events),
+        "row": cluster,
+        "way": _way(cluster),
+        "services": services.only("cluster", "namespace", "name", "phase", "reason", "seen_at")[:SERVICES_SHOWN],
+        "services_count": count_up_to(services),
+        "may_check": is_administrator(token),
+        "prices": _price_rows(cluster),
+        "currency": prices_of(cluster).currency,
+    }
+    return render(request, "deployments/cluster_detail.html", context)
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.ADMIN)
+def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Ask the cluster now whether services can run there, and show what was found: alone, or as a page."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    cluster = cluster_get(name=name)
+    findings = cluster_check(cluster=cluster, namespaces=())
+    context = {"cluster": cluster, "findings": findings, "ok": all(f.ok for f in findings)}
+    return _answer(request, "Check", "deployments/_cluster_check.html", context)
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.ADMIN)
+def cluster_gpus_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Ask the cluster now for its GPUs, and draw them as they are cut; one that is silent is drawn as it was."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    problem, cluster = "", cluster_get(name=name)
+    try:
+        gpus_ask(cluster=cluster, now=timezone.now())
+    except FairleadError as error:
+        problem = error.message
+    page = gpu_page(name, problem)
+    context = {**page.context, "cursor": page.cursor}
+    if cluster.kind == LOCAL and not context["nodes"]:
+        context["others"] = cluster_query().exclude(kind=LOCAL).order_by("name")[:_OTHERS_SHOWN]
+    return render(request, page.template, context)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def repartition_propose_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Propose the cut that makes room for slices; go back to the page."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    cluster, asked = cluster_get(name=name), request.POST
+    row = repartition_propose(
+        cluster=cluster,
+        order=RepartitionOrder((f"{asked.get('count', '')} x {asked.get('profile', '')}",)),
+        nodes=cluster_nodes(cluster=cluster),
+        actor=page_actor(request),
+        now=timezone.now(),
+    )
+    messages.success(request, f"Proposed: {row.why}.")
+    return leave(request, "deployments:cluster-gpus", name)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def repartition_action(request: HttpRequest, name: str, repartition_id: int, verb: str) -> HttpResponse:
+    """Approve, decline or abort a repartition; go back to the page."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    said: dict[str, Any] = {
+        "cluster": name,
+        "repartition_id": repartition_id,
+        "reason": request.POST.get("reason", ""),
+        "actor": page_actor(request),
+        "now": timezone.now(),
+    }
+    match verb:
+        case "approve":
+            repartition_approve(nodes=cluster_nodes(cluster=cluster_get(name=name)), **said)
+        case "decline":
+            repartition_decline(**said)
+        case "abort":
+            repartition_abort(**said)
+        case _:
+            raise NotFound(f"a repartition cannot be told to {verb}")
+    messages.success(request, _DONE[verb])
+    return leave(request, "deployments:cluster-gpus", name)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def cluster_prices_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Set what an hour of a replica costs, by fields that are called as the resources are; an empty one is no price."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    fields = [field for field in request.POST if field.startswith(_PRICE)]
+    named = {field.removeprefix(_PRICE): request.POST.get(field, "").strip() for field in fields}
+    document = {
+        "currency": request.POST.get("currency", ""),
+        "per_hour": {name: _number(text) for name, text in named.items() if text},
+    }
+    cluster_prices_set(name=name, document=document, actor=page_actor(request), now=timezone.now())
+    messages.success(request, "The prices are set.")
+    return leave(request, "deployments:cluster-detail", name)
+
+
+def _number(text: str) -> float | str:
+    """Return a number as people type it; what is none is left to be refused by its name."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return text
+
+
+def _price_rows(cluster: Cluster) -> list[PriceRow]:
+    """Return a line for each kind of replica that there is or that has a price."""
+    prices = prices_of(cluster)
+    names = {REPLICA, *resources_used(cluster), *(prices.per_hour or {})}
+    return [PriceRow(name, prices.of(name)) for name in sorted(names, key=lambda name: (name != REPLICA, name))]
+
+
+def _answer(request: HttpRequest, what: str, fragment: str, context: dict[str, Any]) -> HttpResponse:
+    """Show what a cluster was asked just now: alone, or as a page."""
+    if is_fragment(request):
+        return render(request, fragment, context)
+    return render(request, "deployments/cluster_answer.html", {**context, "what": what, "fragment": fragment})
+
+
+def _view(cluster: Cluster, now: datetime, events: tuple[EventView, ...]) -> ClusterView:
+    return ClusterView(
+        cluster.name,
+        cluster.kind,
+        cluster.checked_at,
+        cluster.problem,
+        cluster.silent_since,
+        parts_of(cluster, now),
+        limits_of(cluster, now),
+        events,
+    )
+
+
+def _way(cluster: Cluster) -> str:
+    """Return how the cluster is reached, in words."""
+    if cluster.document is None:
+        return "this machine"
+    connection = cluster.document["connection"]
+    if connection.get("inCluster"):
+        return "as a pod of it"
+    if path := connection.get("kubeconfigPath"):
+        return f"by the kubeconfig {path}"
+    return "by a kubeconfig that is stored"
+
+
+def parts_of(cluster: Cluster, now: datetime) -> tuple[Part, ...]:
+    """Return the parts as they were seen last, and beat, whose work is that somebody looks.
+
+    A worker that is told to look leaves `checked_at` behind. So without a recent one beat or the worker is down, and
+    nobody knows of the rest; with one, but with a `problem`, the agent told nothing.
+    """
+    is_recent = _is_recent(cluster, now)
+    is_known = is_recent and not cluster.problem
+    looks = (
+        "has the worker look every two seconds" if is_recent else "nobody has looked lately: it or the worker is down"
+    )
+    seen = [
+        Part(
+            name,
+            ("up" if part["ready"] else "down") if is_known else "unknown",
+            int(part["restarts"]),
+            str(part["message"]),
+        )
+        for name, part in sorted(cluster.components.items())
+    ]
+    return (*seen, Part("beat", "up" if is_recent else "down", None, looks))
+
+
+def limits_of(cluster: Cluster, now: datetime) -> tuple[LimitRow, ...]:
+    """Return the limits of the machine as they were seen last; none for a cluster of several."""
+    is_known = _is_recent(cluster, now) and not cluster.problem
+    rows = []
+    for row in cluster.limits:
+        limit = Limit(row["name"], row["used"], row["most"], row["whose"])
+        if is_known and limit.percent is not None:
+            use = f"{limit.amount(limit.used)} of {limit.amount(limit.most)} ({limit.whose})"
+            rows.append(LimitRow(limit.name, row["level"], use, row["message"]))
+        else:
+            rows.append(LimitRow(limit.name, Level.UNKNOWN, "", ""))
+    return tuple(rows)
+
+
+def _is_recent(cluster: Cluster, now: datetime) -> bool:
+    """Return whether somebody has looked lately; a silent cluster is left alone meanwhile."""
+    last = max(filter(None, (cluster.checked_at, cluster.look_at)), default=None)
+    return last is not None and now - last <= LOOKED_LATELY

@@ -1,0 +1,1 @@
+"""The pages around all others: home, navigation, the page of an unknown address."""

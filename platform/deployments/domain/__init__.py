@@ -1,0 +1,1 @@
+"""Decisions about services and rollouts: no database, no clock, no network. Pure."""

@@ -1,0 +1,1 @@
+"""What is counted of a step, from tick to tick. Pure."""

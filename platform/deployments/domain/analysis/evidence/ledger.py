@@ -1,0 +1,94 @@
+"""The evidence of one attempt of a rollout, carried from tick to tick and from step to step. Pure.
+
+It is kept in the row of the step's totals and written with them, so that every request counts exactly once: a tick
+that crashes before it is recorded leaves both as they were, and the next tick makes the same of them. A new step goes
+on with the evidence of the one before; a retry begins anew. What is in the open block when a step ends belongs to no
+block.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deployments.domain.analysis.criterion import Question, Stakes
+from deployments.domain.analysis.evidence import blocks, eprocess
+from deployments.domain.analysis.evidence.blocks import Mark, Tally
+from deployments.domain.analysis.evidence.eprocess import Wealth
+from deployments.domain.analysis.evidence.external_samples import Looks, looks_json, stored_looks
+from deployments.domain.analysis.measurements.metrics import stakes_of
+from deployments.domain.policy import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The open block, the capital of each measurement by name, and the step's looks at the policy's own metrics."""
+
+    mark: Mark
+    wealth: Mapping[str, Wealth] = field(default_factory=dict)
+    looks: Mapping[str, Looks] = field(default_factory=dict)
+
+    def log_capital(self, metric: str) -> float:
+        """Return the evidence against the canary in one measurement, 0 before its first block."""
+        found = self.wealth.get(metric)
+        return 0.0 if found is None else float(eprocess.log_capital(found))
+
+    def run_blocks(self, metric: str) -> float:
+        """Return as how many blocks a run of equal ones counts in one measurement, 1 or more."""
+        found = self.wealth.get(metric)
+        return 1.0 if found is None else float(eprocess.run_blocks(found))
+
+
+def begin(at: float, before: Ledger | None = None) -> Ledger:
+    """Return the ledger of a step that begins now; its sums begin at 0."""
+    return Ledger(Mark(at), {} if before is None else before.wealth)
+
+
+def carry_on(ledger: Ledger, questions: Iterable[Question], canary: Tally, stable: Tally, at: float) -> Ledger:
+    """Return the ledger after a tick.
+
+    Args:
+        canary, stable: the step's sums until now.
+    """
+    block = blocks.close(ledger.mark, canary, stable, at)
+    if block is None:
+        return ledger
+    wealth = dict(ledger.wealth)
+    for question in questions:
+        stakes = question.stakes(block)
+        if stakes is None:
+            continue
+        wealth[question.metric] = _bet(wealth.get(question.metric), stakes)
+    return replace(ledger, mark=Mark(at, canary, stable), wealth=wealth)
+
+
+def take_looks(ledger: Ledger, metrics: Iterable[Metric], after: Mapping[str, Looks]) -> Ledger:
+    """Return the ledger after looks at the metrics; those that nobody took change nothing."""
+    wealth = dict(ledger.wealth)
+    for metric in metrics:
+        stakes = stakes_of(metric, ledger.looks.get(metric.name), after[metric.name])
+        if stakes is not None:
+            wealth[metric.name] = _bet(wealth.get(metric.name), stakes)
+    return replace(ledger, wealth=wealth, looks=after)
+
+
+def _bet(before: Wealth | None, stakes: Stakes) -> Wealth:
+    if before is None or before.logs.shape[-1] != len(stakes.factors) + 1:
+        before = eprocess.fresh(len(stakes.factors))
+    return eprocess.bet(before, stakes.factors, stakes.value)
+
+
+def ledger_json(ledger: Ledger) -> dict[str, Any]:
+    """Return the ledger as JSON, which `stored_ledger` reads back."""
+    return {
+        "mark": blocks.mark_json(ledger.mark),
+        "wealth": {metric: eprocess.wealth_json(wealth) for metric, wealth in ledger.wealth.items()},
+        "looks": looks_json(ledger.looks),
+    }
+
+
+def stored_ledger(value: Mapping[str, Any]) -> Ledger | None:
+    """Return the ledger out of what `ledger_json` gave; None out of a row without one."""
+    if not value:
+        return None
+    wealth = {metric: eprocess.stored_wealth(fields) for metric, fields in value["wealth"].items()}
+    return Ledger(blocks.stored_mark(value["mark"]), wealth, stored_looks(value.get("looks", {})))

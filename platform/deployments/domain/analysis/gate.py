@@ -1,0 +1,153 @@
+"""What a step's counts and an attempt's evidence say about the canary under the policy's gate. Pure.
+
+The reconciler asks on every tick. A measurement is Failed as soon as its evidence is clear (`eprocess`), with however
+few requests. It is Successful once the canary has had `minRequests` and what was seen is within the limit. In between
+the step holds, and past its deadline it is Inconclusive. One unlucky request out of twenty is above a limit of 1 % and
+proves nothing: such a step waits for more requests.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from common import durations
+from deployments.domain.analysis.criterion import Question, Window
+from deployments.domain.analysis.evidence import eprocess
+from deployments.domain.analysis.evidence.ledger import Ledger
+from deployments.domain.analysis.evidence.totals import Histogram
+from deployments.domain.analysis.measurements.answer_agreement import AnswersAgree
+from deployments.domain.analysis.measurements.errors import ErrorIncrease, ErrorLimit
+from deployments.domain.analysis.measurements.latency import SlowRequests
+from deployments.domain.analysis.measurements.latency_limit import SlowerThan
+from deployments.domain.analysis.measurements.metrics import OfPrometheus
+from deployments.domain.analysis.measurements.throughput import Throughput
+from deployments.domain.analysis.verdict import Finding, Measurement, Verdict
+from deployments.domain.comparison.interval import bounds
+from deployments.domain.policy import Gate, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the attempt's ledger says, and from which capital on it is clear."""
+
+    ledger: Ledger
+    threshold: float
+
+    def of(self, metric: str) -> float:
+        """Return how far the evidence against the canary is, 0 for none, 1 or more for clear."""
+        return max(0.0, self.ledger.log_capital(metric) / self.threshold)
+
+    @property
+    def alpha(self) -> float:
+        """Return the part of the policy's alpha that one measurement has (`eprocess.threshold`)."""
+        return math.exp(1 - self.threshold)
+
+
+def questions_of(gate: Gate) -> tuple[Question, ...]:
+    """Return what a gate asks; new kinds of measurements (`question`) are added here."""
+    increase = gate.max_error_increase_percent
+    questions: list[Question] = [ErrorLimit(gate.max_error_percent, gate.min_requests, increase is not None)]
+    if increase is not None:
+        questions += [ErrorIncrease(increase, gate.min_requests, of_clients) for of_clients in (False, True)]
+    if gate.max_slow_percent is not None:
+        questions.append(SlowRequests(gate.max_slow_percent, gate.latency_quantile, gate.min_requests))
+    if gate.comparison is not None:
+        questions.append(AnswersAgree(gate.comparison))
+    if gate.max_slower_than is not None:
+        limit = gate.max_slower_than
+        questions.append(SlowerThan(1000 * limit.milliseconds, limit.percent, gate.min_requests))
+    if gate.min_throughput_percent is not None:
+        questions.append(Throughput(gate.min_throughput_percent, gate.min_requests))
+    questions += [OfPrometheus(metric) for metric in gate.metrics]
+    return tuple(questions)
+
+
+def threshold_of(policy: Policy) -> float:
+    """Return how much capital is clear evidence: all measurements of all steps share the policy's alpha."""
+    return eprocess.threshold(policy.alpha, _measurements(policy))
+
+
+def alpha_each(policy: Policy) -> float:
+    """Return the part of the policy's alpha that one measurement has."""
+    return policy.alpha / max(1, _measurements(policy))
+
+
+def _measurements(policy: Policy) -> int:
+    """Return how many measurements have evidence of their own: those of all steps together, and in the background."""
+    gates = [step.gate for step in policy.steps if step.gate is not None]
+    behind = () if policy.background is None else questions_of(policy.background)
+    return len({question.metric for gate in gates for question in questions_of(gate)}) + len(behind)
+
+
+def edges_of(policy: Policy, stable: Histogram) -> dict[str, float]:
+    """Return the edge that fixes what is slow for each quantile in the policy, once stable has had enough requests."""
+    edges: dict[str, float] = {}
+    for gate in policy.gates:
+        if gate.max_slow_percent is not None and stable.total >= gate.min_requests:
+            edge = stable.edge_of(gate.latency_quantile)
+            if edge is not None:
+                edges[quantile_key(gate)] = edge
+    return edges
+
+
+def quantile_key(gate: Gate) -> str:
+    """Return under which name `edges_of` keeps the edge for a gate."""
+    return f"{gate.latency_quantile:g}"
+
+
+def evaluate(gate: Gate | None, window: Window, proof: Proof) -> Finding:
+    """Return what the window and the proof say; a step without a gate is Successful whatever was seen."""
+    return _about(window.subject, _evaluate(gate, window, proof))
+
+
+def _about(subject: str, finding: Finding) -> Finding:
+    """Return the finding with its sentences, which are written for a canary, about what is on trial."""
+
+    def said(message: str) -> str:
+        return message.replace("the canary", f"the {subject}")
+
+    measurements = tuple(replace(each, message=said(each.message)) for each in finding.measurements)
+    return replace(finding, message=said(finding.message), measurements=measurements)
+
+
+def _evaluate(gate: Gate | None, window: Window, proof: Proof) -> Finding:
+    canary, stable = window.canary.requests, window.stable.requests
+    if gate is None:
+        return Finding(Verdict.SUCCESSFUL, "no analysis at this step", canary, stable)
+    measurements = tuple(_measured(question, window, proof) for question in questions_of(gate))
+    verdicts = {measurement.verdict for measurement in measurements}
+    if Verdict.FAILED in verdicts:
+        return Finding(Verdict.FAILED, _first(measurements, Verdict.FAILED), canary, stable, measurements)
+    if canary == 0:
+        message = "no request has reached the canary in this step yet"
+        return Finding(Verdict.RUNNING, message, canary, stable, measurements)
+    if Verdict.RUNNING not in verdicts:
+        message = f"all {len(measurements)} measurements are within their limits over {_requests(canary)} of the canary"
+        return Finding(Verdict.SUCCESSFUL, message, canary, stable, measurements)
+    undecided = _first(measurements, Verdict.RUNNING)
+    if window.waited is not None and window.waited >= gate.deadline:
+        message = f"undecided {durations.render(gate.deadline)} after the first request: {undecided}"
+        return Finding(Verdict.INCONCLUSIVE, message, canary, stable, measurements)
+    return Finding(Verdict.RUNNING, undecided, canary, stable, measurements)
+
+
+def _measured(question: Question, window: Window, proof: Proof) -> Measurement:
+    found = proof.of(question.metric)
+    measurement = question.judge(window, is_clear=found >= 1)
+    evidence_percent = max(measurement.evidence_percent, round(100 * min(1.0, found), 1))
+    measurement = replace(measurement, evidence_percent=evidence_percent)
+    share = question.counted(window)
+    if share is None or not share.total:
+        return measurement
+    # Requests of the same moment fare alike: what counts as one in the evidence counts as one here.
+    alike = proof.ledger.run_blocks(question.metric)
+    low, high = bounds(share.bad / alike, share.total / alike, proof.alpha)
+    return replace(measurement, low=round(100 * low, 4), high=round(100 * high, 4))
+
+
+def _first(measurements: Iterable[Measurement], verdict: Verdict) -> str:
+    return next(measurement.message for measurement in measurements if measurement.verdict is verdict)
+
+
+def _requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count} requests"

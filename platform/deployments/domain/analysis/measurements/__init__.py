@@ -1,0 +1,1 @@
+"""What each criterion of a gate says of the canary. Pure."""

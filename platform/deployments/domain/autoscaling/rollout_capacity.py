@@ -1,0 +1,84 @@
+"""How many replicas a revision needs for what its service's rollout wants of it. Pure.
+
+During a rollout the load that a revision has is not the load it may get in the next moment: the canary's share rises,
+and an abort gives all of it back to stable. So stable keeps what it has, the canary has the part of stable's replicas
+that its weight asks for, rounded up (Argo Rollouts: canary replicas), and each may have more by its own load. A
+revision that is tried on the preview address has as many as stable: all traffic moves to it in one switch. What is
+kept warm keeps what it had. The same holds for what stands before the predictors, of its own number.
+"""
+
+import math
+from dataclasses import replace
+
+from deployments.domain.autoscaling.replica_count import Bounds
+from deployments.domain.rollout import RolloutState
+from deployments.domain.service_state.desired import RevisionState
+from integrations.clusters.base import ObservedRevision
+
+
+def as_seen(stable: RevisionState, there: ObservedRevision | None) -> RevisionState:
+    """Return stable with as many replicas and transformers as the cluster's own autoscaler has come to, if more."""
+    if there is None:
+        return stable
+    replicas = 0 if there.scaling is None else stable.scaling.within(there.scaling.replicas)
+    its, before = stable.transformer, None if there.transformer is None else there.transformer.scaling
+    transformers = 0 if its is None or before is None else its.within(before.replicas)
+    return replace(
+        stable,
+        replicas=max(stable.replicas, replicas),
+        transformer_replicas=max(stable.transformer_replicas, transformers),
+    )
+
+
+def at_full(stable: RevisionState, canary: RevisionState) -> int:
+    """Return how many replicas the canary needs for all the traffic."""
+    return canary.scaling.within(stable.replicas)
+
+
+def bounds_of_stable(stable: RevisionState, rollout: RolloutState | None) -> Bounds:
+    """Return between which numbers stable's replicas may be chosen; `rollout` is the one in progress."""
+    scaling = stable.scaling
+    if rollout is None:
+        return Bounds(scaling.min_replicas, scaling.max_replicas)
+    return Bounds(scaling.within(stable.replicas), scaling.max_replicas, "it keeps what it has during a rollout")
+
+
+def bounds_of_canary(stable: RevisionState, canary: RevisionState, rollout: RolloutState) -> Bounds:
+    """Return between which numbers the canary's replicas may be chosen."""
+    percent = _percent(rollout)
+    least = canary.scaling.within(math.ceil(at_full(stable, canary) * percent / 100))
+    why = f"{percent} % of what {stable.name} has, which is {stable.replicas}"
+    return Bounds(least, canary.scaling.max_replicas, why)
+
+
+def transformers_at_full(stable: RevisionState, canary: RevisionState) -> int:
+    """Return how many transformers the canary needs for all the traffic; 0 without any.
+
+    Where stable has none, what they can do is not known: as few as the file says, and the autoscaler adds.
+    """
+    if canary.transformer is None:
+        return 0
+    return canary.transformer.within(stable.transformer_replicas if stable.transformer is not None else 0)
+
+
+def transformer_bounds(stable: RevisionState | None, own: RevisionState, rollout: RolloutState | None) -> Bounds | None:
+    """Return between which numbers a revision's transformers may be chosen; None where it has none, or they stay.
+
+    Args:
+        stable: the stable revision, which may be the same.
+    """
+    its = own.transformer
+    if its is None or not its.is_automatic or stable is None:
+        return None
+    if own.name == stable.name:
+        least = its.min_replicas if rollout is None else its.within(own.transformer_replicas)
+        return Bounds(least, its.max_replicas, "the transformer's part")
+    if rollout is None:
+        return None
+    least = its.within(math.ceil(transformers_at_full(stable, own) * _percent(rollout) / 100))
+    return Bounds(least, its.max_replicas, f"{_percent(rollout)} % of what {stable.name} has")
+
+
+def _percent(rollout: RolloutState) -> int:
+    """Return for which part of the load a rollout's new revision has to be ready."""
+    return 100 if rollout.is_previewing else max(rollout.portion.load_percent, rollout.wanted.load_percent)

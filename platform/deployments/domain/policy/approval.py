@@ -1,0 +1,47 @@
+"""How many people must agree before a rollout goes on, read and written as a part of the policy file. Pure."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from common import durations
+from common.document import Document
+
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRule:
+    """What is asked of people at one point of a rollout.
+
+    Attributes:
+        approvals: how many different people have to approve.
+        four_eyes: who started the rollout, or brought in what it rolls out, cannot be one of them.
+        expires: how long an approval counts.
+    """
+
+    approvals: int = 1
+    four_eyes: bool = False
+    expires: timedelta = timedelta(hours=24)
+
+
+def parse_approval(document: Document) -> ApprovalRule:
+    """Return the rule that an object of the file says; raises InvalidInput."""
+    rule = ApprovalRule(
+        approvals=document.integer("approvals", minimum=1, maximum=_MOST, default=1),
+        four_eyes=document.flag("fourEyes", default=False),
+        expires=document.duration("expires", default=timedelta(hours=24), positive=True),
+    )
+    document.refuse_unknown()
+    return rule
+
+
+def approval_json(rule: ApprovalRule) -> dict[str, object]:
+    """Return the rule as the file has it."""
+    return {"approvals": rule.approvals, "fourEyes": rule.four_eyes, "expires": durations.render(rule.expires)}
+
+
+def parse_pause(document: Document) -> tuple[bool, ApprovalRule | None]:
+    """Return whether a step's `pause` stops it, and what ends that; None is anybody's promote."""
+    if isinstance(document.raw("pause", False), dict):
+        return True, parse_approval(document.document("pause"))
+    return document.flag("pause", default=False), None

@@ -1,0 +1,104 @@
+"""The systems outside that a step asks whether it may begin or end; their part of the policy file. Pure.
+
+The file says where a system is, never its secret: what it is asked is signed with the secret of the webhook that is
+registered for that address.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from common import durations
+from common.document import Document
+from common.errors import InvalidInput
+from common.identifiers import check_dns_label
+
+_MOST = 10
+_LONGEST_TIMEOUT = timedelta(seconds=30)
+
+
+class When(StrEnum):
+    """When a webhook is asked: before the step's weight, or after its hold and analysis."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class StepWebhook:
+    """One system that a step asks.
+
+    Attributes:
+        url: its address without query; the registered webhook's may have one.
+        timeout: how long one question waits for its answer.
+        deadline: from when it is asked first; without a go or a no by then the step is undecided.
+    """
+
+    name: str
+    url: str
+    when: When = When.AFTER
+    timeout: timedelta = timedelta(seconds=10)
+    deadline: timedelta = timedelta(hours=1)
+
+
+def parse_webhooks(step: Document) -> tuple[StepWebhook, ...]:
+    """Return what a step's `webhooks` lists; raises InvalidInput."""
+    if step.raw("webhooks", None) is None:
+        return ()
+    webhooks = tuple(_webhook(document) for document in step.documents("webhooks"))
+    names = [webhook.name for webhook in webhooks]
+    if len(webhooks) > _MOST or len(set(names)) < len(names):
+        raise InvalidInput(
+            f"{step.path('webhooks')} has {len(webhooks)} webhooks named {', '.join(names)[:200]}; expected at most "
+            f"{_MOST}, each with a name of its own",
+            field=step.path("webhooks"),
+        )
+    return webhooks
+
+
+def _webhook(document: Document) -> StepWebhook:
+    webhook = StepWebhook(
+        name=check_dns_label(document.text("name"), field=document.path("name")),
+        url=_url(document),
+        when=document.choice("when", When, default=When.AFTER),
+        timeout=document.duration("timeout", default=timedelta(seconds=10), positive=True),
+        deadline=document.duration("deadline", default=timedelta(hours=1), positive=True),
+    )
+    if webhook.timeout > _LONGEST_TIMEOUT:
+        raise InvalidInput(
+            f"{document.path('timeout')} is {durations.render(webhook.timeout)}; an answer that takes longer than "
+            f"{durations.render(_LONGEST_TIMEOUT)} is better given as wait, and asked for again",
+            field=document.path("timeout"),
+        )
+    document.refuse_unknown(
+        {"secret": "the secret is the one of the webhook that is registered for the address, never in a policy"}
+    )
+    return webhook
+
+
+def _url(document: Document) -> str:
+    url = document.text("url")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+    except ValueError:
+        parts, usable = urlsplit(""), False
+    if not usable or parts.query or parts.fragment or len(url) > 1000 or not url.isascii() or not url.isprintable():
+        raise InvalidInput(
+            f"{document.path('url')} is {url[:80]!r}; expected http:// or https:// with a host, without user, query or "
+            "fragment: what is secret in an address belongs to the registered webhook",
+            field=document.path("url"),
+        )
+    return url
+
+
+def webhook_json(webhook: StepWebhook) -> dict[str, object]:
+    """Return a webhook as the file has it."""
+    return {
+        "name": webhook.name,
+        "url": webhook.url,
+        "when": webhook.when.value,
+        "timeout": durations.render(webhook.timeout),
+        "deadline": durations.render(webhook.deadline),
+    }

@@ -1,0 +1,195 @@
+"""Which approvals count, and who may not give one. Pure: rows and clock are brought by the reconciler and the services.
+
+    given ── as many as are asked for count together ──► used
+      ├── withdrawn by who gave it ────────────────────► withdrawn
+      └── too old; another attempt, step, artifact, configuration or policy; who gave it may no more ──► expired
+
+An approval is for exactly one `Subject`. It is compared with what is there now each time it is counted, so what was
+approved is what is rolled out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from common import durations, identifiers
+from deployments.domain.policy import ApprovalRule
+
+
+class Standing(StrEnum):
+    """What an approval is good for."""
+
+    COUNTS = "counts"
+    USED = "used"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is approved.
+
+    Attributes:
+        step_index: the step whose pause is to end; None for the beginning, before any traffic.
+        artifact_digest: of the model files that the new revision serves.
+        configuration_digest: of all else that it is: model configuration, environment, resources, scaling.
+        policy_digest: of the text that the rollout follows.
+    """
+
+    attempt: int
+    step_index: int | None
+    artifact_digest: str
+    configuration_digest: str
+    policy_digest: str
+
+    @property
+    def point(self) -> str:
+        """Return where in the rollout it is, as a part of a sentence."""
+        return point_of(self.step_index)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One that was given.
+
+    Attributes:
+        lost_right: why who gave it may not any more; empty while he may.
+    """
+
+    id: int
+    user: str
+    subject: Subject
+    given_at: datetime
+    used_at: datetime | None = None
+    withdrawn_at: datetime | None = None
+    lost_right: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An approval and what it is good for now; `why` is there for one that is not good any more."""
+
+    approval: Approval
+    standing: Standing
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Somebody who is behind a rollout; `did` is what, such as `started the rollout`."""
+
+    actor: str
+    did: str
+
+    def is_user(self, username: str) -> bool:
+        """Return whether that is the user, with whichever token."""
+        return identifiers.is_user(self.actor, username)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What was approved of what is asked for, at the point where a rollout waits."""
+
+    rule: ApprovalRule
+    judged: tuple[Judged, ...]
+
+    @property
+    def counting(self) -> tuple[Approval, ...]:
+        """Return the approvals that count, one for each person."""
+        newest = {each.approval.user: each.approval for each in self.judged if each.standing is Standing.COUNTS}
+        return tuple(newest.values())
+
+    @property
+    def missing(self) -> int:
+        """Return how many more people have to approve."""
+        return max(0, self.rule.approvals - len(self.counting))
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the rollout may go on."""
+        return not self.missing
+
+    @property
+    def message(self) -> str:
+        """Return how far it is, as a part of a sentence."""
+        needed = "an approval" if self.rule.approvals == 1 else f"{self.rule.approvals} approvals"
+        given = ", ".join(approval.user for approval in self.counting)
+        so_far = f", {len(self.counting)} of which {given} gave" if given else ""
+        lost = [f"that of {each.approval.user} expired: {each.why}" for each in self._expired_here()]
+        return "; ".join([f"{needed}{so_far}", *lost[-2:]])
+
+    def _expired_here(self) -> list[Judged]:
+        again = {approval.user for approval in self.counting}
+        expired = [each for each in self.judged if each.standing is Standing.EXPIRED]
+        return [each for each in expired if each.approval.user not in again]
+
+
+def point_of(step_index: int | None) -> str:
+    """Return where in a rollout something is approved, as a part of a sentence; None is its beginning."""
+    return "the beginning" if step_index is None else f"step {step_index + 1}"
+
+
+def tally(rule: ApprovalRule, given: Iterable[Approval], now_there: Subject, now: datetime) -> Tally:
+    """Return what counts of what was given, in its order."""
+    return Tally(rule, tuple(judge(approval, now_there, now, rule=rule) for approval in given))
+
+
+def judge(
+    approval: Approval, now_there: Subject, now: datetime, *, rule: ApprovalRule | None, over: str = ""
+) -> Judged:
+    """Return what an approval is good for.
+
+    Args:
+        now_there: what an approval would be for if it were given now.
+        rule: what is asked for there; None where nothing is.
+        over: the phase of a rollout that is over; empty while it goes on.
+    """
+    if approval.withdrawn_at is not None:
+        return Judged(approval, Standing.WITHDRAWN)
+    if approval.used_at is not None:
+        return Judged(approval, Standing.USED)
+    why = _changed(approval.subject, now_there) or (f"the rollout is {over}" if over else "") or approval.lost_right
+    if not why and rule is None:
+        why = "nothing is to be approved there any more"
+    if not why and rule is not None and now - approval.given_at >= rule.expires:
+        why = f"it was given more than {durations.render(rule.expires)} ago"
+    return Judged(approval, Standing.EXPIRED, why) if why else Judged(approval, Standing.COUNTS)
+
+
+def refusal(user: str, rule: ApprovalRule, authors: Iterable[Author], judged: Iterable[Judged]) -> str:
+    """Return why a user, whose role would let him, may not approve; empty where he may."""
+    if any(each.standing is Standing.COUNTS and each.approval.user == user for each in judged):
+        return f"{user} has approved already; {_of_others(rule)}"
+    author = next((author for author in authors if author.is_user(user)), None) if rule.four_eyes else None
+    if author is None:
+        return ""
+    return f"{user} {author.did}, and the policy asks for four eyes; somebody else has to approve"
+
+
+def _of_others(rule: ApprovalRule) -> str:
+    return "one is all it takes" if rule.approvals == 1 else f"the {rule.approvals} have to be of different people"
+
+
+def _changed(approved: Subject, now_there: Subject) -> str:
+    """Return what is not any more as it was approved; empty where all is."""
+    differences: Sequence[tuple[bool, str]] = (
+        (
+            approved.artifact_digest != now_there.artifact_digest,
+            f"it was for the artifact {approved.artifact_digest}, and {now_there.artifact_digest} is rolled out now",
+        ),
+        (
+            approved.configuration_digest != now_there.configuration_digest,
+            "the configuration of the new revision is not the one that was approved",
+        ),
+        (approved.policy_digest != now_there.policy_digest, "the policy's text is not the one that was approved"),
+        (
+            approved.attempt != now_there.attempt,
+            f"it was for attempt {approved.attempt}, and this is attempt {now_there.attempt}",
+        ),
+        (
+            approved.step_index != now_there.step_index,
+            f"it was for {approved.point}, and the rollout is past that",
+        ),
+    )
+    return next((why for differs, why in differences if differs), "")

@@ -1,0 +1,106 @@
+"""What to write into the list of events when a rollout moved. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from deployments.domain.phases import Code, Phase
+from deployments.domain.rollout import RolloutState
+
+
+class Kind(StrEnum):
+    """What happened."""
+
+    SERVICE_CREATED = "ServiceCreated"
+    SERVICE_CHANGED = "ServiceChanged"
+    SERVICE_READY = "ServiceReady"
+    SERVICE_DEGRADED = "ServiceDegraded"
+    SERVICE_DELETING = "ServiceDeleting"
+    SERVICE_RESTARTED = "ServiceRestarted"
+    SERVICE_STOPPED = "ServiceStopped"
+    SERVICE_RESUMED = "ServiceResumed"
+    IMPORT_STARTED = "ImportStarted"
+    IMPORT_REFUSED = "ImportRefused"
+    MODEL_IMPORTED = "ModelImported"
+    RECORDING_STARTED = "RecordingStarted"
+    RECORDING_ENDED = "RecordingEnded"
+    RECORDING_DELETED = "RecordingDeleted"
+    REPLAY_ENDED = "ReplayEnded"
+    ALIAS_MOVED = "AliasMoved"
+    ALIAS_REFUSED = "AliasRefused"
+    REVISION_CREATED = "RevisionCreated"
+    REVISION_STOPPED = "RevisionStopped"
+    REVISION_FORGOTTEN = "RevisionForgotten"
+    DRIFT_FOUND = "DriftFound"
+    DRIFT_HEALED = "DriftHealed"
+    DRIFT_GONE = "DriftGone"
+    REVISION_VARIABLES_LEFT_OUT = "RevisionVariablesLeftOut"
+    REVISION_SCALED = "RevisionScaled"
+    REPLICA_RESTARTED = "ReplicaRestarted"
+    COMPONENT_RESTARTED = "ComponentRestarted"
+    LIMIT_CLOSE = "LimitClose"
+    REPARTITION_PROPOSED = "RepartitionProposed"
+    REPARTITION_APPROVED = "RepartitionApproved"
+    REPARTITION_DECLINED = "RepartitionDeclined"
+    REPARTITION_OUTDATED = "RepartitionOutdated"
+    REPARTITION_CUTTING = "RepartitionCutting"
+    REPARTITION_REVERTING = "RepartitionReverting"
+    REPARTITION_DONE = "RepartitionDone"
+    REPARTITION_ABORTED = "RepartitionAborted"
+    ROLLOUT_STARTED = "RolloutStarted"
+    ROLLBACK_STARTED = "RollbackStarted"
+    ROLLOUT_WEIGHT_WANTED = "RolloutWeightWanted"
+    ROLLOUT_WEIGHT_CONFIRMED = "RolloutWeightConfirmed"
+    ROLLOUT_CANARY_NOT_READY = "RolloutCanaryNotReady"
+    ROLLOUT_WEBHOOK_ANSWERED = "RolloutWebhookAnswered"
+    ROLLOUT_APPROVAL_AWAITED = "RolloutApprovalAwaited"
+    ROLLOUT_APPROVED = "RolloutApproved"
+    ROLLOUT_APPROVAL_WITHDRAWN = "RolloutApprovalWithdrawn"
+    ROLLOUT_COMMENTED = "RolloutCommented"
+    ROLLOUT_PAUSED = "RolloutPaused"
+    ROLLOUT_CONTINUED = "RolloutContinued"
+    ROLLOUT_RETRIED = "RolloutRetried"
+    ROLLOUT_HEALTHY = "RolloutHealthy"
+    ROLLOUT_DEGRADED = "RolloutDegraded"
+    ROLLOUT_ABORTED = "RolloutAborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event before it gets its number."""
+
+    kind: Kind
+    message: str
+
+
+ENDS = {
+    Phase.HEALTHY: Kind.ROLLOUT_HEALTHY,
+    Phase.DEGRADED: Kind.ROLLOUT_DEGRADED,
+    Phase.ABORTED: Kind.ROLLOUT_ABORTED,
+}
+
+
+def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Iterator[Line]:
+    """Return what happened between two states of a rollout; progress in the evidence alone is no event."""
+    if after.attempt != before.attempt:
+        yield Line(Kind.ROLLOUT_RETRIED, f"the rollout to {canary} begins again (attempt {after.attempt})")
+        return
+    if after.phase is not before.phase and after.phase in ENDS:
+        yield Line(ENDS[after.phase], f"the rollout to {canary} is {after.phase}: {after.reason.message}")
+        return
+    if after.confirmed_at is not None and before.confirmed_at is None:
+        does = "sends what comes to the preview address" if after.is_previewing else after.portion.done
+        yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway {does} to {canary}")
+    is_asking = after.reason.code is Code.AWAITING_APPROVAL and before.reason.code is not Code.AWAITING_APPROVAL
+    if after.phase is Phase.PAUSED and before.phase is not Phase.PAUSED:
+        message = f"the rollout to {canary} is paused until it is approved" if is_asking else after.reason.message
+        yield Line(Kind.ROLLOUT_PAUSED, message)
+    if is_asking:
+        yield Line(Kind.ROLLOUT_APPROVAL_AWAITED, after.reason.message)
+    if before.phase is Phase.PAUSED and after.phase is Phase.PROGRESSING:
+        yield Line(Kind.ROLLOUT_CONTINUED, f"the rollout to {canary} goes on after its pause")
+    if after.reason.code is Code.CANARY_NOT_READY and before.reason.code is not Code.CANARY_NOT_READY:
+        yield Line(Kind.ROLLOUT_CANARY_NOT_READY, after.reason.message)
+    if after.portion != before.portion:
+        gets = after.portion.got if after.portion else "none of the requests until it is ready again"
+        yield Line(Kind.ROLLOUT_WEIGHT_WANTED, f"{canary} is to get {gets}")

@@ -1,0 +1,192 @@
+"""A rollout as recorded, and what one tick sees of it. Pure."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from deployments.domain.analysis.verdict import Finding, Verdict
+from deployments.domain.comparison.comparison_policy import Terms
+from deployments.domain.phases import Code, Phase, Reason
+from deployments.domain.policy import ApprovalRule, Policy, Step, Strategy, Then
+from deployments.domain.rollout.approvals import Tally
+from deployments.domain.rollout.surge import shared
+from deployments.domain.rollout.traffic_split import NOTHING, Portion
+from deployments.domain.rollout.webhooks import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutState:
+    """A rollout as recorded.
+
+    Attributes:
+        step_index: the step it is at; the number of steps once all traffic is to move.
+        portion: what the canary or shadow should get now.
+        confirmed_at: when the gateway first sent the present portion; hold counts from there.
+        waiting_since: since when the canary has not been ready; None while it is.
+        restart_baseline: restarts of each of the canary's replicas before this attempt; None until they were seen.
+        deadline_at: when its time is up; None where it has no end, or was paused for it.
+        full_replicas: how many stable had when it began, where the canary's are taken out of them; None before that is
+            known, and with a surge.
+    """
+
+    policy: Policy
+    phase: Phase
+    reason: Reason
+    attempt_started_at: datetime
+    attempt: int = 1
+    step_index: int = 0
+    portion: Portion = NOTHING
+    verdict: Verdict = Verdict.RUNNING
+    confirmed_at: datetime | None = None
+    waiting_since: datetime | None = None
+    finished_at: datetime | None = None
+    restart_baseline: Mapping[str, int] | None = None
+    deadline_at: datetime | None = None
+    full_replicas: int | None = None
+
+    @property
+    def step(self) -> Step | None:
+        """Return the step it is at; None once all traffic is to move."""
+        return self.policy.steps[self.step_index] if self.step_index < len(self.policy.steps) else None
+
+    @property
+    def is_mirroring(self) -> bool:
+        """Return whether the present step gives copies of requests, whose answers no client sees."""
+        return self.step is not None and self.step.mirror > 0
+
+    @property
+    def comparison(self) -> Terms | None:
+        """Return what is asked of the answers to copies at the present step; None where they are not compared."""
+        step = self.step
+        return step.gate.comparison if self.is_mirroring and step is not None and step.gate is not None else None
+
+    @property
+    def is_previewing(self) -> bool:
+        """Return whether it is tried on the preview address, while all clients are stable's."""
+        return self.policy.strategy is Strategy.BLUE_GREEN and self.step is not None
+
+    @property
+    def has_its_portion(self) -> bool:
+        """Return whether the portion of the present step was asked for."""
+        return self.portion == self.wanted
+
+    @property
+    def pauses(self) -> bool:
+        """Return whether the present step waits for a person at its end."""
+        last = self.step_index == len(self.policy.steps) - 1
+        return self.step is not None and (self.step.pause or (last and self.policy.then is Then.PAUSE))
+
+    @property
+    def approval(self) -> ApprovalRule | None:
+        """Return what people have to agree to here: before any traffic, or at the end of the present step."""
+        if self.phase is Phase.PENDING:
+            return self.policy.approval
+        return self.step.approval if self.step is not None and not self.phase.is_finished else None
+
+    @property
+    def asks_for_approval(self) -> bool:
+        """Return whether approvals can be given now; those of a step only once its evidence is there."""
+        is_early = self.reason.code is Code.PAUSED_BY_WEBHOOK
+        return self.approval is not None and self.phase in (Phase.PENDING, Phase.PAUSED) and not is_early
+
+    @property
+    def approval_step(self) -> int | None:
+        """Return the step that an approval would be for now; None for the beginning."""
+        return None if self.phase is Phase.PENDING else self.step_index
+
+    @property
+    def wanted(self) -> Portion:
+        """Return what the present step gives, or what follows the last one."""
+        if self.step is not None:
+            return Portion() if self.is_previewing else Portion.of(self.step)
+        return Portion() if self.policy.then is Then.END else Portion(weight=100)
+
+    @property
+    def where(self) -> str:
+        """Return where it stands, as a part of a sentence."""
+        if self.step is None:
+            return "the end" if self.policy.then is Then.END else "the move to 100 %"
+        if self.is_previewing:
+            return "the preview"
+        return f"step {self.step_index + 1} of {len(self.policy.steps)} ({self.wanted.short})"
+
+
+@dataclass(frozen=True, slots=True)
+class CanarySeen:
+    """The canary as the cluster reports it.
+
+    Attributes:
+        replicas_wanted: how many it needs for its present portion.
+        replicas_at_full: how many it needs for all the traffic; 0 where it always has enough.
+        restarts: of each replica, since the replica exists.
+        message: why it is not ready; one sentence or empty.
+        shared_replicas: how many it and stable have together, where its own are taken out of stable's; else 0.
+        refusal: why none of its replicas can ever start, one sentence; empty where they can.
+        transformer: the same of what stands before it; None for nothing. It is ready only when both are.
+    """
+
+    replicas_wanted: int
+    replicas_ready: int
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    message: str = ""
+    replicas_at_full: int = 0
+    shared_replicas: int = 0
+    transformer: "CanarySeen | None" = None
+    refusal: str = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether it has the replicas it should have, so that it may get more traffic."""
+        is_own = 0 < self.replicas_wanted <= self.replicas_ready
+        return is_own and (self.transformer is None or self.transformer.is_ready)
+
+    @property
+    def serves(self) -> bool:
+        """Return whether anything of it takes requests."""
+        return self.replicas_ready > 0 and (self.transformer is None or self.transformer.serves)
+
+    @property
+    def all_restarts(self) -> Mapping[str, int]:
+        """Return the restarts of each of its replicas, and of those before it."""
+        return self.restarts if self.transformer is None else {**self.restarts, **self.transformer.restarts}
+
+    def lacks_for(self, portion: Portion) -> str:
+        """Return what it lacks for a portion, after `waits:`; empty where it has enough."""
+        if self.replicas_ready < (needed := self.needed_for(portion)):
+            return f"{self.replicas_ready} of the {needed} replicas that it needs are ready"
+        if self.transformer is None:
+            return ""
+        its = self.transformer.lacks_for(portion)
+        return f"of its transformer {its}" if its else ""
+
+    def needed_for(self, portion: Portion) -> int:
+        """Return how many replicas it needs (Argo Rollouts: as large a part of stable's as its weight, rounded up)."""
+        if self.shared_replicas:
+            return shared(self.shared_replicas, portion.load_percent)[1]
+        return math.ceil(self.replicas_at_full * portion.load_percent / 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one tick saw.
+
+    Attributes:
+        canary: None where the cluster could not be read; `problem` says why.
+        confirmed: the gateway sends and copies exactly what was last asked for.
+        gateway_message: why it does not; empty where it gave no reason.
+        background: of the analysis in the background; None where nothing is counted for it.
+        finding: of the present step's analysis; None before the step began and where metrics could not be read.
+        problem: why something could not be read.
+        approvals: what was approved where people are asked; None where nobody is.
+        webhooks: those that are asked at the present step of this attempt.
+    """
+
+    canary: CanarySeen | None
+    confirmed: bool = False
+    gateway_message: str = ""
+    finding: Finding | None = None
+    problem: str = ""
+    approvals: Tally | None = None
+    webhooks: tuple[Asked, ...] = ()
+    background: Finding | None = None

@@ -1,0 +1,49 @@
+"""The service file (KServe's InferenceService, as far as Fairlead honours it) as a value. Pure.
+
+A field that cannot be honoured is refused by its dotted name, never ignored (docs/reference/rollouts.md lists those
+that are).
+"""
+
+from deployments.domain.service_file.clusters import refuse_on
+from deployments.domain.service_file.delivery import rolling_json, stored_rolling
+from deployments.domain.service_file.environment import check_env, is_code, left_out
+from deployments.domain.service_file.file import imported_model, parse_service
+from deployments.domain.service_file.logger import logger_json, stored_logger
+from deployments.domain.service_file.model import CONFIG, EGRESS, STORAGE_URI, check_format
+from deployments.domain.service_file.patches import PATCHES, parse_patches, patches_json, stored_patches
+from deployments.domain.service_file.placement import placement_json, stored_placement
+from deployments.domain.service_file.rewrite import file_saying, file_stopped
+from deployments.domain.service_file.transformer import Transformer, stored_transformer, transformer_json
+from deployments.domain.service_file.values import PlacementWish, RevisionContent, ServiceSpec, content_of
+
+__all__ = [
+    "CONFIG",
+    "EGRESS",
+    "PATCHES",
+    "STORAGE_URI",
+    "PlacementWish",
+    "RevisionContent",
+    "ServiceSpec",
+    "Transformer",
+    "check_env",
+    "check_format",
+    "content_of",
+    "file_saying",
+    "file_stopped",
+    "imported_model",
+    "is_code",
+    "left_out",
+    "logger_json",
+    "parse_patches",
+    "parse_service",
+    "patches_json",
+    "placement_json",
+    "refuse_on",
+    "rolling_json",
+    "stored_logger",
+    "stored_patches",
+    "stored_placement",
+    "stored_rolling",
+    "stored_transformer",
+    "transformer_json",
+]

@@ -1,0 +1,59 @@
+"""Fields of a service file that only some kinds of clusters can honour. Pure."""
+
+from common.document import Document
+from common.errors import InvalidInput
+from deployments.domain.service_file.placement import PLACEMENT
+from deployments.domain.service_file.resources import limit_of
+from deployments.domain.service_file.values import PlacementWish, ServiceSpec
+from integrations.clusters.base import DriftPolicy
+
+LOCAL = "local"
+
+
+def parse_drift(spec: Document) -> DriftPolicy | None:
+    """Return what `spec.drift` says; None where it says nothing."""
+    return spec.choice("drift", DriftPolicy, DriftPolicy.HEAL) if spec.raw("drift", None) is not None else None
+
+
+def refuse_on(kind: str, spec: ServiceSpec) -> None:
+    """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour what the file says."""
+    if kind == LOCAL and spec.patches:
+        raise InvalidInput(
+            "spec.patches are for services on Kubernetes: the local cluster has no objects to patch; leave them out",
+            field="spec.patches",
+        )
+    if kind == LOCAL and spec.drift is not None:
+        raise InvalidInput(
+            "spec.drift is for services on Kubernetes: nobody else changes what the local cluster runs; leave it out",
+            field="spec.drift",
+        )
+    if kind == LOCAL and spec.resources.accelerator:
+        field = limit_of(spec.resources)
+        raise InvalidInput(
+            f"{field} is for services on Kubernetes: the local cluster runs models on this machine's CPUs; leave it "
+            "out, or choose a Kubernetes cluster with GPU nodes",
+            field=field,
+        )
+    if kind == LOCAL and spec.placement != PlacementWish():
+        raise InvalidInput(
+            f"{PLACEMENT} is for services on Kubernetes: the local cluster has one machine; leave it out",
+            field=PLACEMENT,
+        )
+    if kind == LOCAL and spec.rolling is not None:
+        raise InvalidInput(
+            "spec.predictor.deploymentStrategy is for services on Kubernetes: the local cluster replaces one replica "
+            "after the other; leave it out",
+            field="spec.predictor.deploymentStrategy",
+        )
+    if kind == LOCAL and spec.scaling.is_measured_by_cluster:
+        raise InvalidInput(
+            f"spec.predictor.scaleMetric is {spec.scaling.metric}, which the local cluster does not measure; use "
+            "concurrency, rps or avg_time_queue_ms there",
+            field="spec.predictor.scaleMetric",
+        )
+    if kind == LOCAL and spec.transformer is not None:
+        raise InvalidInput(
+            "spec.transformer cannot be honoured on the local cluster, which runs models and no images; choose a "
+            "Kubernetes cluster, or let an ensemble do it",
+            field="spec.transformer",
+        )

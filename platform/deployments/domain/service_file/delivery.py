@@ -1,0 +1,81 @@
+"""How requests reach a service's replicas, and how those are replaced (KServe's words). Pure.
+
+Both belong to the service and not to a revision: a route has one timeout for all revisions that it leads to.
+"""
+
+import re
+from typing import Any
+
+from common.document import Document
+from common.errors import InvalidInput
+from integrations.clusters.base import Rolling
+
+_LONGEST_S = 86_400
+_MOST = 100
+_PERCENT = re.compile(r"([0-9]{1,2}|100)%")
+_ROLLING, _RECREATE = "RollingUpdate", "Recreate"
+
+
+def parse_timeout(predictor: Document) -> int:
+    """Return after how many seconds an HTTP request is given up; 0 where the file does not say."""
+    if predictor.raw("timeout", None) is None:
+        return 0
+    return predictor.integer("timeout", minimum=1, maximum=_LONGEST_S)
+
+
+def parse_rolling(predictor: Document, min_replicas: int) -> Rolling | None:
+    """Return what `deploymentStrategy` says; None where it is not there.
+
+    Raises:
+        InvalidInput: a value is wrong, or by it no replica might serve for some time.
+    """
+    strategy = predictor.optional("deploymentStrategy")
+    if strategy is None:
+        return None
+    kind = strategy.text("type", default=_ROLLING)
+    if kind == _RECREATE:
+        raise InvalidInput(
+            f"{strategy.path('type')} is {_RECREATE}, by which all replicas end before a new one starts, so that "
+            f"requests would fail; choose {_ROLLING}",
+            field=strategy.path("type"),
+        )
+    if kind != _ROLLING:
+        field = strategy.path("type")
+        raise InvalidInput(f"{field} is {kind[:60]!r}; expected {_ROLLING}", field=field)
+    numbers = strategy.optional("rollingUpdate") or Document({}, strategy.path("rollingUpdate"))
+    rolling = Rolling(_amount(numbers, "maxSurge", 1), _amount(numbers, "maxUnavailable", 0))
+    numbers.refuse_unknown()
+    strategy.refuse_unknown()
+    if not rolling.leaves_one(min_replicas):
+        field = numbers.path("maxUnavailable")
+        raise InvalidInput(
+            f"{field} is {rolling.max_unavailable} and maxSurge {rolling.max_surge}: of {min_replicas} "
+            f"{'replica' if min_replicas == 1 else 'replicas'} (minReplicas) none might serve while they are replaced; "
+            "let maxSurge be more, maxUnavailable less, or minReplicas more",
+            field=field,
+        )
+    return rolling
+
+
+def rolling_json(rolling: Rolling | None) -> dict[str, int | str] | None:
+    """Return it as it is stored."""
+    if rolling is None:
+        return None
+    return {"maxSurge": rolling.max_surge, "maxUnavailable": rolling.max_unavailable}
+
+
+def stored_rolling(stored: dict[str, Any] | None) -> Rolling | None:
+    """Return what was stored."""
+    return None if stored is None else Rolling(stored["maxSurge"], stored["maxUnavailable"])
+
+
+def _amount(numbers: Document, name: str, default: int) -> int | str:
+    value = numbers.raw(name, default)
+    if isinstance(value, str) and _PERCENT.fullmatch(value):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
+        return value
+    field = numbers.path(name)
+    raise InvalidInput(
+        f"{field} is {str(value)[:60]!r}; expected a number from 0 to {_MOST}, or a percentage such as 25%", field=field
+    )

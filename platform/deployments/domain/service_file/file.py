@@ -1,0 +1,126 @@
+"""Reads a service file. Pure."""
+
+from common.document import Document
+from common.errors import InvalidInput
+from common.identifiers import check_dns_label
+from deployments.domain.service_file.batcher import with_batcher
+from deployments.domain.service_file.clusters import parse_drift
+from deployments.domain.service_file.delivery import parse_rolling, parse_timeout
+from deployments.domain.service_file.logger import parse_logger
+from deployments.domain.service_file.model import parse_config, parse_egress, parse_env, parse_format, parse_storage_uri
+from deployments.domain.service_file.patches import parse_patches
+from deployments.domain.service_file.placement import parse_placement
+from deployments.domain.service_file.resources import parse_resources
+from deployments.domain.service_file.scaling import parse_scaling
+from deployments.domain.service_file.transformer import parse_transformer
+from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec
+
+STOP = "serving.kserve.io/stop"
+"""The annotation by which KServe stops a service."""
+API_VERSION = "serving.kserve.io/v1beta1"
+KIND = "InferenceService"
+# A revision is called `<service>-00001`, which must be a DNS label too.
+LONGEST_NAME = 63 - len("-00001")
+
+# Fields of KServe's InferenceService that its users write, by what does the same here.
+_INSTEAD = {
+    "canaryTrafficPercent": "a policy says the weights of a rollout, and spec.rollout.policy names it",
+    "protocolVersion": "V1 and V2 are served side by side, so leave it out",
+    "resources": "resources belong to spec.predictor.model",
+    "env": "env belongs to spec.predictor.model",
+    "explainer": "serve what explains as a service of its own, and let clients ask that one",
+}
+
+
+def parse_service(value: object, *, namespace: str | None = None, name: str | None = None) -> ServiceSpec:
+    """Return what a service file says.
+
+    Args:
+        namespace, name: what the file must say, where its address says so; it may then leave them out.
+
+    Raises:
+        InvalidInput: with one sentence and the dotted name of the field at fault.
+    """
+    document = Document.of(value, "the service file")
+    _check_constant(document, "kind", KIND)  # first: another kind's apiVersion is right for that kind
+    _check_constant(document, "apiVersion", API_VERSION)
+    metadata = document.optional("metadata") or Document({}, "metadata")
+    found_name = _agreed(metadata, "name", name, default=None)
+    found_namespace = _agreed(metadata, "namespace", namespace, default="default")
+    spec = document.document("spec")
+    predictor = spec.document("predictor")
+    model = predictor.document("model")
+    rollout = spec.optional("rollout")
+    scaling, resources = parse_scaling(predictor), parse_resources(model)
+    result = ServiceSpec(
+        namespace=check_dns_label(found_namespace, field="metadata.namespace"),
+        name=_service_name(found_name),
+        model_format=parse_format(model),
+        storage_uri=parse_storage_uri(model),
+        scaling=scaling,
+        env=parse_env(model),
+        egress=parse_egress(model),
+        resources=resources,
+        model_config=with_batcher(predictor, parse_config(model)),
+        logger=parse_logger(predictor),
+        policy=None if rollout is None else rollout.text("policy"),
+        cluster=spec.text("cluster", default=""),
+        drift=parse_drift(spec),
+        patches=parse_patches(spec),
+        stopped=_is_stopped(metadata),
+        transformer=parse_transformer(spec, found_name),
+        request_timeout_s=parse_timeout(predictor),
+        rolling=parse_rolling(predictor, scaling.min_replicas),
+        placement=parse_placement(spec, resources),
+        revision_history_limit=_history_limit(spec),
+    )
+    for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
+        part.refuse_unknown(_INSTEAD)
+    return result
+
+
+def imported_model(namespace: str, name: str) -> str:
+    """Return the name of the model that holds the versions imported for a service; it is no other service's."""
+    return f"{namespace}.{name}"
+
+
+def _history_limit(spec: Document) -> int | None:
+    name = "revisionHistoryLimit"
+    return None if spec.raw(name, None) is None else spec.integer(name, minimum=0, maximum=MOST_REVISIONS)
+
+
+def _check_constant(document: Document, field: str, expected: str) -> None:
+    if (found := document.text(field)) != expected:
+        raise InvalidInput(f"{field} is {found[:60]!r}; expected {expected}", field=field)
+
+
+def _agreed(metadata: Document, field: str, asked: str | None, *, default: str | None) -> str:
+    found = metadata.text(field, default=asked or default)
+    if asked is not None and found != asked:
+        raise InvalidInput(
+            f"metadata.{field} is {found[:80]!r}, but the service is put as {asked!r}; give both the same {field}",
+            field=f"metadata.{field}",
+        )
+    return found
+
+
+def _is_stopped(metadata: Document) -> bool:
+    annotations = metadata.optional("annotations")
+    if annotations is None:
+        return False
+    found = annotations.text(STOP, default="false")
+    annotations.refuse_unknown()
+    if found not in ("true", "false"):
+        field = annotations.path(STOP)
+        raise InvalidInput(f'{field} is {found[:60]!r}; expected "true" or "false"', field=field)
+    return found == "true"
+
+
+def _service_name(name: str) -> str:
+    check_dns_label(name, field="metadata.name")
+    if len(name) > LONGEST_NAME:
+        raise InvalidInput(
+            f"metadata.name has {len(name)} characters; a service's may have {LONGEST_NAME}, for its revisions add six",
+            field="metadata.name",
+        )
+    return name

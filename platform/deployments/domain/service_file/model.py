@@ -1,0 +1,111 @@
+"""`spec.predictor.model` of a service file: its files, environment and configuration. Pure."""
+
+import re
+
+from common.document import Document
+from common.errors import InvalidInput
+from common.uris import parse
+
+# KServe's names, each with what the runtime calls the platform of such models.
+FORMATS = {
+    "onnx": {"onnxruntime_onnx", "openvino"},
+    "openvino": {"openvino", "tensorflow_savedmodel", "tensorflow_graphdef"},
+    "tensorflow": {"openvino", "tensorflow_savedmodel", "tensorflow_graphdef"},
+    "pytorch": {"pytorch_libtorch"},
+    "xgboost": {"xgboost", "fil"},
+    "lightgbm": {"lightgbm", "fil"},
+    "sklearn": {"sklearn"},
+    "python": {"python"},
+}
+FORMAT = "spec.predictor.model.modelFormat.name"
+STORAGE_URI = "spec.predictor.model.storageUri"
+CONFIG = "spec.predictor.model.config"
+EGRESS = "spec.predictor.model.egress"
+
+# In UTF-8 below the 128 KiB that Linux gives one variable.
+_MAX_ENV_CHARACTERS = 30_000
+_MODEL_URI = re.compile(r"models:/[^/@]+(/\d{1,9}|@[^/@]+)")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def parse_format(model: Document) -> str:
+    model_format = model.document("modelFormat")
+    if (found := model_format.text("name")) not in FORMATS:
+        raise InvalidInput(f"{FORMAT} is {found[:60]!r}; this release serves {', '.join(FORMATS)}", field=FORMAT)
+    model_format.refuse_unknown()
+    return found
+
+
+def format_of(platform: str) -> str:
+    """Return KServe's name for models of a platform; what has no format of its own goes by any."""
+    return next((name for name, platforms in FORMATS.items() if platform in platforms), "onnx")
+
+
+def check_format(model_format: str, platform: str, version: str) -> None:
+    """Raise InvalidInput where `version` is of a platform that only other formats have.
+
+    What has no format of its own, as an ensemble or a model of an operator's own backend, goes by any.
+    """
+    fitting = [name for name, platforms in FORMATS.items() if platform in platforms]
+    if fitting and model_format not in fitting:
+        raise InvalidInput(
+            f"{FORMAT} is {model_format!r}, but {version} is a model of platform {platform}; "
+            f"write {' or '.join(fitting)}",
+            field=FORMAT,
+        )
+
+
+def parse_storage_uri(model: Document) -> str:
+    uri = model.text("storageUri")
+    if _MODEL_URI.fullmatch(uri):
+        return uri
+    if "://" not in uri:
+        raise InvalidInput(
+            f"{STORAGE_URI} is {uri[:200]!r}; expected a registered model (models:/NAME/VERSION or models:/NAME@ALIAS) "
+            "or files elsewhere (http://, https://, s3://, gs://, file://)",
+            field=STORAGE_URI,
+        )
+    address = parse(uri, field=STORAGE_URI)
+    if address.query:
+        raise InvalidInput(
+            f"{STORAGE_URI} has a query, which may hold a secret and would be shown to everybody; import it by "
+            "`fairlead models push URI` and name the version",
+            field=STORAGE_URI,
+        )
+    return address.url
+
+
+def parse_env(model: Document) -> dict[str, str]:
+    env: dict[str, str] = {}
+    for entry in model.documents("env") if model.raw("env", None) is not None else []:
+        name = entry.text("name")
+        if not _ENV_NAME.fullmatch(name):
+            raise InvalidInput(
+                f"{entry.path('name')} is {name[:60]!r}, which is no name of a variable", field=entry.path("name")
+            )
+        if name in env:
+            raise InvalidInput(f"{entry.path('name')} is {name!r}, which is there twice", field=entry.path("name"))
+        env[name] = entry.text("value")
+        entry.refuse_unknown()
+    if (characters := sum(len(name) + len(value) for name, value in env.items())) > _MAX_ENV_CHARACTERS:
+        raise InvalidInput(
+            f"{model.path('env')} has {characters} characters in all; a process is given at most {_MAX_ENV_CHARACTERS}",
+            field=model.path("env"),
+        )
+    return env
+
+
+def parse_egress(model: Document) -> bool | None:
+    """Return whether the model's process may open connections; None where the file does not say."""
+    return None if model.raw("egress", None) is None else model.flag("egress", default=False)
+
+
+def parse_config(model: Document) -> dict[str, object]:
+    config = model.raw("config", {})
+    Document.of(config, model.path("config"), model.path("config"))
+    if "name" in config:
+        raise InvalidInput(
+            f"{model.path('config.name')} cannot be set; clients ask for the service's name",
+            field=model.path("config.name"),
+        )
+    return dict(config)

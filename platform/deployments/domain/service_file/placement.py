@@ -1,0 +1,71 @@
+"""`spec.placement` of a service file: what the cluster cannot know of where replicas should run. Pure."""
+
+from typing import Any
+
+from placement.packing.measured_latency import LatencyTarget
+
+from common.document import Document
+from common.errors import InvalidInput
+from deployments.domain.service_file.resources import AUTO, GPU
+from deployments.domain.service_file.values import PlacementWish
+from integrations.clusters.base import Arrangement, Resources
+
+PLACEMENT = "spec.placement"
+"""Where a service file has it."""
+_LONGEST_MS, _LARGEST_BATCH = 600_000, 1 << 20
+
+
+def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
+    """Return what `spec.placement` says; raises InvalidInput."""
+    document = spec.optional("placement")
+    if document is None:
+        return PlacementWish()
+    says = document.raw("replicas", None) is not None
+    replicas = document.choice("replicas", Arrangement, Arrangement.PACK) if says else None
+    latency = document.optional("latency")
+    target = None if latency is None else _target(latency)
+    sharing = document.flag("sharing", default=False)
+    document.refuse_unknown()
+    for name, is_said in (("latency", target is not None), ("sharing", sharing)):
+        if is_said and resources.accelerator != AUTO:
+            raise InvalidInput(
+                f"{document.path(name)} is what a slice is chosen by; leave it out, or have one chosen by "
+                f"resources.limits with {GPU}: {AUTO}",
+                field=document.path(name),
+            )
+    if sharing and target is not None:
+        raise InvalidInput(
+            f"{document.path('sharing')} and {document.path('latency')} exclude each other: what a batch takes was "
+            "measured alone, and other pods on the slice make it longer; leave one out",
+            field=document.path("sharing"),
+        )
+    return PlacementWish(replicas, target, sharing)
+
+
+def placement_json(wish: PlacementWish) -> dict[str, Any]:
+    """Return it as a file has it; empty where it says nothing."""
+    said: dict[str, Any] = {} if wish.replicas is None else {"replicas": wish.replicas.value}
+    if wish.latency is not None:
+        said["latency"] = {"p99Ms": wish.latency.p99_ms, "batchSize": wish.latency.batch_size}
+    if wish.sharing:
+        said["sharing"] = True
+    return said
+
+
+def stored_placement(stored: dict[str, Any]) -> PlacementWish:
+    """Return what `placement_json` wrote."""
+    latency = stored.get("latency")
+    return PlacementWish(
+        Arrangement(stored["replicas"]) if "replicas" in stored else None,
+        None if latency is None else LatencyTarget(latency["p99Ms"], latency["batchSize"]),
+        stored.get("sharing", False),
+    )
+
+
+def _target(latency: Document) -> LatencyTarget:
+    target = LatencyTarget(
+        latency.number("p99Ms", minimum=0.001, maximum=_LONGEST_MS),
+        latency.integer("batchSize", minimum=1, maximum=_LARGEST_BATCH, default=1),
+    )
+    latency.refuse_unknown()
+    return target

@@ -1,0 +1,115 @@
+"""Kubernetes quantities, and what a replica asks for. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+
+from common.document import Document
+from common.errors import InvalidInput
+from integrations.clusters.base import Resources
+
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]*)")
+_ACCELERATOR = re.compile(r"nvidia\.com/(gpu|mig-\d+g\.\d+gb)(\.shared)?")
+GPU = "nvidia.com/gpu"
+AUTO = "auto"
+"""Of `Resources.accelerator`: which GPU or slice is left to the platform."""
+_CPU_UNITS = {"": Decimal(1), "m": Decimal("0.001")}
+_INSTEAD = {
+    "cpu": "a replica is never throttled: write cpu under requests",
+    "memory": "what a replica requests is its limit, too: write memory under requests",
+    "ephemeral-storage": "models lie on volumes of their own",
+}
+_MEMORY_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
+    f"{letter}i": 2 ** (10 * power) for power, letter in enumerate("KMGT", start=1)
+}
+
+
+def parse_resources(model: Document, *, gpu_refused: str = "") -> Resources:
+    """Return what `resources` asks for.
+
+    Args:
+        gpu_refused: why no GPU may be asked for, and so no limit, as the end of a sentence; empty where one may.
+    """
+    resources = model.optional("resources")
+    if resources is None:
+        return Resources()
+    requests = resources.optional("requests") or Document({}, resources.path("requests"))
+    cpu, memory = requests.raw("cpu", None), requests.raw("memory", None)
+    if gpu_refused:
+        limits, named = Document({}), []
+    else:
+        limits = resources.optional("limits") or Document({}, resources.path("limits"))
+        named = [str(name) for name in resources.raw("limits", {}) if str(name).startswith("nvidia.com/")]
+    result = Resources(
+        cpu_cores=None if cpu is None else float(parse_quantity(cpu, _CPU_UNITS, requests.path("cpu"), "500m or 2")),
+        memory_bytes=None if memory is None else parse_memory(memory, requests.path("memory")),
+        accelerator=_parse_accelerator(limits, named),
+    )
+    requests.refuse_unknown(_INSTEAD)
+    limits.refuse_unknown(_INSTEAD)
+    resources.refuse_unknown({"limits": gpu_refused} if gpu_refused else {})
+    return result
+
+
+def parse_memory(value: object, field: str) -> int:
+    """Return a quantity of memory such as `512Mi` in bytes."""
+    return int(parse_quantity(value, _MEMORY_UNITS, field, "512Mi"))
+
+
+def parse_quantity(value: object, units: Mapping[str, Decimal | int], field: str, example: str) -> Decimal:
+    """Return a Kubernetes quantity as a number of its base unit."""
+    match = _QUANTITY.fullmatch(str(value)) if isinstance(value, str | int | float) else None
+    try:
+        amount = Decimal(match[1]) * units[match[2]] if match else Decimal(0)
+    except (KeyError, InvalidOperation):
+        amount = Decimal(0)
+    if isinstance(value, bool) or not 0 < amount < 2**60:
+        raise InvalidInput(f"{field} is {str(value)[:60]!r}; expected a quantity such as {example}", field=field)
+    return amount
+
+
+def is_accelerator(name: str) -> bool:
+    """Return whether an extended resource is a GPU, or a slice of one, that is known here."""
+    return _ACCELERATOR.fullmatch(name) is not None
+
+
+def resources_json(resources: Resources) -> dict[str, dict[str, str]]:
+    """Return resources as a service file says them; empty where they say nothing."""
+    cpu = {} if resources.cpu_cores is None else {"cpu": f"{Decimal(str(resources.cpu_cores)):f}"}
+    memory = {} if resources.memory_bytes is None else {"memory": str(resources.memory_bytes)}
+    requests = cpu | memory
+    accelerator = resources.accelerator
+    limits = {GPU: AUTO} if accelerator == AUTO else {accelerator: "1"} if accelerator else {}
+    return {name: said for name, said in (("requests", requests), ("limits", limits)) if said}
+
+
+def limit_of(resources: Resources) -> str:
+    """Return the field of a service file that asks for a GPU."""
+    name = GPU if resources.accelerator == AUTO else resources.accelerator
+    return f"spec.predictor.model.resources.limits.{name}"
+
+
+def _parse_accelerator(limits: Document, asked: Sequence[str]) -> str:
+    """Return the one GPU, or slice of one, that a replica gets; empty for none."""
+    if not asked:
+        return ""
+    field = limits.path(asked[0])
+    if len(asked) > 1:
+        raise InvalidInput(
+            f"{field} is not all that is asked for; a process sees one GPU or slice, here are {' and '.join(asked)}",
+            field=field,
+        )
+    if not is_accelerator(asked[0]):
+        raise InvalidInput(
+            f"{field} is no GPU known here; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb",
+            field=field,
+        )
+    if asked[0] == GPU and limits.raw(GPU, "") == AUTO:
+        return AUTO
+    if str(limits.raw(asked[0], "")) != "1":
+        raise InvalidInput(
+            f"{field} is {str(limits.raw(asked[0], ''))[:20]}; a replica has one (or {GPU}: auto), and "
+            "minReplicas says how many there are",
+            field=field,
+        )
+    return asked[0]

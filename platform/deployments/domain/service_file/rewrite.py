@@ -1,0 +1,59 @@
+"""Writes into a service file what a revision serves. Pure."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from deployments.domain.service_file.file import STOP
+from deployments.domain.service_file.logger import logger_json
+from deployments.domain.service_file.patches import patches_json
+from deployments.domain.service_file.placement import placement_json
+from deployments.domain.service_file.resources import resources_json
+from deployments.domain.service_file.scaling import put_scaling
+from deployments.domain.service_file.transformer import transformer_json
+from deployments.domain.service_file.values import RevisionContent, ServiceSpec
+
+
+def file_stopped(document: Mapping[str, Any], *, stopped: bool) -> dict[str, Any]:
+    """Return the service file `document` by which the service is stopped, or by which it runs."""
+    changed = copy.deepcopy(dict(document))
+    metadata = dict(changed.get("metadata") or {})
+    if stopped:
+        metadata["annotations"] = {STOP: "true"}
+    else:
+        metadata.pop("annotations", None)
+    return {**changed, "metadata": metadata}
+
+
+def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: RevisionContent) -> dict[str, Any]:
+    """Return the service file `document`, which says `spec`, changed where `content` differs."""
+    changed = copy.deepcopy(dict(document))
+    predictor = changed["spec"]["predictor"]
+    model = predictor["model"]
+    if content.storage_uri is not None:
+        model["storageUri"] = content.storage_uri
+    if content.scaling != spec.scaling:
+        put_scaling(predictor, content.scaling)
+    if dict(content.env) != dict(spec.env):
+        model["env"] = [{"name": name, "value": value} for name, value in content.env.items()]
+    if content.egress != spec.egress:
+        model["egress"] = content.egress
+    if dict(content.model_config) != dict(spec.model_config):
+        model["config"] = dict(content.model_config)
+        predictor.pop("batcher", None)  # the configuration says it too
+    if content.logger != spec.logger:
+        predictor.pop("logger", None)
+        if content.logger is not None:
+            predictor["logger"] = logger_json(content.logger)
+    if content.resources != spec.resources:
+        model["resources"] = resources_json(content.resources)
+    for name, before, after in (
+        ("transformer", transformer_json(spec.transformer), transformer_json(content.transformer)),
+        ("placement", placement_json(spec.placement), placement_json(content.placement)),
+        ("patches", patches_json(spec.patches), patches_json(content.patches)),
+    ):
+        if before != after:
+            changed["spec"].pop(name, None)
+            if after:
+                changed["spec"][name] = after
+    return changed

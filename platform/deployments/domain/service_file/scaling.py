@@ -1,0 +1,151 @@
+"""What a service file says of replicas and load: KServe's fields, as a value. Pure."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from common.document import Document
+from common.errors import InvalidInput
+from deployments.domain.service_file.scaling_behavior import parse_behavior, put_behavior
+from integrations.clusters.base import Behavior
+
+MAX_REPLICAS = 100
+MAX_CONCURRENCY = 1000
+DEFAULT_CONCURRENCY = 10.0
+DEFAULT_QUEUE_MS = 50.0
+DEFAULT_CPU_PERCENT = 80.0  # KServe's default target of CPU
+# Knative: autoscaling, target utilization; a replica at its hard limit has begun to make requests wait.
+_UTILIZATION = 0.7
+_NAMED = re.compile(r"pods/[A-Za-z_:][A-Za-z0-9_:]{0,94}")
+_MEMORY = "a model takes its memory when it is loaded, whatever comes in"
+
+
+class ScaleMetric(StrEnum):
+    """What is measured of each replica; KServe's names, and the queue's time by the name it has as a metric.
+
+    CONCURRENCY: requests accepted and not yet answered. RPS: requests a second. QUEUE_TIME: milliseconds that a request
+    waited before its model ran. CPU: percent of the CPU that a replica requests, as the cluster measures it.
+    """
+
+    CONCURRENCY = "concurrency"
+    RPS = "rps"
+    QUEUE_TIME = "avg_time_queue_ms"
+    CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How many replicas a revision may have, and how much each should do.
+
+    Attributes:
+        metric: what to scale on, a ScaleMetric or `pods/<name>` for a metric of pods that the cluster has; None watches
+            concurrency and queue time, whichever asks for more.
+        target: what each replica should have of `metric`, of concurrency where that is None; None is the default.
+        container_concurrency: so many requests at once in a replica, further ones wait; 0 is no limit.
+        behavior: how fast the number may follow.
+    """
+
+    min_replicas: int
+    max_replicas: int
+    metric: str | None = None
+    target: float | None = None
+    container_concurrency: int = 0
+    behavior: Behavior = field(default_factory=Behavior)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Return whether the number of replicas follows the load."""
+        return self.min_replicas < self.max_replicas
+
+    @property
+    def is_measured_by_cluster(self) -> bool:
+        """Return whether the cluster alone knows what is scaled on, which no replica tells."""
+        return self.metric is not None and self.metric not in _TOLD
+
+    @property
+    def targets(self) -> dict[str, float]:
+        """Return what each replica should have of what is watched."""
+        limit = self.container_concurrency
+        concurrency = max(1.0, limit * _UTILIZATION) if limit else DEFAULT_CONCURRENCY
+        watched: dict[str, float] = {ScaleMetric.CONCURRENCY: concurrency, ScaleMetric.QUEUE_TIME: DEFAULT_QUEUE_MS}
+        if self.metric is None and self.target is None:
+            return watched
+        defaults = {**watched, ScaleMetric.CPU: DEFAULT_CPU_PERCENT}
+        metric = self.metric or ScaleMetric.CONCURRENCY
+        return {metric: self.target if self.target is not None else defaults[metric]}
+
+    def within(self, replicas: int) -> int:
+        """Return the nearest number of replicas that is allowed."""
+        return max(self.min_replicas, min(self.max_replicas, replicas))
+
+
+_TOLD = (ScaleMetric.CONCURRENCY, ScaleMetric.RPS, ScaleMetric.QUEUE_TIME)
+"""What replicas tell by their own metrics."""
+_DEFAULTED = (ScaleMetric.CONCURRENCY, ScaleMetric.QUEUE_TIME, ScaleMetric.CPU)
+
+
+def parse_scaling(predictor: Document) -> Scaling:
+    """Return what `spec.predictor` says of replicas; raises InvalidInput with the field at fault."""
+    minimum = predictor.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
+    maximum = predictor.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
+    if maximum < minimum:
+        raise _wrong(predictor, "maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
+    metric = _metric(predictor)
+    target = _target(predictor, metric)
+    behavior = parse_behavior(predictor)
+    for name in ("scaleMetric", "scaleTarget", "autoScaling"):
+        if predictor.raw(name, None) is not None and maximum == minimum:
+            raise _wrong(predictor, name, f"cannot be honoured with {maximum} replicas only; raise maxReplicas")
+    if metric is not None and metric not in _DEFAULTED and target is None:
+        raise _wrong(predictor, "scaleTarget", f"is missing; say how much {metric} a replica should have")
+    return Scaling(
+        min_replicas=minimum,
+        max_replicas=maximum,
+        metric=metric,
+        target=target,
+        container_concurrency=predictor.integer("containerConcurrency", minimum=0, maximum=MAX_CONCURRENCY, default=0),
+        behavior=behavior,
+    )
+
+
+def put_scaling(predictor: dict[str, Any], scaling: Scaling) -> None:
+    """Let a service file's `spec.predictor` say `scaling`."""
+    fields = {
+        "minReplicas": scaling.min_replicas,
+        "maxReplicas": scaling.max_replicas,
+        "scaleMetric": None if scaling.metric is None else str(scaling.metric),
+        "scaleTarget": scaling.target,
+        "containerConcurrency": scaling.container_concurrency or None,
+    }
+    for name, value in fields.items():
+        if value is None:
+            predictor.pop(name, None)
+        else:
+            predictor[name] = value
+    put_behavior(predictor, scaling.behavior)
+
+
+def _metric(predictor: Document) -> str | None:
+    found = predictor.raw("scaleMetric", None)
+    if found is None or (isinstance(found, str) and _NAMED.fullmatch(found)):
+        return found
+    choices = ", ".join(ScaleMetric)
+    if found == "memory":
+        raise _wrong(predictor, "scaleMetric", f"is 'memory', which tells nothing of load: {_MEMORY}; use {choices}")
+    if found not in list(ScaleMetric):
+        what = f"is {str(found)[:60]!r}; expected {choices}, or pods/NAME for a metric of pods that the cluster has"
+        raise _wrong(predictor, "scaleMetric", what)
+    return ScaleMetric(found)
+
+
+def _target(predictor: Document, metric: str | None) -> float | None:
+    if predictor.raw("scaleTarget", None) is None:
+        return None
+    if metric == ScaleMetric.CPU:
+        return predictor.integer("scaleTarget", minimum=1, maximum=100)
+    return predictor.number("scaleTarget", minimum=0.001, maximum=1e9)
+
+
+def _wrong(predictor: Document, name: str, what: str) -> InvalidInput:
+    return InvalidInput(f"{predictor.path(name)} {what}", field=predictor.path(name))

@@ -1,0 +1,178 @@
+"""`spec.transformer` of a service file: one container that stands before the predictor, in KServe's words. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from common.document import Document
+from common.errors import InvalidInput
+from deployments.domain.service_file.model import parse_env
+from deployments.domain.service_file.resources import parse_resources, resources_json
+from deployments.domain.service_file.scaling import MAX_REPLICAS
+from integrations.clusters.base import Resources
+
+FIELD = "spec.transformer"
+# A revision's name and `-transformer` have to be a DNS label together.
+LONGEST_NAME = 63 - len("-00001-transformer")
+HTTP_PORT, GRPC_PORT = 8080, 8081  # KServe's ModelServer
+_DEFAULT_PERCENT = 80.0  # KServe's default target of CPU
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}")
+_PORTS = {"http": "http", "http1": "http", "grpc": "grpc", "h2c": "grpc"}
+_MAX_WORDS = 100
+_INSTEAD = {
+    "serviceAccountName": "pods of a service have its own account, which may do nothing",
+    "volumeMounts": "a transformer has /tmp to write to and nothing else",
+    "securityContext": "pods satisfy the Pod Security Standard restricted; patch them where that has to be otherwise",
+}
+
+
+class TransformerMetric(StrEnum):
+    """What a transformer is scaled on: the share that it uses of what it requests."""
+
+    CPU = "cpu"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """What stands before the predictor.
+
+    Attributes:
+        command, args: in the place of the image's own; empty leaves those.
+        scale_percent: how much of the requested CPU or memory a replica should use.
+        http_port, grpc_port: where it takes V2 requests.
+    """
+
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    resources: Resources = field(default_factory=Resources)
+    min_replicas: int = 1
+    max_replicas: int = 1
+    scale_metric: TransformerMetric = TransformerMetric.CPU
+    scale_percent: float = _DEFAULT_PERCENT
+    http_port: int = HTTP_PORT
+    grpc_port: int = GRPC_PORT
+
+    @property
+    def is_automatic(self) -> bool:
+        """Return whether its number of replicas follows the load."""
+        return self.min_replicas < self.max_replicas
+
+    def within(self, replicas: int) -> int:
+        """Return the nearest number of replicas that is allowed."""
+        return max(self.min_replicas, min(self.max_replicas, replicas))
+
+
+def parse_transformer(spec: Document, service: str) -> Transformer | None:
+    """Return what `spec.transformer` says; None without it."""
+    transformer = spec.optional("transformer")
+    if transformer is None:
+        return None
+    if len(service) > LONGEST_NAME:
+        raise InvalidInput(
+            f"{FIELD} cannot be honoured for a service whose name has {len(service)} characters; with a transformer "
+            f"it may have {LONGEST_NAME}",
+            field=FIELD,
+        )
+    minimum = transformer.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
+    maximum = transformer.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
+    if maximum < minimum:
+        raise _wrong(transformer, "maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
+    containers = transformer.documents("containers")
+    if len(containers) != 1:
+        raise _wrong(transformer, "containers", f"has {len(containers)} entries; a transformer is one container")
+    container = containers[0]
+    container.text("name", default="")
+    ports = _ports(container)
+    result = Transformer(
+        image=_image(container),
+        command=_words(container, "command"),
+        args=_words(container, "args"),
+        env=parse_env(container),
+        resources=parse_resources(container, gpu_refused="a transformer computes on CPUs"),
+        min_replicas=minimum,
+        max_replicas=maximum,
+        scale_metric=_metric(transformer),
+        scale_percent=transformer.number("scaleTarget", minimum=1, maximum=100, default=_DEFAULT_PERCENT),
+        http_port=ports.get("http", HTTP_PORT),
+        grpc_port=ports.get("grpc", GRPC_PORT),
+    )
+    transformer.refuse_unknown(_INSTEAD)
+    container.refuse_unknown(_INSTEAD)
+    return result
+
+
+def transformer_json(transformer: Transformer | None) -> dict[str, Any]:
+    """Return it as a service file says it, defaults filled in; empty for None."""
+    if transformer is None:
+        return {}
+    container: dict[str, Any] = {
+        "name": "transformer",
+        "image": transformer.image,
+        "command": list(transformer.command),
+        "args": list(transformer.args),
+        "env": [{"name": name, "value": value} for name, value in transformer.env.items()],
+        "ports": [
+            {"name": "http", "containerPort": transformer.http_port},
+            {"name": "grpc", "containerPort": transformer.grpc_port},
+        ],
+    }
+    if resources := resources_json(transformer.resources):
+        container["resources"] = resources
+    return {
+        "minReplicas": transformer.min_replicas,
+        "maxReplicas": transformer.max_replicas,
+        "scaleMetric": transformer.scale_metric.value,
+        "scaleTarget": transformer.scale_percent,
+        "containers": [container],
+    }
+
+
+def stored_transformer(value: Mapping[str, Any]) -> Transformer | None:
+    """Return the transformer out of what `transformer_json` gave."""
+    return parse_transformer(Document({"transformer": value}, "spec"), "") if value else None
+
+
+def _metric(transformer: Document) -> TransformerMetric:
+    found = transformer.raw("scaleMetric", None)
+    if found in ("concurrency", "rps"):
+        what = f"is {found!r}, which is counted of predictors alone; use cpu or memory"
+        raise _wrong(transformer, "scaleMetric", what)
+    return transformer.choice("scaleMetric", TransformerMetric, TransformerMetric.CPU)
+
+
+def _image(container: Document) -> str:
+    image = container.text("image")
+    if not _IMAGE.fullmatch(image):
+        raise _wrong(container, "image", f"is {image[:80]!r}, which is no name of an image")
+    return image
+
+
+def _words(container: Document, name: str) -> tuple[str, ...]:
+    words = container.raw(name, [])
+    if not isinstance(words, list) or len(words) > _MAX_WORDS or not all(isinstance(word, str) for word in words):
+        raise _wrong(container, name, f"is no list of at most {_MAX_WORDS} texts")
+    return tuple(words)
+
+
+def _ports(container: Document) -> dict[str, int]:
+    """Return the ports for HTTP and for gRPC that are named; one without a name is HTTP's."""
+    ports: dict[str, int] = {}
+    for port in container.documents("ports") if container.raw("ports", None) is not None else []:
+        name = port.text("name", default="http")
+        kind = _PORTS.get(name)
+        if kind is None or kind in ports:
+            raise _wrong(port, "name", f"is {name[:60]!r}; a transformer has one port http or http1, one grpc or h2c")
+        ports[kind] = port.integer("containerPort", minimum=1024, maximum=65535)
+        if port.text("protocol", default="TCP") != "TCP":
+            raise _wrong(port, "protocol", "has to be TCP")
+        port.refuse_unknown()
+    return ports
+
+
+def _wrong(document: Document, name: str, what: str) -> InvalidInput:
+    return InvalidInput(f"{document.path(name)} {what}", field=document.path(name))

@@ -1,0 +1,87 @@
+"""What was changed by hand on a cluster, from one turn of the reconciler to the next. Pure.
+
+    found, left      told when it is found, shown until it is found no more, which is told too
+    found, put back  told when it is found, shown with how often it was put back until it comes no more
+
+Somebody who keeps changing what is put back is so told of once, and shown with a number that rises.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from deployments.domain.rollout.event_messages import Kind, Line
+from integrations.clusters.base import Drift
+
+REMEMBERED = timedelta(minutes=10)
+"""For how long what was put back is shown, and not told again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A difference as it is shown; `since` and `seen_at` are Unix seconds of the first and last turn that found it."""
+
+    drift: Drift
+    since: float
+    seen_at: float
+    times: int = 1
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return which field it is of."""
+        return (self.drift.object, self.drift.path)
+
+
+def stored(rows: Sequence[dict[str, Any]]) -> tuple[Shown, ...]:
+    """Return what `to_json` made."""
+    return tuple(Shown(Drift(**row["drift"]), row["since"], row["seen_at"], row["times"]) for row in rows)
+
+
+def to_json(shown: Sequence[Shown]) -> list[dict[str, Any]]:
+    """Return what is shown as a service's row keeps it."""
+    return [asdict(each) for each in shown]
+
+
+def note(before: Sequence[Shown], found: Sequence[Drift], now: datetime) -> tuple[tuple[Shown, ...], list[Line]]:
+    """Return what is to be shown after a turn that found this, and what is to be told."""
+    at = now.timestamp()
+    known = {each.key: each for each in before}
+    shown, lines = {}, []
+    for drift in found:
+        was = known.get((drift.object, drift.path))
+        is_known = was is not None and (was.drift.healed, was.drift.manager) == (drift.healed, drift.manager)
+        if was is not None and is_known and not (drift.healed or was.drift != drift):
+            shown[was.key] = was  # it is only there still
+            continue
+        if was is not None and is_known:
+            new = replace(was, drift=drift, seen_at=at, times=was.times + drift.healed)
+        else:
+            new = Shown(drift, at, at)
+            lines.append(Line(Kind.DRIFT_HEALED if drift.healed else Kind.DRIFT_FOUND, sentence(drift)))
+        shown[new.key] = new
+    for each in before:
+        if each.key in shown:
+            continue
+        if each.drift.healed and at - each.seen_at < REMEMBERED.total_seconds():
+            shown[each.key] = each
+        elif not each.drift.healed:
+            lines.append(Line(Kind.DRIFT_GONE, f"{_place(each.drift)} is as it is wanted again"))
+    return tuple(shown[key] for key in sorted(shown)), lines
+
+
+def sentence(drift: Drift) -> str:
+    """Return in one sentence what was changed by whom, and what became of it."""
+    by = f", changed by {drift.manager}" if drift.manager else ""
+    if not drift.path:
+        there, now = "is not there any more", "it was made anew" if drift.healed else "it stays away"
+    elif not drift.found:
+        there, now = f"was taken away, {drift.wanted} is wanted", "it was put back" if drift.healed else "it is left so"
+    else:
+        there = f"is {drift.found}, not {drift.wanted}"
+        now = "it was put back" if drift.healed else "it is left so"
+    return f"{_place(drift)} {there}{by}; {now}, as the service's file says of drift"
+
+
+def _place(drift: Drift) -> str:
+    return f"{drift.path} of {drift.object}" if drift.path else drift.object

@@ -1,0 +1,176 @@
+"""What follows for a service from its rollout and from what the cluster runs: roles, retirement, phase. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from deployments.domain.phases import Phase, Reason, ServicePhase
+from deployments.domain.policy import Policy, Then
+from deployments.domain.rollout import Portion
+from deployments.domain.service_state.desired import RevisionState, Role, ServiceState, desired_of
+from deployments.domain.waits import Condition
+from integrations.clusters.base import DesiredRevision, Observed, ObservedRevision
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A service's phase and why, in one sentence; `waits_for` is None where it waits for nothing but its rollout."""
+
+    phase: ServicePhase
+    reason: str
+    waits_for: Condition | None = None
+
+
+def roles_after(
+    revisions: Iterable[RevisionState], *, outcome: Phase, old: str, new: str, policy: Policy, now: datetime
+) -> tuple[RevisionState, ...]:
+    """Return the revisions after the rollout from `old` to `new` came to a phase.
+
+    Healthy: new is stable and old is kept warm, or the other way round where the policy ends without a promotion.
+    Degraded, Aborted: new goes as soon as the gateway sends it nothing. Any other: new is the canary, and runs.
+    """
+    return tuple(
+        _in_role(revision, outcome, policy, now, is_new=revision.name == new)
+        if revision.name in (old, new)
+        else revision
+        for revision in revisions
+    )
+
+
+def _in_role(revision: RevisionState, outcome: Phase, policy: Policy, now: datetime, *, is_new: bool) -> RevisionState:
+    if outcome is Phase.HEALTHY:
+        if is_new is (policy.then is not Then.END):
+            return replace(revision, role=Role.STABLE, retire_at=None)
+        # Without a surge the others wait for its place.
+        warm = policy.scale_down_delay if policy.surge else timedelta(0)
+        return replace(revision, role=Role.RETIRING, retire_at=now + warm)
+    if not is_new:
+        return revision
+    if outcome is Phase.DEGRADED:
+        return replace(revision, role=Role.FAILED, retire_at=now)
+    if outcome is Phase.ABORTED:
+        return replace(revision, role=Role.RETIRING, retire_at=now)
+    return replace(revision, role=Role.CANARY, retire_at=None, stopped_at=None)
+
+
+def retire(service: ServiceState, seen: Observed, now: datetime) -> ServiceState:
+    """Return the service with those revisions stopped whose time is over and to which the gateway sends nothing."""
+    return replace(
+        service,
+        revisions=tuple(
+            _stopped(revision, now) if _is_done(revision, seen, now) else revision for revision in service.revisions
+        ),
+    )
+
+
+def _is_done(revision: RevisionState, seen: Observed, now: datetime) -> bool:
+    if revision.stopped_at is not None or revision.retire_at is None or now < revision.retire_at:
+        return False
+    there = seen.revision(revision.name)
+    return there is None or not _portion(there)
+
+
+def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
+    role = Role.RETIRED if revision.role is Role.RETIRING else revision.role
+    return replace(revision, role=role, retire_at=None, stopped_at=now)
+
+
+def is_confirmed(service: ServiceState, generation: int, seen: Observed) -> bool:
+    """Return whether the gateway sends and copies exactly what is wanted of `generation`, to the preview too."""
+    desired = desired_of(service, generation)
+    wanted = {revision.name: _portion(revision) for revision in desired.revisions}
+    actual = {revision.name: _portion(revision) for revision in seen.revisions}
+    none = Portion()
+    names = wanted.keys() | actual.keys()
+    if seen.preview != desired.preview:
+        return False
+    return seen.generation >= generation and all(wanted.get(name, none) == actual.get(name, none) for name in names)
+
+
+def _portion(revision: DesiredRevision | ObservedRevision) -> Portion:
+    """Return what a revision should get of the requests, or gets."""
+    return Portion(revision.weight_percent, revision.mirror_percent, revision.match)
+
+
+def comes_alive(service: ServiceState, seen: Observed) -> bool:
+    """Return whether the service, without traffic so far, can take requests now."""
+    stable = service.first(Role.STABLE)
+    there = None if stable is None else seen.revision(stable.name)
+    return not service.live and not service.stopped and there is not None and there.ready_replicas > 0
+
+
+def standing(
+    service: ServiceState, before: ServicePhase, seen: Observed | None, rollout: Reason | None, problem: str
+) -> Standing:
+    """Return the phase of a service that is not being deleted.
+
+    Args:
+        before: its phase so far, which stands while the cluster cannot be read.
+        seen: None where the cluster could not be read; `problem` then says why.
+        rollout: the reason of the rollout in progress; None without one.
+    """
+    stable = service.first(Role.STABLE)
+    if seen is None or stable is None:
+        return Standing(before, f"the cluster cannot be read: {problem}", Condition.CLUSTER_UNAVAILABLE)
+    if service.stopped:
+        return _stopping(seen)
+    return _running(service, stable, before, seen, rollout)
+
+
+def _running(
+    service: ServiceState, stable: RevisionState, before: ServicePhase, seen: Observed, rollout: Reason | None
+) -> Standing:
+    there = seen.revision(stable.name)
+    ready = there.ready_replicas if there is not None else 0
+    # What was added for the load and is not ready yet is no failure.
+    least = min(stable.replicas, stable.scaling.min_replicas)
+    short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(there)}"
+    if not service.live:
+        return Standing(ServicePhase.PENDING, f"not serving yet: {short}", Condition.STARTING)
+    if ready < least:
+        return Standing(ServicePhase.DEGRADED, short, Condition.REPLICAS_NOT_READY)
+    if rollout is not None:
+        return Standing(ServicePhase.PROGRESSING, rollout.message)
+    if there is None or there.weight_percent != 100:
+        sent = there.weight_percent if there is not None else 0
+        moving = ServicePhase.PENDING if before is ServicePhase.PENDING else ServicePhase.PROGRESSING
+        sends = f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all"
+        sends += f": {seen.message}" if seen.message else ""
+        return Standing(moving, sends, Condition.WAITING_FOR_GATEWAY)
+    many = stable.replicas if there.scaling is None else max(ready, stable.replicas)
+    serves = f"{stable.name} serves all traffic with {many} {'replica' if many == 1 else 'replicas'}"
+    if ready < stable.replicas:
+        serves = f"{stable.name} serves all traffic; {short}"
+    old = sum(replica.restart_number < service.restart_number for replica in there.replicas)
+    return Standing(
+        ServicePhase.READY,
+        f"{serves}; {old} of them {'is' if old == 1 else 'are'} yet to be restarted" if old else serves,
+        Condition.RESTARTING if old else None,
+    )
+
+
+def _stopping(seen: Observed) -> Standing:
+    running = sum(len(revision.replicas) for revision in seen.revisions)
+    if not running:
+        return Standing(ServicePhase.STOPPED, "it was stopped, and nothing of it runs; resume it to serve again")
+    left = "1 replica has" if running == 1 else f"{running} replicas have"
+    return Standing(ServicePhase.STOPPED, f"it was stopped; {left} yet to finish and end", Condition.STOPPING)
+
+
+def with_refusal(found: Standing, refusal: str) -> Standing:
+    """Return the standing of a service whose cluster did not take what was desired last, and why it did not.
+
+    What keeps clients from answers, and that nobody can look, is told before it.
+    """
+    if not refusal or found.waits_for in (Condition.CLUSTER_UNAVAILABLE, Condition.REPLICAS_NOT_READY):
+        return found
+    return Standing(found.phase, f"the cluster does not take what it should run: {refusal}", Condition.CLUSTER_REFUSES)
+
+
+def _why(there: ObservedRevision | None) -> str:
+    if there is None:
+        return ""
+    message = next((replica.message for replica in there.replicas if replica.message), "")
+    if not message and there.transformer is not None:
+        message = there.transformer.message
+    return f" ({message})" if message else ""

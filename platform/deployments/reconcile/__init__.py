@@ -1,0 +1,1 @@
+"""The reconciler: brings services where they should be."""

@@ -1,0 +1,216 @@
+"""Gathers what the analysis of a rollout's present step rests on. Called by the reconciler, outside of any transaction.
+
+A window begins when the gateway confirmed the step's weight and goes on, tick after tick, from the totals in its
+AnalysisRun. Where metrics cannot be read nothing is counted and nothing is judged; the next tick has the difference.
+What the counts prove goes on from step to step of an attempt, in the same row, so that both are recorded or neither.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from common.errors import Unavailable
+from deployments import mapping
+from deployments.domain.analysis.criterion import Window
+from deployments.domain.analysis.evidence import ledger, totals
+from deployments.domain.analysis.evidence.blocks import tally
+from deployments.domain.analysis.evidence.ledger import Ledger
+from deployments.domain.analysis.gate import Proof, edges_of, evaluate, quantile_key, questions_of, threshold_of
+from deployments.domain.analysis.verdict import Finding
+from deployments.domain.comparison.report import Compared
+from deployments.domain.phases import Phase
+from deployments.domain.policy import Gate, Strategy
+from deployments.domain.rollout import RolloutState
+from deployments.models import AnalysisRun, Rollout
+from deployments.reconcile.participants.metric_queries import Ask, look_where_due, subject_of
+from integrations.clusters.base import Observed, Sample
+
+Metrics = Callable[[Observed], Sequence[Sample]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was gathered in one tick.
+
+    Attributes:
+        finding: of the present step.
+        background: of what is judged in the background.
+        runs: the step's run and that in the background with the new counts, not saved yet; empty where nothing was
+            counted.
+        edges_us: what is slow, by quantile, as far as stable's requests fix it.
+        problem: why metrics could not be read.
+    """
+
+    finding: Finding | None = None
+    background: Finding | None = None
+    runs: tuple[AnalysisRun, ...] = ()
+    edges_us: Mapping[str, float] = field(default_factory=dict)
+    problem: str = ""
+
+
+def gather(
+    rollout: Rollout | None,
+    seen: Observed | None,
+    *,
+    confirmed: bool,
+    metrics: Metrics,
+    ask: Ask,
+    now: datetime,
+    unseen: timedelta,
+    compared: Compared | None = None,
+) -> Evidence:
+    """Return the evidence for the rollout's present step; empty where none is at a step with its weight.
+
+    Args:
+        unseen: for how long nobody could look; the analysis deadline does not count it.
+        compared: what came of comparing answers in the step (`comparing`); None where they are not compared.
+    """
+    if rollout is None or seen is None:
+        return Evidence()
+    state = mapping.rollout_state(rollout)
+    if state.phase is Phase.PENDING or state.step is None:
+        return Evidence()
+    scopes = list(_scopes(state))
+    indices = Q(step_index=state.step_index) | Q(step_index=None)
+    begun = {run.step_index: run for run in AnalysisRun.objects.filter(indices, rollout=rollout, attempt=state.attempt)}
+    if not (confirmed and state.has_its_portion):
+        scopes = [scope for scope in scopes if scope.step_index in begun]
+    if not scopes:
+        return Evidence()
+    try:
+        samples = metrics(seen)
+    except Unavailable as error:
+        return Evidence(problem=error.message)
+    stable, canary = rollout.from_revision.name, rollout.to_revision.name
+    lifetime = totals.lifetime_latency(samples, stable)
+    edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
+    sides = _Sides(stable, canary, edges, lifetime.total, compared)
+    runs, findings = [], {}
+    for scope in scopes:
+        own, run = scope.of(samples, stable, canary), begun.get(scope.step_index)
+        if run is None:
+            run = _begin(rollout, state, scope, own, now)
+        else:
+            run.first_request_at = run.first_request_at and run.first_request_at + unseen
+            run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), own))
+        known = _look(run, rollout, scope.gate, ask, now)
+        findings[scope.step_index] = _judge(run, state, scope.gate, known, sides, now=now)
+        runs.append(run)
+    return Evidence(findings.get(state.step_index), findings.get(None), tuple(runs), edges)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is counted and judged together.
+
+    Attributes:
+        step_index: None for what is judged in the background.
+        is_of_copies: copies of requests count, whatever clients asked of the canary by its version; else clients'.
+    """
+
+    step_index: int | None
+    gate: Gate | None
+    is_of_copies: bool
+
+    def of(self, samples: Iterable[Sample], stable: str, canary: str) -> list[Sample]:
+        """Return the counters that belong to it."""
+        hidden = ("gateway" if self.is_of_copies else "mirror", canary)
+        return [
+            sample
+            for sample in samples
+            if sample.revision in (stable, canary) and (sample.source, sample.revision) != hidden
+        ]
+
+
+def _scopes(state: RolloutState) -> Iterator[_Scope]:
+    """Yield what is to be judged at the present step.
+
+    In the background one window goes through all steps: of a canary, those in which clients get its answers.
+    """
+    if state.step is None:
+        return
+    yield _Scope(state.step_index, state.step.gate, state.is_mirroring)
+    if state.policy.background is not None and (not state.is_mirroring or state.policy.strategy is Strategy.SHADOW):
+        yield _Scope(None, state.policy.background, state.is_mirroring)
+
+
+def _begin(
+    rollout: Rollout, state: RolloutState, scope: _Scope, samples: Sequence[Sample], now: datetime
+) -> AnalysisRun:
+    before = None if scope.step_index is None else _before(rollout, state)
+    return AnalysisRun(
+        rollout=rollout,
+        attempt=state.attempt,
+        step_index=scope.step_index,
+        weight=0 if scope.step_index is None else state.portion.weight,
+        mirror=state.portion.mirror,
+        totals=totals.totals_json(totals.begin(samples, now.timestamp())),
+        evidence=ledger.ledger_json(ledger.begin(now.timestamp(), before)),
+        started_at=now,
+    )
+
+
+def _before(rollout: Rollout, state: RolloutState) -> Ledger | None:
+    """Return the evidence of the step before in this attempt."""
+    runs = AnalysisRun.objects.filter(rollout=rollout, attempt=state.attempt, step_index__lt=state.step_index)
+    before = runs.order_by("-step_index").first()
+    return None if before is None else ledger.stored_ledger(before.evidence)
+
+
+def _look(run: AnalysisRun, rollout: Rollout, gate: Gate | None, ask: Ask, now: datetime) -> Ledger:
+    """Return the run's evidence after the looks at the gate's own metrics that are due.
+
+    While one of them cannot be taken the analysis deadline waits.
+    """
+    known = ledger.stored_ledger(run.evidence) or ledger.begin(now.timestamp())
+    if gate is None or not gate.metrics:
+        return known
+    metrics, service = gate.metrics, rollout.service
+    after = look_where_due(metrics, known.looks, subject_of(rollout), ask, now.timestamp())
+    if run.first_request_at is not None and any(looks.outage for looks in after.values()):
+        gap = now - (service.seen_at or now)
+        run.first_request_at = min(now, run.first_request_at + gap)
+    return ledger.take_looks(known, metrics, after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Who is compared, and what is slow."""
+
+    stable: str
+    canary: str
+    edges_us: Mapping[str, float]
+    stable_answered: int
+    compared: Compared | None
+
+
+def _judge(
+    run: AnalysisRun, state: RolloutState, gate: Gate | None, known: Ledger, sides: _Sides, *, now: datetime
+) -> Finding:
+    """Carry the evidence on, evaluate the gate, and put what was found into the run."""
+    counted = totals.stored_totals(run.totals)
+    if run.first_request_at is None and counted.of(sides.canary).requests:
+        run.first_request_at = now
+    window = Window(
+        canary=counted.of(sides.canary),
+        stable=counted.of(sides.stable),
+        edge_us=None if gate is None else sides.edges_us.get(quantile_key(gate)),
+        # In the background nothing is undecided for too long: the rollout's own deadline is there for that.
+        waited=now - run.first_request_at if run.first_request_at and run.step_index is not None else None,
+        stable_answered=sides.stable_answered,
+        subject=state.policy.subject,
+        compared=sides.compared,
+        looks=known.looks,
+    )
+    if gate is not None:
+        limit_us = None if gate.max_slower_than is None else 1000 * gate.max_slower_than.milliseconds
+        canary, stable = (tally(counts, window.edge_us, limit_us) for counts in (window.canary, window.stable))
+        known = ledger.carry_on(known, questions_of(gate), canary, stable, now.timestamp())
+    finding = evaluate(gate, window, Proof(known, threshold_of(state.policy)))
+    run.evidence = ledger.ledger_json(known)
+    run.verdict, run.message = finding.verdict, finding.message
+    run.canary_requests, run.stable_requests = finding.canary_requests, finding.stable_requests
+    run.measurements = [asdict(measurement) for measurement in finding.measurements]
+    return finding

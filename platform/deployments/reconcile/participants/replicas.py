@@ -1,0 +1,182 @@
+"""Sets how many replicas each revision should have. Called by the reconciler, under the service's lock.
+
+The numbers are recorded before the cluster is told, and so is what they were decided by: another worker goes on from
+there. Where counters cannot be read nothing is known of the load, and the numbers stay.
+
+Where a cluster has an autoscaler of its own for a revision, that one follows the load, and what is set here is how many
+it must not go below: minReplicas, in a rollout what the rollout needs. One that does not see the load at present is
+stood in for, from the number that it left.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from deployments import mapping
+from deployments.domain.autoscaling import load_window, rollout_capacity
+from deployments.domain.autoscaling.replica_count import (
+    Bounds,
+    Decision,
+    decide,
+    hold,
+    memory_json,
+    stored_memory,
+    window_of,
+)
+from deployments.domain.rollout.event_messages import Kind
+from deployments.domain.service_state.desired import Role
+from deployments.models import Revision
+from deployments.reconcile.participants import surge
+from deployments.reconcile.service_change import Change
+from integrations.clusters.base import Observed, ObservedScaling, ReplicaPhase, Sample
+
+
+def follows_load(change: Change) -> bool:
+    """Return whether any revision's number of replicas depends on its load."""
+    return not change.service.stopped and any(_is_chosen(row) for row in change.revisions)
+
+
+def adopt(change: Change, seen: Observed) -> None:
+    """Record what the cluster's own autoscaler made of stable, from which a rollout in progress counts.
+
+    Stable keeps that many while the canary takes its requests, and the canary needs its part of them.
+    """
+    stable = change.revision(Role.STABLE)
+    if change.rollout is None or stable is None:
+        return
+    _adopt_transformers(change, stable, seen)
+    if not _is_chosen(stable) or change.rollout.full_replicas is not None:
+        return
+    scaling = _scaling(seen, stable)
+    replicas = 0 if scaling is None else mapping.scaling_of(stable).within(scaling.replicas)
+    if replicas > stable.replicas:
+        decision = Decision(replicas, "the cluster's autoscaler had come to that, and a rollout keeps it")
+        _scale(change, stable, decision, is_least=True)
+
+
+def set_replicas(change: Change, seen: Observed, samples: Sequence[Sample] | None, *, window: timedelta) -> None:
+    """Record how many replicas each revision should have now.
+
+    Args:
+        samples: the counters of what was seen; None where they could not be read.
+        window: for how long fewer must have been enough before some are stopped.
+    """
+    if change.service.stopped:
+        return
+    serving = {
+        replica.name
+        for revision in seen.revisions
+        for replica in revision.replicas
+        if replica.phase is ReplicaPhase.READY
+    }
+    measured = [sample for sample in samples or () if sample.source in serving]
+    is_shared = surge.share_replicas(change, seen)
+    for row in change.revisions:
+        bounds = _bounds(change, row) if _is_chosen(row) and not is_shared else None
+        if bounds is not None:
+            _set(change, row, _scaling(seen, row), measured, bounds, window=window)
+        _set_transformers(change, row, window)
+
+
+def _scaling(seen: Observed, row: Revision) -> ObservedScaling | None:
+    revision = seen.revision(row.name)
+    return None if revision is None else revision.scaling
+
+
+def _adopt_transformers(change: Change, stable: Revision, seen: Observed) -> None:
+    there, its = seen.revision(stable.name), mapping.revision_state(stable).transformer
+    scaling = None if there is None or there.transformer is None else there.transformer.scaling
+    if scaling is not None and its is not None and its.within(scaling.replicas) > stable.transformer_replicas:
+        _put_transformers(change, stable, its.within(scaling.replicas))
+
+
+def _set_transformers(change: Change, row: Revision, window: timedelta) -> None:
+    """Record how many transformers a revision should have at least, which the cluster's autoscaler goes above."""
+    if row.stopped_at is not None or row.role not in (Role.STABLE, Role.CANARY):
+        return
+    stable = change.revision(Role.STABLE)
+    rollout = None if change.rollout is None else mapping.rollout_state(change.rollout)
+    bounds = rollout_capacity.transformer_bounds(
+        None if stable is None else mapping.revision_state(stable), mapping.revision_state(row), rollout
+    )
+    if bounds is None:
+        return
+    memory = stored_memory(row.load.get("transformer", {}))
+    decision = hold(row.transformer_replicas, bounds, memory, window=window, now=change.now)
+    row.load = {**row.load, "transformer": memory_json(decision.memory)}
+    Revision.objects.filter(pk=row.pk).update(load=row.load)
+    if decision.replicas != row.transformer_replicas:
+        _put_transformers(change, row, decision.replicas)
+
+
+def _put_transformers(change: Change, row: Revision, replicas: int) -> None:
+    message = f"Transformers of {row.name}: at least {replicas} instead of {row.transformer_replicas}"
+    row.transformer_replicas = replicas
+    row.save(update_fields=["transformer_replicas"])
+    change.event(Kind.REVISION_SCALED, message, revision=row.name)
+
+
+def _is_chosen(row: Revision) -> bool:
+    is_used = row.stopped_at is None and row.role in (Role.STABLE, Role.CANARY)
+    return is_used and mapping.scaling_of(row).is_automatic
+
+
+def _bounds(change: Change, row: Revision) -> Bounds | None:
+    rollout = None if change.rollout is None else mapping.rollout_state(change.rollout)
+    if row.role == Role.STABLE:
+        return rollout_capacity.bounds_of_stable(mapping.revision_state(row), rollout)
+    stable = change.revision(Role.STABLE)
+    if stable is None or rollout is None:
+        return None
+    return rollout_capacity.bounds_of_canary(mapping.revision_state(stable), mapping.revision_state(row), rollout)
+
+
+def _set(
+    change: Change,
+    row: Revision,
+    scaling: ObservedScaling | None,
+    measured: Sequence[Sample],
+    bounds: Bounds,
+    *,
+    window: timedelta,
+) -> None:
+    looks = load_window.looked(
+        load_window.stored_looks(row.load.get("looks", {})), measured, row.name, change.now.timestamp()
+    )
+    memory = stored_memory(row.load.get("memory", {}))
+    behavior = mapping.scaling_of(row).behavior
+    window = window_of(behavior, window)
+    if scaling is not None and not scaling.problem:
+        decision = hold(row.replicas, bounds, memory, window=window, now=change.now)
+        why = f"the cluster's autoscaler has come to {scaling.replicas}, not below {decision.replicas}: {decision.why}"
+    else:
+        decision = decide(
+            row.replicas if scaling is None else max(row.replicas, scaling.replicas),
+            load_window.readings(looks, mapping.scaling_of(row).targets),
+            bounds,
+            memory,
+            window=window,
+            now=change.now,
+            behavior=behavior,
+        )
+        why = decision.why
+        if scaling is not None:
+            why = f"{why}; the cluster's autoscaler does not see the load: {scaling.problem}"
+    row.load = {
+        **row.load,
+        "looks": load_window.looks_json(looks),
+        "memory": memory_json(decision.memory),
+        "why": why,
+    }
+    # Like the time of the last look, this alone is no change that a page or another reconciler has to hear of.
+    Revision.objects.filter(pk=row.pk).update(load=row.load)
+    if decision.replicas != row.replicas:
+        _scale(change, row, decision, is_least=scaling is not None)
+
+
+def _scale(change: Change, row: Revision, decision: Decision, *, is_least: bool) -> None:
+    verb = "Raised" if decision.replicas > row.replicas else "Lowered"
+    what = f"{verb} what the cluster's autoscaler keeps at least" if is_least else "Scaled"
+    message = f"{what} from {row.replicas} to {decision.replicas}: {decision.why}"
+    row.replicas = decision.replicas
+    row.save(update_fields=["replicas"])
+    change.event(Kind.REVISION_SCALED, message, revision=row.name)

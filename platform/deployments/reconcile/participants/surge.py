@@ -1,0 +1,68 @@
+"""Sets the replicas of a rollout that takes the canary's out of stable's (`surge: false`). Called by `replicas`.
+
+Stable gives some up, then the canary has as many, then the weight rises; never are there more than stable had when the
+rollout began. While it goes on the numbers follow no load, and nobody else sets them; when it is over, the stable
+revision gets all of them.
+"""
+
+from deployments import mapping
+from deployments.domain.rollout import RolloutState
+from deployments.domain.rollout.event_messages import Kind
+from deployments.domain.rollout.surge import shared
+from deployments.domain.service_state.desired import Role
+from deployments.models import Revision, Rollout
+from deployments.reconcile.service_change import Change
+from integrations.clusters.base import Observed
+
+
+def share_replicas(change: Change, seen: Observed) -> bool:
+    """Record how many replicas stable and canary should have; False where the rollout may have more of them.
+
+    A rollout that is over gives its replicas back.
+    """
+    rollout, stable, canary = change.newest, change.revision(Role.STABLE), change.revision(Role.CANARY)
+    state = None if rollout is None else mapping.rollout_state(rollout)
+    if rollout is None or state is None or state.policy.surge or stable is None:
+        return False
+    if state.phase.is_finished:
+        _give_back(change, rollout, stable)
+        return False
+    if canary is None:
+        return False
+    if rollout.full_replicas is None:
+        _put_full(change, rollout, stable.replicas)
+    of_stable, of_canary = shares_of(state, rollout.full_replicas or stable.replicas)
+    total = of_stable + of_canary
+    there = seen.revision(stable.name)
+    still = of_stable if there is None else max(of_stable, len(there.replicas))
+    _set(change, stable, of_stable, "the canary takes the others' place")
+    _set(change, canary, max(canary.replicas, min(of_canary, total - still)), f"stable gave up {total - of_stable}")
+    return True
+
+
+def shares_of(state: RolloutState, full: int) -> tuple[int, int]:
+    """Return how many replicas stable and the canary should have now."""
+    return shared(full, max(state.portion.load_percent, state.wanted.load_percent))
+
+
+def _give_back(change: Change, rollout: Rollout, stable: Revision) -> None:
+    if rollout.full_replicas is None:
+        return
+    full = mapping.scaling_of(stable).within(rollout.full_replicas)
+    _put_full(change, rollout, None)
+    _set(change, stable, full, "the rollout is over")
+
+
+def _put_full(change: Change, rollout: Rollout, full: int | None) -> None:
+    rollout.full_replicas = full
+    rollout.save(update_fields=["full_replicas"])
+    change.is_changed = True
+
+
+def _set(change: Change, row: Revision, replicas: int, why: str) -> None:
+    if replicas == row.replicas:
+        return
+    message = f"Scaled from {row.replicas} to {replicas} without surge: {why}"
+    row.replicas = replicas
+    row.save(update_fields=["replicas"])
+    change.event(Kind.REVISION_SCALED, message, revision=row.name)

@@ -1,0 +1,190 @@
+"""Turns what a look at a cluster finds into events, each once: restarts, limits that are close, variables that
+processes run without.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from clusters.connection import allows_python
+from django.db import transaction
+from events.delivery import deliveries_queue, of_cluster
+
+from deployments.domain.policy import match_json
+from deployments.domain.rollout.event_messages import Kind
+from deployments.domain.service_file import left_out
+from deployments.domain.service_state import failures
+from deployments.mapping import revision_state
+from deployments.models import Cluster, Event, Revision
+from deployments.reconcile.service_change import Change
+from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+from integrations.machine.limits import Limit, noted, rose
+
+_OF_SILENCE = ("silent_since", "silent_looks", "look_at")
+_WELL = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
+_SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
+
+
+def note_restarts(change: Change, seen: Observed) -> None:
+    """Record an event for each replica that was restarted since the last look."""
+    told = change.service.replica_restarts
+    for revision, replica in _replicas(seen):
+        if replica.restarts > told.get(replica.name, 0):
+            why = f": {replica.message}" if replica.message else ""
+            message = f"replica {replica.name} ended by itself and was started again (restart {replica.restarts}){why}"
+            change.event(Kind.REPLICA_RESTARTED, message, revision=revision, by_itself=True)
+    change.service.replica_restarts = {replica.name: replica.restarts for _, replica in _replicas(seen)}
+
+
+def summary(seen: Observed) -> dict[str, dict[str, object]]:
+    """Return what pages and the API show of an observation."""
+    return {
+        revision.name: {
+            "weight": revision.weight_percent,
+            "mirror": revision.mirror_percent,
+            "match": match_json(revision.match),
+            "ready": revision.ready_replicas,
+            "restarts": sum(replica.restarts for replica in revision.replicas),
+            "restart_numbers": [replica.restart_number for replica in revision.replicas],
+            "metrics_urls": [replica.metrics_url for replica in revision.replicas if replica.metrics_url],
+            "message": revision.message or next((r.message for r in revision.replicas if r.message), ""),
+            "is_failing": is_failing(revision),
+            "replicas": [_replica(replica) for replica in revision.replicas],
+        }
+        for revision in seen.revisions
+    }
+
+
+def _replica(replica: ObservedReplica) -> dict[str, object]:
+    return {
+        "name": replica.name,
+        "phase": replica.phase,
+        "restarts": replica.restarts,
+        "started_at": replica.started_at,
+        "message": replica.message,
+    }
+
+
+def is_failing(revision: ObservedRevision) -> bool:
+    """Return whether a failure keeps a replica of the revision from serving now."""
+    replicas = (replica for replica in revision.all_replicas if replica.phase not in _WELL)
+    return revision.failure is not None or any(replica.failure is not None for replica in replicas)
+
+
+def refusal(revision: ObservedRevision) -> str:
+    """Return why a replica of the revision can never start; empty where none is refused for good."""
+    failed = (replica.failure for replica in revision.all_replicas if replica.phase not in _WELL)
+    return next((failure.message for failure in failed if failure is not None and failure.is_final), "")
+
+
+def note_failures(change: Change, seen: Observed) -> None:
+    """Keep the last failure of each revision."""
+    for row in change.revisions:
+        there = seen.revision(row.name)
+        after = failures.kept(row.last_failure, None if there is None else there.last_failure)
+        if after != row.last_failure:
+            row.last_failure = after
+            row.save(update_fields=["last_failure"])
+            change.is_changed = True
+
+
+def note_left_out(change: Change) -> None:
+    """Record once for each revision which variables of its file its processes run without."""
+    for row in change.revisions:
+        without = variables_left_out(row, change.service.cluster)
+        if (
+            without
+            and not Event.objects.filter(
+                service=change.service, kind=Kind.REVISION_VARIABLES_LEFT_OUT, revision=row.name
+            ).exists()
+        ):
+            message = f"{row.name} runs without {without}"
+            change.event(Kind.REVISION_VARIABLES_LEFT_OUT, message, revision=row.name, by_itself=True)
+
+
+def variables_left_out(row: Revision, cluster: Cluster) -> str:
+    """Return which recorded variables a revision's processes run without, and why; empty where they get all.
+
+    Its model version must be loaded.
+    """
+    if not row.env and not row.transformer:
+        return ""
+    state = revision_state(row)
+    return left_out(state.env, state.transformer, is_code=state.is_code and allows_python(cluster))
+
+
+@transaction.atomic
+def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
+    """Record an event for each part (gateway, worker, agent) that was restarted since the last look, and for each limit
+    of the machine that has come closer.
+    """
+    cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
+    events = []
+    for component in nodes.components:
+        if component.restarts > int(cluster.components.get(component.name, {}).get("restarts", 0)):
+            cluster.event_seq += 1
+            why = f": {component.message}" if component.message else ""
+            message = f"{component.name} ended by itself and was started again (restart {component.restarts}){why}"
+            events.append(
+                Event(cluster=cluster, seq=cluster.event_seq, at=now, kind=Kind.COMPONENT_RESTARTED, message=message)
+            )
+    last = {row["name"]: row["noted"] for row in cluster.limits}
+    rows = [_limit_row(limit, last.get(limit.name, "")) for limit in nodes.limits]
+    for row in rows:
+        if rose(last.get(row["name"], ""), row["noted"]):
+            cluster.event_seq += 1
+            kind, message = Kind.LIMIT_CLOSE, row["message"]
+            events.append(Event(cluster=cluster, seq=cluster.event_seq, at=now, kind=kind, message=message))
+    cluster.limits = rows
+    cluster.components = {component.name: _component(component) for component in nodes.components}
+    cluster.checked_at, cluster.problem = now, ""
+    cluster.silent_since, cluster.silent_looks, cluster.look_at = None, 0, None
+    cluster.save(update_fields=["components", "limits", "event_seq", "checked_at", "problem", *_OF_SILENCE])
+    Event.objects.bulk_create(events)
+    if events:
+        deliveries_queue(of_cluster(cluster.name, events))
+
+
+@transaction.atomic
+def note_silence(*, cluster_id: int, problem: str, now: datetime) -> None:
+    """Record that nothing can be seen of the cluster, and why; it is asked again after a while that doubles."""
+    cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
+    cluster.checked_at, cluster.problem = now, problem
+    cluster.silent_since = cluster.silent_since or now
+    cluster.silent_looks += 1
+    cluster.look_at = now + pause_after(cluster.silent_looks)
+    cluster.save(update_fields=["checked_at", "problem", *_OF_SILENCE])
+
+
+def note_refusal(*, cluster_id: int, problem: str, now: datetime) -> None:
+    """Record that the cluster answers, but does not let its parts be seen."""
+    quiet = dict.fromkeys(("silent_since", "look_at"))
+    Cluster.objects.filter(pk=cluster_id).update(checked_at=now, problem=problem, silent_looks=0, **quiet)
+
+
+def pause_after(looks: int) -> timedelta:
+    """Return how long a cluster is left alone that was asked so often in vain. Pure."""
+    return min(_SHORTEST_PAUSE * (1 << min(looks - 1, 10)), _LONGEST_PAUSE)
+
+
+def _replicas(seen: Observed) -> Iterator[tuple[str, ObservedReplica]]:
+    for revision in seen.revisions:
+        for replica in revision.replicas:
+            yield revision.name, replica
+
+
+def _limit_row(limit: Limit, last: str) -> dict[str, Any]:
+    """Return a limit as pages and the API show it; `last` is the level that the last event is of."""
+    return {
+        "name": limit.name,
+        "whose": limit.whose,
+        "used": limit.used,
+        "most": limit.most,
+        "level": limit.level,
+        "message": limit.sentence,
+        "noted": noted(last, limit),
+    }
+
+
+def _component(component: Component) -> dict[str, object]:
+    return {"ready": component.ready, "restarts": component.restarts, "message": component.message}

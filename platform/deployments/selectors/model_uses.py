@@ -1,0 +1,44 @@
+"""Returns to the registry which revisions use a model version, so that one in use is not deleted.
+
+Ended revisions, which failed or were retired, are history: they are shown as uses, and go with their version.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from django.urls import reverse
+
+from deployments.domain.service_state.desired import Role
+from deployments.models import InferenceService, Revision
+from deployments.services.revision_history import versions_forget
+from registry import usage
+
+_SERVING = {Role.STABLE, Role.CANARY}
+_ENDED = {Role.RETIRED, Role.FAILED}
+
+
+def register() -> None:
+    """Make the provider known to the registry; called once, when the apps are ready."""
+    usage.register(uses_of)
+    usage.register_history(versions_forget)
+
+
+def uses_of(version_ids: Iterable[int]) -> Iterator[usage.Use]:
+    """Yield a use for each service that has, or by its history could go back to, one of the versions."""
+    ids = list(version_ids)
+    revisions = Revision.objects.filter(model_version__in=ids).select_related("service").order_by("service", "number")
+    named = set()
+    for revision in revisions:
+        is_history = revision.role in _ENDED and revision.stopped_at is not None
+        if not is_history:
+            named.add(revision.service_id)
+        is_live = Role(revision.role) in _SERVING and not revision.service.stopped
+        by, version_id = f"revision {revision.name}, {revision.role}", revision.model_version_id
+        yield _use(revision.service, by, version_id, is_live=is_live, is_history=is_history)
+    for service in InferenceService.objects.filter(model_version__in=ids).exclude(pk__in=named):
+        yield _use(service, "its service file", service.model_version_id or 0, is_live=False)
+
+
+def _use(service: InferenceService, by: str, version_id: int, *, is_live: bool, is_history: bool = False) -> usage.Use:
+    page = reverse("deployments:service-detail", args=[service.namespace, service.name])
+    live_as = str(service) if is_live else ""
+    return usage.Use(f"service {service} ({by})", page, service.namespace, version_id, live_as, is_history)

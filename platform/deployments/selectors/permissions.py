@@ -1,0 +1,44 @@
+"""Where a caller needs a role for rollouts, which have no namespace in their address, and for the models they use."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from accounts.auth.access import Place, require
+from accounts.domain.scopes import Scope
+from accounts.models import ApiToken
+from deployments.domain.service_file import imported_model
+from deployments.selectors import rollout_namespace
+from registry.selectors import is_somebodys_model
+
+_MODEL = re.compile(r"models:/([^/@]+)[/@]")
+
+
+class OfRollout:
+    """A view of one rollout: the caller's role in the team of its service counts."""
+
+    kwargs: dict[str, Any]
+
+    def place(self) -> Place:
+        """Return the namespace of the rollout's service; raises NotFound."""
+        return Place.namespace(rollout_namespace(rollout_id=self.kwargs["rollout_id"]))
+
+
+def storage_uri_of(document: object) -> str:
+    """Return the `storageUri` of a service file that nobody checked yet; empty where it has none."""
+    for name in ("spec", "predictor", "model", "storageUri"):
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document if isinstance(document, str) else ""
+
+
+def require_model_use(token: ApiToken, uri: str) -> None:
+    """Raise NotFound where `uri` names a model of another team that the caller may not see."""
+    if match := _MODEL.match(uri):
+        require(token, Scope.READ, Place.model(match[1]))
+
+
+def require_model_import(token: ApiToken, uri: str, namespace: str, name: str) -> None:
+    """Raise NotFound or NotPermitted where files elsewhere would become a version of a model that is another team's."""
+    model = imported_model(namespace, name)
+    if "://" in uri and is_somebodys_model(name=model):
+        require(token, Scope.WRITE, Place.model(model))

@@ -1,0 +1,89 @@
+"""What was approved of rollouts, and what is asked for now."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
+from accounts.selectors import users_who_may
+from deployments import mapping
+from deployments.domain.rollout import RolloutState
+from deployments.domain.rollout.approvals import Judged, Tally, judge, point_of, tally
+from deployments.models import Approval, Rollout
+from deployments.views.approvals import ApprovalsView, ApprovalView
+
+NEEDED = Scope.WRITE
+"""Who may approve: a `deployer` of the team, as for all that moves rollouts."""
+
+
+def approval_tally(*, rollout: Rollout, state: RolloutState, now: datetime) -> Tally | None:
+    """Return what is approved where the rollout stands; None where nobody is asked."""
+    if state.approval is None:
+        return None
+    given = list(_given([rollout])[rollout.pk])
+    allowed = _allowed([rollout])[rollout.service.namespace] if given else ()
+    there = mapping.approval_subject(rollout, state)
+    return tally(state.approval, [mapping.approval(row, allowed) for row in given], there, now)
+
+
+def approvals_views(rollouts: Iterable[Rollout], now: datetime) -> dict[int, ApprovalsView]:
+    """Return what was and is to be approved, by rollout; their revisions and services must be loaded."""
+    rollouts = list(rollouts)
+    given = _given(rollouts)
+    deciding = [rollout for rollout in rollouts if given[rollout.pk] and rollout.finished_at is None]
+    allowed = _allowed(deciding)
+    return {
+        rollout.pk: _view(rollout, given[rollout.pk], allowed.get(rollout.service.namespace, set()), now)
+        for rollout in rollouts
+    }
+
+
+def _given(rollouts: Iterable[Rollout]) -> Mapping[int, list[Approval]]:
+    given = defaultdict(list)
+    for row in Approval.objects.filter(rollout__in=list(rollouts)).select_related("user").order_by("id"):
+        given[row.rollout_id].append(row)
+    return given
+
+
+def _allowed(rollouts: Iterable[Rollout]) -> Mapping[str, set[int]]:
+    names = {rollout.service.namespace for rollout in rollouts}
+    return users_who_may(NEEDED, kind=Owned.NAMESPACE, names=names) if names else {}
+
+
+def _view(rollout: Rollout, given: Sequence[Approval], allowed: set[int], now: datetime) -> ApprovalsView:
+    state = mapping.rollout_state(rollout)
+    judged = tuple(_judged(rollout, state, given, allowed, now)) if given else ()
+    by_id = {row.pk: row for row in given}
+    return ApprovalsView(
+        asked=None if state.approval is None else Tally(state.approval, judged),
+        is_awaited=state.asks_for_approval,
+        point=point_of(state.approval_step),
+        authors=tuple(mapping.authors(rollout)),
+        given=tuple(_approval_view(each, by_id[each.approval.id]) for each in judged),
+    )
+
+
+def _judged(
+    rollout: Rollout, state: RolloutState, given: Iterable[Approval], allowed: set[int], now: datetime
+) -> Iterator[Judged]:
+    over = rollout.phase if state.phase.is_finished else ""
+    there = mapping.approval_subject(rollout, state)
+    for row in given:
+        yield judge(mapping.approval(row, allowed), there, now, rule=state.approval, over=over)
+
+
+def _approval_view(judged: Judged, row: Approval) -> ApprovalView:
+    return ApprovalView(
+        id=row.pk,
+        user=judged.approval.user,
+        comment=row.comment,
+        point=judged.approval.subject.point,
+        attempt=row.attempt,
+        artifact_digest=row.artifact_digest,
+        configuration_digest=row.configuration_digest,
+        policy_digest=row.policy_digest,
+        state=judged.standing,
+        why=judged.why,
+        given_at=row.given_at,
+    )

@@ -1,0 +1,1 @@
+"""What clients got of services."""

@@ -1,0 +1,32 @@
+"""What a service's inferences cost lately."""
+
+from datetime import datetime, timedelta
+
+from clusters.domain.pricing import Cost, Prices, Used, cost_of
+
+from deployments import mapping
+from deployments.models import Cluster, InferenceService, Revision, TrafficPoint
+
+OVER = timedelta(hours=1)
+
+
+def prices_of(cluster: Cluster) -> Prices:
+    """Return what an hour costs on a cluster."""
+    return Prices(cluster.prices.get("currency", ""), cluster.prices.get("per_hour", {}))
+
+
+def service_cost(*, service: InferenceService, now: datetime) -> Cost:
+    """Return what a thousand inferences of a service cost in the last hour; its cluster must be loaded."""
+    points = TrafficPoint.objects.filter(service=service, at__gt=now - OVER).select_related("revision")
+    used = [
+        Used(mapping.placed_resources(point.revision).accelerator, point.replicas * point.seconds, point.requests)
+        for point in points.defer("latency")
+    ]
+    return cost_of(used, prices_of(service.cluster), "the last hour")
+
+
+def resources_used(cluster: Cluster) -> list[str]:
+    """Return the GPUs and slices that replicas of the cluster's services have now, in order."""
+    running = Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(accelerator="")
+    columns = running.only("accelerator", "placement", "cpu_cores", "memory_bytes")
+    return sorted({mapping.placed_resources(each).accelerator for each in columns})

@@ -1,0 +1,128 @@
+"""What people who are asked to approve a rollout say: yes, no, or that they take it back."""
+
+from datetime import datetime
+
+from accounts.models import User
+from common.errors import Conflict, InvalidInput, InvalidTransition, NotPermitted
+from common.identifiers import check_comment
+from deployments import mapping
+from deployments.domain import rollout as machine
+from deployments.domain.rollout import RolloutState
+from deployments.domain.rollout.approvals import Tally, refusal
+from deployments.domain.rollout.event_messages import Kind
+from deployments.models import Approval, Rollout
+from deployments.reconcile.service_change import Change
+from deployments.selectors import approval_tally
+from deployments.services.rollouts import rollout_move
+
+
+def rollout_approve(*, rollout_id: int, user: User, comment: str, actor: str, now: datetime) -> Rollout:
+    """Record that the user agrees to the rollout's going on from where it waits.
+
+    With the last approval that is asked for, the reconciler's next turn lets it go on.
+
+    Raises:
+        NotFound: no such rollout.
+        InvalidTransition: it waits for no approval.
+        NotPermitted: the policy asks for four eyes, and the user is behind the rollout.
+        Conflict: the user has approved already.
+    """
+    check_comment(comment)
+
+    def approve(change: Change, state: RolloutState) -> RolloutState:
+        row = _asked(change, rollout_id, state)
+        _refuse(user, row, _tally(row, state, now))
+        subject = mapping.approval_subject(row, state)
+        Approval.objects.create(
+            rollout=row,
+            user=user,
+            given_by=actor,
+            comment=comment,
+            attempt=subject.attempt,
+            step_index=subject.step_index,
+            artifact_digest=subject.artifact_digest,
+            configuration_digest=subject.configuration_digest,
+            policy_digest=subject.policy_digest,
+            given_at=now,
+        )
+        given = len(_tally(row, state, now).counting)
+        asked = 1 if state.approval is None else state.approval.approvals
+        _tell(
+            change,
+            row,
+            Kind.ROLLOUT_APPROVED,
+            f"{user.username} approved {subject.point} ({given} of {asked})",
+            comment,
+        )
+        return state
+
+    return rollout_move(rollout_id, "approve", approve, actor, now, detail={"comment": comment})
+
+
+def rollout_withdraw(*, rollout_id: int, user: User, actor: str, now: datetime) -> Rollout:
+    """Take back the approval that the user gave, as long as the rollout waits.
+
+    Raises:
+        NotFound: no such rollout.
+        InvalidTransition: it waits for no approval.
+        Conflict: none of the user counts.
+    """
+
+    def withdraw(change: Change, state: RolloutState) -> RolloutState:
+        row = _asked(change, rollout_id, state)
+        mine = [each.id for each in _tally(row, state, now).counting if each.user == user.username]
+        if not mine:
+            raise Conflict(f"{user.username} has given no approval of rollout {rollout_id} that counts now")
+        Approval.objects.filter(pk__in=mine).update(withdrawn_at=now)
+        _tell(change, row, Kind.ROLLOUT_APPROVAL_WITHDRAWN, f"{user.username} took the approval back")
+        return state
+
+    return rollout_move(rollout_id, "withdraw", withdraw, actor, now)
+
+
+def rollout_reject(*, rollout_id: int, user: User, comment: str, actor: str, now: datetime) -> Rollout:
+    """Abort a rollout that waits for approvals; who may approve may reject, and who is behind it too.
+
+    Raises:
+        NotFound: no such rollout.
+        InvalidInput: no reason is given.
+        InvalidTransition: it waits for no approval.
+    """
+    check_comment(comment)
+    if not comment.strip():
+        raise InvalidInput("comment is empty; say why the rollout is rejected", field="comment")
+
+    def reject(_change: Change, state: RolloutState) -> RolloutState:
+        return machine.reject(state, now, user.username, comment)
+
+    return rollout_move(rollout_id, "reject", reject, actor, now, detail={"comment": comment})
+
+
+def _asked(change: Change, rollout_id: int, state: RolloutState) -> Rollout:
+    """Return the rollout, which waits for approvals."""
+    row = change.newest
+    if row is None or row.pk != rollout_id or not state.asks_for_approval:
+        raise InvalidTransition(
+            f"rollout {rollout_id} waits for no approval now; it is {state.phase}: {state.reason.message}"
+        )
+    return row
+
+
+def _tally(row: Rollout, state: RolloutState, now: datetime) -> Tally:
+    found = approval_tally(rollout=row, state=state, now=now)
+    if found is None:
+        raise InvalidTransition(f"rollout {row.pk} waits for no approval now")
+    return found
+
+
+def _refuse(user: User, row: Rollout, found: Tally) -> None:
+    """Raise where the user may not approve what others with the same role may."""
+    if any(approval.user == user.username for approval in found.counting):
+        raise Conflict(refusal(user.username, found.rule, (), found.judged))
+    if why := refusal(user.username, found.rule, mapping.authors(row), found.judged):
+        raise NotPermitted(why)
+
+
+def _tell(change: Change, row: Rollout, kind: Kind, what: str, comment: str = "") -> None:
+    said = f": {comment}" if comment else ""
+    change.event(kind, f"{what}{said}", revision=row.to_revision.name, rollout=row)

@@ -1,0 +1,30 @@
+"""What a service file goes through before it is applied, whoever brings it: the API or a page."""
+
+from typing import Any
+
+from clusters.connection import driver_of
+
+from accounts.models import ApiToken
+from deployments import services
+from deployments.selectors.permissions import require_model_import, require_model_use, storage_uri_of
+from deployments.views.shapes import Plan
+
+
+def service_planned(token: ApiToken, *, document: object, namespace: str, name: str, **wish: Any) -> Plan:
+    """Return what applying the file would do, after runtime, cluster and permissions were asked; changes nothing.
+
+    Args:
+        wish: `actor`, `now`, `accept` and `may_grant_egress` as `service_apply` takes them.
+
+    Raises:
+        FairleadError: whatever would keep the file from being applied.
+    """
+    uri = storage_uri_of(document)
+    require_model_use(token, uri)
+    require_model_import(token, uri, namespace, name)
+    cluster = services.service_check(
+        document=document, namespace=namespace, name=name, now=wish["now"], driver_of=driver_of
+    )
+    plan = services.service_plan(document=document, namespace=namespace, name=name, **wish)
+    services.plan_check(plan, driver_of(cluster))
+    return services.plan_patched(plan, driver_of(cluster))

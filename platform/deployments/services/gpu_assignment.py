@@ -1,0 +1,151 @@
+"""Gives a new revision its GPU or slice, by what the cluster was seen to have last; refuses one that has no room.
+
+Called with no cluster asked: what it has was looked at before (`gpus_look`), by who applies the file and by the sweep.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from clusters.connection import file_of
+from django.db.models import Q
+from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
+from placement.packing.measured_latency import timings
+from placement.repartition.machine import Phase
+
+from common.errors import Conflict, DoesNotFit, FairleadError
+from deployments.domain.service_file import ServiceSpec
+from deployments.domain.service_file.resources import AUTO
+from deployments.models import Cluster, InferenceService, Repartition, Revision
+from integrations.clusters.base import ClusterDriver, GpuPod, NodeGpus, Nodes
+from registry.models import ModelVersion
+
+LOOKS_EVERY = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """What a cluster was seen to have; `unknown` says why nothing is known."""
+
+    nodes: tuple[NodeGpus, ...] = ()
+    unknown: str = "its nodes were not looked at yet"
+
+
+def gpus_look(cluster: Cluster, driver_of: Callable[[Cluster], ClusterDriver], now: datetime) -> None:
+    """Ask a cluster for its GPUs, and keep what it says; one that does not answer leaves what was known.
+
+    Called with no transaction open.
+    """
+    try:
+        gpus_note(cluster_id=cluster.pk, nodes=driver_of(cluster).inventory(with_nodes=True), now=now)
+    except FairleadError:
+        return
+
+
+def gpus_note(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
+    """Keep what a cluster says of its GPUs."""
+    found = {"nodes": [asdict(each) for each in nodes.gpus], "unknown": nodes.unknown}
+    Cluster.objects.filter(pk=cluster_id).update(gpus=found, gpus_at=now)
+
+
+def gpus_due(cluster: Cluster, now: datetime) -> bool:
+    """Return whether services have GPUs there or a node is cut anew, and nobody looked at its nodes for some time.
+
+    What a cut made of a node is due at once, as soon as the repartition has ended.
+    """
+    if cluster.gpus_at is not None and now - cluster.gpus_at < LOOKS_EVERY:
+        return Repartition.objects.filter(cluster=cluster, settled_at__gt=cluster.gpus_at).exists()
+    lately = Q(settled_at=None) | Q(settled_at__gte=now - 2 * LOOKS_EVERY)  # so that its end is seen, too
+    if Repartition.objects.filter(lately, cluster=cluster).exclude(phase=Phase.PROPOSED).exists():
+        return True
+    return Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(accelerator="").exists()
+
+
+def gpus_of(cluster: Cluster) -> Gpus:
+    """Return what a cluster was seen to have last."""
+    stored = cluster.gpus
+    return Gpus(tuple(_node(each) for each in stored["nodes"]), stored["unknown"]) if stored else Gpus()
+
+
+def placed(
+    service: InferenceService, spec: ServiceSpec, version: ModelVersion, replicas: int, *, in_place: bool
+) -> dict[str, Any]:
+    """Return what a new revision asks for, as it is stored; empty without a GPU.
+
+    Args:
+        replicas: for which there has to be room.
+        in_place: they take the place of what the service has now.
+
+    Raises:
+        Conflict: it is left open, and cannot be chosen by what is known.
+        DoesNotFit: there is no room; the message says which repartition would make some.
+    """
+    asked = spec.resources.accelerator
+    if not asked:
+        return {}
+    file, found = file_of(service.cluster), gpus_of(service.cluster)
+    grows = file is not None and file.gpus_autoscaled
+    leaving = str(service) if in_place else ""
+    if found.unknown and asked == AUTO:
+        raise Conflict(f"which GPU service {service} gets cannot be chosen, for {found.unknown}; name one in its file")
+    if found.unknown:
+        return _stored(asked, (), f"whether it fits is not known: {found.unknown}")
+    choice = room_of(service, spec, version, replicas, found.nodes, leaving=leaving)
+    if not isinstance(choice, NoRoom):
+        return _stored(choice.accelerator, choice.products, choice.why)
+    if asked != AUTO and (spec.stopped or grows):
+        return _stored(asked, (), choice.why)
+    name = service.cluster.name
+    help_ = f"; {choice.plan.why}; {_proposing(name, service, version)}" if choice.plan is not None else ""
+    raise DoesNotFit(f"service {service} does not fit on cluster {name}: {choice.why}{help_}")
+
+
+def room_of(
+    service: InferenceService,
+    spec: ServiceSpec,
+    version: ModelVersion,
+    replicas: int,
+    nodes: Sequence[NodeGpus],
+    *,
+    leaving: str = "",
+) -> Chosen | NoRoom:
+    """Return whether replicas of a service have room on nodes, and which would make some.
+
+    Args:
+        spec: asks for a GPU.
+        leaving: NAMESPACE/NAME of a service whose pods make room; empty for none.
+
+    Raises:
+        Conflict: it is left open, and the version was not measured.
+    """
+    asked, arrangement = spec.resources.accelerator, spec.placement.replicas
+    if asked == AUTO:
+        model = _model(service, spec, version)
+        return automatic(model, replicas, nodes, leaving=leaving, arrangement=arrangement)
+    return as_named(asked, replicas, nodes, leaving=leaving, arrangement=arrangement)
+
+
+def _proposing(cluster: str, service: InferenceService, version: ModelVersion) -> str:
+    """Return the commands that propose the cut for what was refused."""
+    command = f"fairlead clusters repartition {cluster}"
+    return f"to propose it: {command} -f FILE (or --service {service} --version {version.number}, for a rollout)"
+
+
+def _stored(accelerator: str, products: tuple[str, ...], why: str) -> dict[str, Any]:
+    return {"accelerator": accelerator, "products": list(products), "why": why}
+
+
+def _model(service: InferenceService, spec: ServiceSpec, version: ModelVersion) -> Model:
+    measured = version.profile.get("memory_bytes")
+    if not isinstance(measured, int):
+        raise Conflict(
+            f"which GPU service {service} gets cannot be chosen, for the memory of {version} was not measured; name "
+            "one in its file"
+        )
+    wish = spec.placement
+    return Model(measured, tuple(timings(version.profile)), wish.latency, wish.sharing)
+
+
+def _node(stored: dict[str, Any]) -> NodeGpus:
+    return NodeGpus(**{**stored, "pods": tuple(GpuPod(**pod) for pod in stored["pods"])})

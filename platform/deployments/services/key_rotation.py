@@ -1,0 +1,105 @@
+"""Seals everything stored anew after the secret key was replaced, so that the one before it can be forgotten.
+
+It may be stopped at any moment and run again: each value is replaced in one step, and only where nobody else changed it
+meanwhile. Called by `manage.py secrets_reseal`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from clusters import connection
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
+from django.core import signing
+from django.db.models import Model
+from events import delivery
+from recordings.payloads import files
+
+from common.encryption import resealed
+from common.errors import Unavailable
+from deployments.models import Cluster, ComparisonRun, Recording, Webhook
+from deployments.reconcile.participants import comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Resealed:
+    """What became of one kind of secrets.
+
+    Attributes:
+        changed: how many are sealed under the present key only since now.
+        left: a sentence for each that is not, with what to do.
+    """
+
+    what: str
+    changed: int
+    left: tuple[str, ...] = ()
+
+
+def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
+    """Yield what became of each kind of stored secrets.
+
+    Args:
+        is_stopped: no worker runs, so that recordings under way are not written to.
+    """
+    yield _sealed("webhooks", Webhook.objects.all(), "sealed_secret", delivery.SECRET)
+    yield _sealed("kubeconfigs", Cluster.objects.exclude(credentials=""), "credentials", connection.PURPOSE)
+    waiting = ComparisonRun.objects.exclude(waiting=b"").defer("report", "worst")
+    yield _sealed("comparisons", waiting, "waiting", comparison.PURPOSE)
+    yield _recordings(is_stopped)
+    yield _sessions()
+
+
+def _sealed(what: str, rows: Iterable[Model], field: str, purpose: str) -> Resealed:
+    def replace(row: Any) -> bool:
+        before = getattr(row, field)
+        content = before.encode() if isinstance(before, str) else bytes(before)
+        after = resealed(content, purpose=purpose)
+        if after == content:
+            return False
+        value = after.decode() if isinstance(before, str) else after
+        changed = type(row)._default_manager.filter(pk=row.pk, **{field: before}).update(**{field: value})
+        return bool(changed)  # else it was written anew just now, under the present key
+
+    return _each(what, rows, replace)
+
+
+def _recordings(is_stopped: bool) -> Resealed:
+    def replace(row: Recording) -> bool:
+        if row.ended_at is None and not is_stopped:
+            raise Unavailable("it is under way; run this again once it has ended")
+        return files.reseal(row.pk, length=row.bytes)
+
+    return _each("recordings", Recording.objects.all(), replace)
+
+
+def _sessions() -> Resealed:
+    """Sign sessions anew; one that no key fits is of somebody who is signed out already."""
+    store = SessionStore()
+    changed = 0
+    for row in Session.objects.all():
+        if _is_signed(row.session_data, fallbacks=[]) or not _is_signed(row.session_data, fallbacks=None):
+            continue
+        same = Session.objects.filter(pk=row.pk, session_data=row.session_data)
+        changed += same.update(session_data=store.encode(store.decode(row.session_data)))
+    return Resealed("sessions", changed)
+
+
+def _is_signed(session: str, *, fallbacks: list[str | bytes] | None) -> bool:
+    """Return whether a session is signed under the present key or a fallback; None means those of the settings."""
+    store = SessionStore()
+    try:
+        signing.loads(session, salt=store.key_salt, serializer=store.serializer, fallback_keys=fallbacks)
+    except signing.BadSignature:
+        return False
+    return True
+
+
+def _each(what: str, rows: Iterable[Any], replace: Callable[[Any], bool]) -> Resealed:
+    changed, left = 0, []
+    for row in rows:
+        try:
+            changed += replace(row)
+        except Unavailable as error:
+            left.append(f"{row}: {error.message}")
+    return Resealed(what, changed, tuple(left))

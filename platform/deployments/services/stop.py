@@ -1,0 +1,36 @@
+"""Stopping a service, its file and history kept, and letting it serve again; called with the service under its lock."""
+
+from deployments.domain.phases import ServicePhase
+from deployments.domain.rollout.event_messages import Kind
+from deployments.domain.service_file import ServiceSpec
+from deployments.domain.service_state.desired import Role
+from deployments.domain.waits import Condition
+from deployments.reconcile.service_change import Change
+from deployments.services.revision_change import give_up
+
+
+def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:
+    """Stop or resume the service where its file says so.
+
+    A stopped one gets no requests, which the gateway answers with 503, and its replicas end once they have finished
+    what they had. A version that its file names meanwhile takes the place of the one that served, without a rollout:
+    there is no traffic to protect. The one that served is where the way back leads. When the service is resumed it
+    serves again as soon as the first replica is ready.
+    """
+    service = change.service
+    if service.stopped == spec.stopped:
+        return
+    service.stopped = spec.stopped
+    service.standing = Condition.STOPPING if spec.stopped else Condition.STARTING  # until the cluster is looked at
+    if not spec.stopped:
+        service.phase, service.reason = ServicePhase.PENDING, "it was resumed, and its replicas are being started"
+        change.event(Kind.SERVICE_RESUMED, f"{actor} lets {service} serve again")
+        return
+    give_up(change, "the stop of the service")
+    stable = change.revision(Role.STABLE)
+    if stable is not None and service.live_at is not None:
+        stable.served_until = change.now
+        stable.save(update_fields=["served_until"])
+    service.live_at = None
+    service.phase, service.reason = ServicePhase.STOPPED, "it was stopped; its replicas finish what they have and end"
+    change.event(Kind.SERVICE_STOPPED, f"{actor} stops {service}; its replicas finish what they have and end")

@@ -1,8 +1,0 @@
-"""A model tried by hand on a page: its form, the request that is made of it, what is shown of the answer. Pure."""
-
-from deployments.trying.answer import Shown, shown
-from deployments.trying.code import Code, code_of
-from deployments.trying.form import Field, Request, fields_of, request_of
-from deployments.trying.trial import steps_at
-
-__all__ = ["Code", "Field", "Request", "Shown", "code_of", "fields_of", "request_of", "shown", "steps_at"]

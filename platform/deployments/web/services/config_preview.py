@@ -1,0 +1,47 @@
+"""What a changed service file would do, as the pages show it before it is applied. Called by views."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.auth.access import is_administrator
+from accounts.auth.permissions import page_actor, page_token
+from common.errors import FairleadError
+from deployments.models import InferenceService
+from deployments.services.file_preflight import service_planned
+from deployments.views.shapes import Outcome, Plan
+from deployments.web.rollouts.contract_changes import may_accept, planned_with_breaks
+from deployments.web.services.file_text import lines_between, text_of
+
+
+def looked_at(request: HttpRequest, service: InferenceService, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `_config_plan.html` shows of a changed file: what would follow, or why it cannot be applied."""
+    token, actor, now = page_token(request), page_actor(request), timezone.now()
+
+    def planned(accept: str | None) -> Plan:
+        wish: dict[str, Any] = {"namespace": service.namespace, "name": service.name, "actor": actor, "now": now}
+        wish |= {"may_grant_egress": is_administrator(token)}
+        return service_planned(token, document=document, **wish, accept=accept)
+
+    try:
+        plan, breaks = planned_with_breaks(planned)
+    except FairleadError as error:
+        return {"refusal": error.message}
+    return {
+        "plan": plan,
+        "breaks": breaks,
+        "may_accept": may_accept(request, service.namespace),
+        "lines": lines_between(text_of(service.document), text_of(document)),
+        "changes": plan.outcome is not Outcome.UNCHANGED or document != service.document,
+        "document": json.dumps(document),
+        "was": digest_of(service),
+    }
+
+
+def digest_of(service: InferenceService) -> str:
+    """Return a digest of a service's file, by which one sees that it is another."""
+    return hashlib.sha256(json.dumps(service.document, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,121 @@
+"""The fields of a service file that people change most, as a form; all else is changed in the file itself. Pure."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployments.domain.service_file.scaling import ScaleMetric
+
+_PREDICTOR = ("spec", "predictor")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field.
+
+    Attributes:
+        path: where it is in the file.
+        kind: text, number or choice.
+        choices: what it may be, beside nothing.
+    """
+
+    name: str
+    label: str
+    path: tuple[str, ...]
+    kind: str = "number"
+    help: str = ""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A field with what the file says; empty where it says nothing."""
+
+    field: Field
+    value: str
+
+
+def fields_of(policies: tuple[str, ...]) -> tuple[Field, ...]:
+    """Return the fields of the form.
+
+    Args:
+        policies: names of the rollout policies that there are.
+    """
+    return (
+        Field(
+            "model", "Model", (*_PREDICTOR, "model", "storageUri"), "text", "models:/NAME/VERSION or models:/NAME@ALIAS"
+        ),
+        Field(
+            "policy", "Rollout policy", ("spec", "rollout", "policy"), "choice", "how changes reach clients", policies
+        ),
+        Field("least", "Least replicas", (*_PREDICTOR, "minReplicas")),
+        Field("most", "Most replicas", (*_PREDICTOR, "maxReplicas")),
+        Field(
+            "metric",
+            "Scaled by",
+            (*_PREDICTOR, "scaleMetric"),
+            "choice",
+            "what each replica is measured by",
+            tuple(ScaleMetric),
+        ),
+        Field("target", "Target of each replica", (*_PREDICTOR, "scaleTarget")),
+        Field(
+            "concurrency",
+            "Most requests at once",
+            (*_PREDICTOR, "containerConcurrency"),
+            help="of each replica; 0 is no limit",
+        ),
+    )
+
+
+def filled(document: Mapping[str, Any], fields: tuple[Field, ...]) -> list[Filled]:
+    """Return the form as the file fills it."""
+    return [Filled(field, _shown(_at(document, field.path))) for field in fields]
+
+
+def changed(document: Mapping[str, Any], fields: tuple[Field, ...], values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the file with what a form says; an empty field is taken out of it, and what is no number is left as it is
+    typed, to be refused by its name.
+    """
+    after: dict[str, Any] = copy.deepcopy(dict(document))
+    for field in fields:
+        if field.name not in values:
+            continue
+        text = values[field.name].strip()
+        if text == _shown(_at(after, field.path)):
+            continue
+        _put(after, field.path, _meant(text) if field.kind == "number" else text)
+    return after
+
+
+def _at(document: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document
+
+
+def _put(document: dict[str, Any], path: tuple[str, ...], value: object) -> None:
+    *parents, last = path
+    for name in parents:
+        if not isinstance(document.get(name), dict):
+            if value == "":
+                return
+            document[name] = {}
+        document = document[name]
+    if value == "":
+        document.pop(last, None)
+    else:
+        document[last] = value
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _meant(text: str) -> object:
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number

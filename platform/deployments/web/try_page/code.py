@@ -1,0 +1,87 @@
+"""The code that sends a request from elsewhere: a `curl` line, Python with httpx, and with tritonclient. Pure."""
+
+import json
+import pprint
+import shlex
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from deployments.web.try_page.form import Request
+
+FILE = "request.json"
+_MOST_CHARACTERS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Three ways to send the same request.
+
+    Attributes:
+        reads_file: whether they read it from `FILE`, since it is too long to be in them.
+    """
+
+    curl: str
+    python: str
+    triton: str
+    reads_file: bool
+
+
+def code_of(request: Request, *, url: str, model: str, version: int) -> Code:
+    """Return the code.
+
+    Args:
+        url: where the model is, `http://HOST/PATH/v2/models/MODEL`.
+        model: as which it is served there.
+    """
+    text = json.dumps(request, ensure_ascii=False)
+    reads_file = len(text) > _MOST_CHARACTERS
+    literal = f'json.load(open("{FILE}", encoding="utf-8"))' if reads_file else _literal(request)
+    target = f"{url}/versions/{version}/infer"
+    body = f"@{FILE}" if reads_file else text
+    return Code(
+        curl=f"curl {shlex.quote(target)} \\\n  --header 'Content-Type: application/json' \\\n"
+        f"  --data-binary {shlex.quote(body)}",
+        python=_python(target, literal, reads_file=reads_file),
+        triton=_triton(url, literal, model=model, version=version, reads_file=reads_file),
+        reads_file=reads_file,
+    )
+
+
+def _python(target: str, literal: str, *, reads_file: bool) -> str:
+    return f"""{"import json" + chr(10) * 2 if reads_file else ""}import httpx
+
+request = {literal}
+answer = httpx.post({_quoted(target)}, json=request, timeout=60)
+answer.raise_for_status()
+for output in answer.json()["outputs"]:
+    print(output["name"], output["shape"], output["data"])
+"""
+
+
+def _triton(url: str, literal: str, *, model: str, version: int, reads_file: bool) -> str:
+    parts = urlsplit(url)
+    base = f"{parts.netloc}{parts.path.removesuffix(f'/v2/models/{model}')}"
+    secure = ", ssl=True" if parts.scheme == "https" else ""
+    return f"""{"import json" + chr(10) * 2 if reads_file else ""}import numpy as np
+import tritonclient.http as triton
+from tritonclient.utils import triton_to_np_dtype
+
+request = {literal}
+inputs = []
+for each in request["inputs"]:
+    values = np.array(each["data"], triton_to_np_dtype(each["datatype"])).reshape(each["shape"])
+    tensor = triton.InferInput(each["name"], each["shape"], each["datatype"])
+    inputs.append(tensor.set_data_from_numpy(values))
+client = triton.InferenceServerClient({_quoted(base)}{secure})
+answer = client.infer({_quoted(model)}, inputs, model_version="{version}")
+for output in answer.get_response()["outputs"]:
+    print(output["name"], answer.as_numpy(output["name"]))
+"""
+
+
+def _literal(request: Request) -> str:
+    return pprint.pformat(request, width=100, sort_dicts=False, compact=True)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)

@@ -1,0 +1,1 @@
+"""Events of services and clusters, and the webhooks that receive them."""

@@ -1,0 +1,179 @@
+"""The pages of webhooks: who is told of what, a test with its answer, and the log of what was told."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.auth.access import Place, administered, is_administrator, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.scopes import Scope
+from accounts.services.teams import team_query
+from common.errors import InvalidInput
+from common.http.error_pages import is_fragment, leave, newest
+from deployments.models import WebhookDelivery
+from events import subscriptions
+from events.delivery import DELIVERED, EVENTS, FAILED, PENDING
+from events.subscriptions import Teams, Wish
+from events.web.event_groups import grouped
+
+_DELIVERIES_SHOWN = 20
+_STATUSES = (FAILED, PENDING, DELIVERED)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@page_scope(Scope.ADMIN)
+def webhook_list_page(request: HttpRequest) -> HttpResponse:
+    """Show the webhooks that the caller may manage; on POST make one and show its secret, this once."""
+    made = _create(request) if request.method == "POST" else None
+    token, teams = page_token(request), _teams(request)
+    of = team_query(token=token).order_by("name")
+    rows, older = newest(request, subscriptions.webhook_query(teams=teams))
+    context = {
+        "rows": rows,
+        "older": older,
+        "made": made,
+        "groups": grouped(EVENTS),
+        "teams": [team.name for team in (of if teams is None else of.filter(name__in=teams))],
+        "may_for_all": is_administrator(token),
+    }
+    in_place = made is not None and is_fragment(request)
+    return render(request, "deployments/_webhook_answer.html" if in_place else "deployments/webhook_list.html", context)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@page_scope(Scope.ADMIN)
+def webhook_detail_page(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """Show a webhook with what it was told last; on POST change it."""
+    if request.method == "POST":
+        subscriptions.webhook_change(webhook_id=webhook_id, wish=_wish(request.POST), **_by(request))
+        messages.success(request, "Saved.")
+        return leave(request, "deployments:webhook-detail", webhook_id)
+    return _detail(request, webhook_id)
+
+
+@never_cache
+@require_POST
+@page_scope(Scope.ADMIN)
+def webhook_secret_action(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """Replace the secret and show the new one, this once."""
+    made = subscriptions.webhook_renew_secret(webhook_id=webhook_id, **_by(request))
+    if is_fragment(request):
+        return render(request, "deployments/_webhook_secret.html", {"made": made})
+    return _detail(request, webhook_id, made=made)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def webhook_switch_action(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """Enable or disable a webhook."""
+    enabled = request.POST.get("enabled") == "true"
+    subscriptions.webhook_change(webhook_id=webhook_id, wish={"enabled": enabled}, **_by(request))
+    messages.success(request, "It is told of events again." if enabled else "It is told of nothing any more.")
+    return leave(request, "deployments:webhook-detail", webhook_id)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def webhook_delete_action(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """Delete a webhook with its log."""
+    subscriptions.webhook_delete(webhook_id=webhook_id, **_by(request))
+    messages.success(request, f"Webhook {webhook_id} is deleted.")
+    return leave(request, "deployments:webhook-list")
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def webhook_test_action(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """Tell the webhook of an event that is none."""
+    return _told(request, subscriptions.webhook_test(webhook_id=webhook_id, **_by(request)))
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def delivery_repeat_action(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponse:
+    """Tell the webhook again what it was told."""
+    return _told(request, subscriptions.delivery_repeat(webhook_id=webhook_id, delivery_id=delivery_id, **_by(request)))
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.ADMIN)
+def delivery_fragment(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponse:
+    """Show how a delivery stands; one that is under way asks again by itself."""
+    found = subscriptions.delivery_get(webhook_id=webhook_id, delivery_id=delivery_id, teams=_teams(request))
+    return _answer(request, found)
+
+
+def _create(request: HttpRequest) -> subscriptions.CreatedWebhook:
+    team = request.POST.get("team", "") or None
+    require(page_token(request), Scope.ADMIN, Place.installation() if team is None else Place.team(team))
+    wish = _wish(request.POST)
+    return subscriptions.webhook_create(
+        url=wish["url"],
+        events=wish["events"],
+        description=wish["description"],
+        team=team,
+        actor=page_actor(request),
+        now=timezone.now(),
+    )
+
+
+def _wish(form: QueryDict) -> Wish:
+    return {
+        "url": form.get("url", "").strip(),
+        "events": form.getlist("events"),
+        "description": form.get("description", "").strip(),
+    }
+
+
+def _detail(request: HttpRequest, webhook_id: int, *, made: subscriptions.CreatedWebhook | None = None) -> HttpResponse:
+    teams = _teams(request)
+    webhook = subscriptions.webhook_get(webhook_id=webhook_id, teams=teams)
+    status = request.GET.get("status", "")
+    if status and status not in _STATUSES:
+        raise InvalidInput(f"status is {status[:40]!r}; expected one of {', '.join(_STATUSES)}", field="status")
+    narrowed = {"status": status} if status else {}
+    found = WebhookDelivery.objects.filter(webhook=webhook, **narrowed)
+    deliveries, older = newest(request, found, _DELIVERIES_SHOWN)
+    context = {
+        "webhook": webhook,
+        "deliveries": [
+            (row, json.dumps({"id": row.pk, **row.payload}, indent=2, ensure_ascii=False)) for row in deliveries
+        ],
+        "older": older,
+        "status": status,
+        "statuses": _STATUSES,
+        "groups": grouped(EVENTS),
+        "made": made,
+    }
+    return render(request, "deployments/webhook_detail.html", context)
+
+
+def _told(request: HttpRequest, delivery: WebhookDelivery) -> HttpResponse:
+    """Answer htmx with the delivery, which is followed from there, others with the page, whose log has it."""
+    if is_fragment(request):
+        return _answer(request, delivery)
+    messages.success(request, "It is being posted; the log below has the answer.")
+    return leave(request, "deployments:webhook-detail", delivery.webhook_id)
+
+
+def _answer(request: HttpRequest, delivery: WebhookDelivery) -> HttpResponse:
+    unanswered = delivery.status == PENDING and delivery.answer_status is None and not delivery.answer
+    return render(request, "deployments/_delivery.html", {"delivery": delivery, "is_under_way": unanswered})
+
+
+def _teams(request: HttpRequest) -> Teams:
+    return administered(page_token(request))
+
+
+def _by(request: HttpRequest) -> dict[str, Any]:
+    """Return who asks, and when, as the services take it."""
+    return {"teams": _teams(request), "actor": page_actor(request), "now": timezone.now()}

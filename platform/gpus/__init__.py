@@ -1,0 +1,1 @@
+"""Repartition of GPUs: proposed, approved, carried out on a node."""

@@ -1,0 +1,1 @@
+"""GPUs and repartitions of a cluster, under `/api/v1/clusters/NAME/`."""

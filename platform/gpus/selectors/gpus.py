@@ -1,0 +1,22 @@
+"""By what somebody who watches a cluster's GPUs sees that something changed."""
+
+import zlib
+from collections import defaultdict
+from collections.abc import Collection
+
+from events.live_feed import Marks
+
+from deployments.models import Cluster, Repartition
+
+
+def gpu_marks(clusters: Collection[int]) -> Marks:
+    """Return by what a poller sees that something of the GPUs of these clusters changed; of all it says nothing."""
+    open_ones: dict[int, list[object]] = defaultdict(list)
+    for pk, *said in (
+        Repartition.objects.filter(settled_at=None, cluster__in=clusters)
+        .order_by("pk")
+        .values_list("cluster", "pk", "phase", "message")
+    ):
+        open_ones[pk].append(said)
+    rows = Cluster.objects.filter(pk__in=clusters).values_list("pk", "event_seq", "gpus_at")
+    return Marks(0, {pk: (event_seq, zlib.crc32(repr((at, open_ones[pk])).encode())) for pk, event_seq, at in rows})

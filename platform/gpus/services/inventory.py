@@ -1,0 +1,52 @@
+"""What GPUs a cluster has, asked now."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from clusters.connection import driver_of
+from placement.inventory import GpuNode, gpu_node
+
+from deployments.models import Cluster
+from deployments.services.gpu_assignment import gpus_note
+from integrations.clusters.base import Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterGpus:
+    """GPUs by node.
+
+    Attributes:
+        unknown: why nothing is known of them; empty where it is.
+    """
+
+    nodes: tuple[GpuNode, ...]
+    unknown: str
+
+
+def cluster_gpus(*, cluster: Cluster) -> ClusterGpus:
+    """Return the GPUs of a cluster's nodes, how they are cut, and which pods have them.
+
+    Called with no transaction open.
+
+    Raises:
+        Unavailable: the cluster does not answer.
+        InvalidInput: its file does not tell how to reach it.
+    """
+    found = cluster_nodes(cluster=cluster)
+    return ClusterGpus(tuple(map(gpu_node, found.gpus)), found.unknown)
+
+
+def cluster_nodes(*, cluster: Cluster) -> Nodes:
+    """Return what the cluster says of its nodes now; raises what `cluster_gpus` raises.
+
+    Called with no transaction open.
+    """
+    return driver_of(cluster).inventory(with_nodes=True)
+
+
+def gpus_ask(*, cluster: Cluster, now: datetime) -> None:
+    """Ask a cluster for its GPUs, and keep what it says; raises what `cluster_gpus` raises.
+
+    Called with no transaction open.
+    """
+    gpus_note(cluster_id=cluster.pk, nodes=cluster_nodes(cluster=cluster), now=now)

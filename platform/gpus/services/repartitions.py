@@ -1,0 +1,204 @@
+"""Repartitions as people see to them: proposed for what finds no slice, approved or declined, aborted on the way.
+
+Nothing is done to a node here; the sweep does that (`gpus.reconcile`). What the nodes are like now is read
+before, with no transaction open (`services.gpus.cluster_nodes`).
+"""
+
+from datetime import datetime
+
+from clusters.connection import file_of
+from django.db import transaction
+from placement.mig.manager_file import config_name
+from placement.repartition import machine
+from placement.repartition.machine import Phase
+from placement.repartition.proposal import objection
+from placement.slices.demand import demand_json, stored_demand
+from placement.slices.offers import mig_nodes
+
+from accounts.services import audit_record
+from common.errors import Conflict, InvalidInput
+from common.identifiers import check_comment
+from deployments.domain.rollout.event_messages import Kind
+from deployments.models import Cluster, Repartition
+from gpus.repartition_change import Change, cut_json, event_add, plan_of, repartition_changing, state_of
+from gpus.selectors.repartitions import repartition_get
+from gpus.services.repartition_proposal import Lack, RepartitionOrder, lack_of
+from integrations.clusters.base import NodeGpus, Nodes
+
+
+def repartition_propose(
+    *, cluster: Cluster, order: RepartitionOrder, nodes: Nodes, actor: str, now: datetime
+) -> Repartition:
+    """Store the cut that makes room for the most of what is asked for, for somebody to approve.
+
+    One that is proposed for the same node already gives way to it; the same again is the same.
+
+    Raises:
+        InvalidInput, NotFound: it is asked for wrongly, or for what is not there.
+        Conflict: nothing is known of nodes, there is room already, no cut makes some, or the node is being cut.
+    """
+    lack = lack_of(cluster=cluster, order=order, nodes=_known(cluster, nodes))
+    label = next(each.config for each in nodes.gpus if each.node == lack.plan.node)
+    with transaction.atomic():
+        there = _make_way(cluster, lack, now)
+        if there is not None:
+            return there
+        row = _stored(cluster, lack, label, actor, now)
+        told = f"{actor} proposed repartition {row.pk} for {row.wanted}: {row.why}"
+        event_add(cluster.pk, Kind.REPARTITION_PROPOSED, told, now)
+        audit_record(actor=actor, action="repartition.propose", target=_target(row), now=now, after=_shown(row))
+    return row
+
+
+def repartition_approve(
+    *, cluster: str, repartition_id: int, nodes: Nodes, reason: str, actor: str, now: datetime
+) -> Repartition:
+    """Let a proposal be carried out; one that the node is no longer right for becomes Outdated.
+
+    Raises:
+        NotFound: the cluster has no such repartition.
+        InvalidTransition: it is no proposal any more.
+        Conflict: the cluster's file does not allow it, or the node is no longer as it was.
+    """
+    check_comment(reason)
+    row = repartition_get(cluster=cluster, repartition_id=repartition_id)
+    refuse_where_not_allowed(row.cluster)
+    why = _objection(row, _known(row.cluster, nodes))
+    with repartition_changing(row.pk, now=now) as change:
+        if why and state_of(change.row).phase is Phase.PROPOSED:
+            change.move(machine.outdate(state_of(change.row), why, now))
+        else:
+            change.move(machine.approve(state_of(change.row), now), told=_said(change, "approved", actor, reason))
+            _decided(change, "approve", actor, reason)
+    if why:
+        raise Conflict(f"repartition {row.pk} of node {row.node} is outdated, for {why}; propose it anew")
+    return change.row
+
+
+def repartition_decline(*, cluster: str, repartition_id: int, reason: str, actor: str, now: datetime) -> Repartition:
+    """Leave a proposal, for a reason.
+
+    Raises:
+        NotFound: the cluster has no such repartition.
+        InvalidInput: no reason is given.
+        InvalidTransition: it is no proposal any more.
+    """
+    check_comment(reason)
+    if not reason.strip():
+        raise InvalidInput("reason is empty; say why the repartition is declined", field="reason")
+    row = repartition_get(cluster=cluster, repartition_id=repartition_id)
+    with repartition_changing(row.pk, now=now) as change:
+        change.move(machine.decline(state_of(change.row), now), told=_said(change, "declined", actor, reason))
+        _decided(change, "decline", actor, reason)
+    return change.row
+
+
+def repartition_abort(*, cluster: str, repartition_id: int, reason: str, actor: str, now: datetime) -> Repartition:
+    """Stop one that is under way; the node is brought back to what it was, and takes pods again.
+
+    Raises:
+        NotFound: the cluster has no such repartition.
+        InvalidTransition: nothing is under way.
+    """
+    check_comment(reason)
+    row = repartition_get(cluster=cluster, repartition_id=repartition_id)
+    with repartition_changing(row.pk, now=now) as change:
+        before = change.row.phase
+        change.move(machine.abort(state_of(change.row), now), told=_said(change, "aborted", actor, reason))
+        change.row.aborted_at, change.row.aborted_by, change.row.abort_reason = now, actor, reason
+        audit_record(
+            actor=actor,
+            action="repartition.abort",
+            target=_target(change.row),
+            now=now,
+            before={"phase": before},
+            after={"phase": change.row.phase},
+            detail={"reason": reason},
+        )
+    return change.row
+
+
+def refuse_where_not_allowed(cluster: Cluster) -> None:
+    """Raise Conflict where the cluster's file does not let nodes be cut."""
+    file = file_of(cluster)
+    if file is None or file.options.repartition is None:
+        raise Conflict(
+            f"the file of cluster {cluster} does not let its nodes be cut; apply it with `repartition: {{}}`, bind the "
+            "roles that `fairlead clusters check` then names, and let MIG manager read what is written for it"
+        )
+
+
+def _known(cluster: Cluster, nodes: Nodes) -> tuple[NodeGpus, ...]:
+    if nodes.unknown:
+        raise Conflict(f"nothing is known of the nodes of cluster {cluster}: {nodes.unknown}")
+    return nodes.gpus
+
+
+def _objection(row: Repartition, nodes: tuple[NodeGpus, ...]) -> str:
+    return objection(plan_of(row), [stored_demand(each) for each in row.missing], mig_nodes(nodes))
+
+
+def _make_way(cluster: Cluster, lack: Lack, now: datetime) -> Repartition | None:
+    """Let an earlier proposal for the node give way; returns it where it is the same."""
+    plan = lack.plan
+    there = Repartition.objects.select_for_update().filter(cluster=cluster, node=plan.node, settled_at=None).first()
+    if there is None:
+        return None
+    if Phase(there.phase) is not Phase.PROPOSED:
+        raise Conflict(
+            f"repartition {there.pk} of node {there.node} is {there.phase}; wait for its end, or abort it first"
+        )
+    if (plan_of(there), there.wanted) == (plan, lack.wanted):
+        return there
+    with repartition_changing(there.pk, now=now) as change:
+        change.move(machine.outdate(state_of(change.row), "another one was proposed for the node", now))
+    return None
+
+
+def _stored(cluster: Cluster, lack: Lack, label: str, actor: str, now: datetime) -> Repartition:
+    plan = lack.plan
+    return Repartition.objects.create(
+        cluster=cluster,
+        node=plan.node,
+        product=plan.product,
+        before=cut_json(plan.before),
+        after=cut_json(plan.after),
+        leaving=list(plan.leaving),
+        wanted=lack.wanted,
+        missing=[demand_json(each) for each in lack.missing],
+        served=plan.served,
+        why=plan.why,
+        phase=Phase.PROPOSED,
+        since=now,
+        message="waits for somebody to approve it",
+        config=config_name(plan.after),
+        config_before=label or config_name(plan.before),
+        proposed_at=now,
+        proposed_by=actor,
+    )
+
+
+def _decided(change: Change, verb: str, actor: str, reason: str) -> None:
+    row = change.row
+    row.decided_at, row.decided_by, row.decision_reason = change.now, actor, reason
+    audit_record(
+        actor=actor,
+        action=f"repartition.{verb}",
+        target=_target(row),
+        now=change.now,
+        before={"phase": Phase.PROPOSED},
+        after={"phase": row.phase},
+        detail={"reason": reason},
+    )
+
+
+def _said(change: Change, verb: str, actor: str, reason: str) -> str:
+    return f"{actor} {verb} repartition {change.row.pk} of node {change.row.node}" + (f": {reason}" if reason else "")
+
+
+def _target(row: Repartition) -> str:
+    return f"clusters/{row.cluster.name}/repartitions/{row.pk}"
+
+
+def _shown(row: Repartition) -> dict[str, object]:
+    return {"node": row.node, "wanted": row.wanted, "before": row.before, "after": row.after, "leaving": row.leaving}

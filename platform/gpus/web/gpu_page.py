@@ -1,0 +1,144 @@
+"""The page of a cluster's GPUs as a value, as `deployments.web.pages` has those of services.
+
+It shows what the cluster was seen to have last. Opening the page has it looked at; while somebody watches, the sweep
+looks where services have GPUs.
+"""
+
+import zlib
+from dataclasses import dataclass
+
+from placement.inventory import GpuNode, cut_drawn, gpu_node
+from placement.mig.diagram import Cuts, DrawnGpu, beside, drawn, free_rooms
+from placement.mig.geometry import GEOMETRIES
+from placement.repartition.machine import Phase
+
+from deployments.models import Repartition
+from deployments.selectors import cluster_get, gpu_marks, repartitions_open, repartitions_settled
+from deployments.services import gpus_of
+from deployments.web.pages import Page
+from gpus.repartition_change import plan_of
+
+SETTLED_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a person may do about a repartition now, and what is asked before it is done."""
+
+    verb: str
+    label: str
+    style: str
+    question: str
+    consequence: str
+    asks_why: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RepartitionView:
+    """A repartition as it is drawn: the GPUs that are cut anew.
+
+    Attributes:
+        unchanged: how many GPUs of the node stay as they are.
+    """
+
+    row: Repartition
+    cuts: tuple[Cuts, ...]
+    memory_slices: int
+    unchanged: int
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node and its GPUs as they are drawn."""
+
+    node: GpuNode
+    gpus: tuple[DrawnGpu, ...]
+
+
+def gpu_page(name: str, problem: str = "") -> Page:
+    """Return the page of a cluster's GPUs; raises NotFound.
+
+    Args:
+        problem: why the cluster could not be asked just now; empty where it answered, or was not asked.
+    """
+    cluster = cluster_get(name=name)
+    marks = gpu_marks([cluster.pk]).of[cluster.pk]  # first: what changes between the reads is sent again, not lost
+    seen = gpus_of(cluster)
+    nodes = tuple(map(gpu_node, seen.nodes))
+    return Page(
+        template="deployments/cluster_gpus.html",
+        fragments=(
+            "deployments/_gpus_repartitions.html",
+            "deployments/_gpus_seen.html",
+            "deployments/_gpus_nodes.html",
+        ),
+        cursor=gpu_cursor(marks),
+        context={
+            "cluster": cluster,
+            "problem": problem,
+            "unknown": seen.unknown if cluster.gpus else "",
+            "rooms": free_rooms(nodes),
+            "repartitions": tuple(map(repartition_view, repartitions_open(cluster=cluster))),
+            "settled": repartitions_settled(cluster=cluster, limit=SETTLED_SHOWN),
+            "profiles": _profiles(nodes),
+            "nodes": tuple(NodeView(node, drawn(node)) for node in nodes),
+        },
+    )
+
+
+def gpu_cursor(marks: tuple[int, int]) -> int:
+    """Return a number for what is known of a cluster's GPUs."""
+    return zlib.crc32(repr(marks).encode())
+
+
+def repartition_view(row: Repartition) -> RepartitionView:
+    """Return a repartition as it is drawn, with what can be done about it."""
+    plan, geometry = plan_of(row), GEOMETRIES[row.product]
+    before, after = (cut_drawn(row.product, cut) for cut in (plan.before, plan.after))
+    cuts = beside(before, after, geometry.memory_slices)
+    return RepartitionView(row, cuts, geometry.memory_slices, len(before) - len(cuts), _steps(row))
+
+
+def _steps(row: Repartition) -> tuple[Step, ...]:
+    match Phase(row.phase):
+        case Phase.PROPOSED:
+            pods = len(row.leaving)
+            leaves = (
+                f"{pods} GPU pod{'' if pods == 1 else 's'} of services leave it" if pods else "nothing has to leave it"
+            )
+            return (
+                Step(
+                    "approve",
+                    "Approve",
+                    "primary",
+                    f"Cut the GPUs of {row.node} anew?",
+                    f"The node takes no pods, {leaves}, and MIG manager cuts it; then it takes pods again.",
+                ),
+                Step(
+                    "decline",
+                    "Decline",
+                    "",
+                    f"Leave {row.node} as it is?",
+                    "The proposal is put away; whoever made it reads why.",
+                    asks_why=True,
+                ),
+            )
+        case Phase.DRAINING | Phase.CUTTING:
+            return (
+                Step(
+                    "abort",
+                    "Abort",
+                    "danger",
+                    f"Stop cutting {row.node}?",
+                    "The node is brought back to what it was, and takes pods again.",
+                ),
+            )
+        case _:
+            return ()
+
+
+def _profiles(nodes: tuple[GpuNode, ...]) -> tuple[str, ...]:
+    """Return the slices that a cut of some node could make, the smallest of each product first."""
+    products = {node.product for node in nodes if node.strategy == "mixed" and node.product in GEOMETRIES}
+    return tuple(dict.fromkeys(name for product in sorted(products) for name in GEOMETRIES[product].profiles))

@@ -1,0 +1,1 @@
+"""Work that a worker holds by a lease: claimed, renewed, ended."""

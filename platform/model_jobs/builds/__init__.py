@@ -1,0 +1,1 @@
+"""Builds: a version made of another."""

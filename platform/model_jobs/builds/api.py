@@ -1,0 +1,141 @@
+"""`/api/v1/models/{name}/versions/{number}/builds`: a version made of another, in another precision or as a plan."""
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from jobs import hints
+from jobs.attempts import Status
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api.idempotency import idempotent
+from accounts.auth.permissions import actor_of
+from accounts.domain.scopes import Scope
+from common.http.request_serializer import RequestSerializer
+from deployments import selectors, services, tasks
+from deployments.api.listing import ListView
+from deployments.api.named_services import named_service
+from deployments.models import Build
+from model_jobs.builds.order import BuildOrder, Precision, Target
+from registry.api.access import OfModel
+from registry.selectors import model_version_get
+
+_MOST_PROFILES, _MOST_PRODUCTS = 8, 20
+
+
+class BuildSerializer(serializers.ModelSerializer[Build]):
+    """A build; `built` is null until it is DONE."""
+
+    model = serializers.CharField(source="model_version.model.name")
+    version = serializers.IntegerField(source="model_version.number", help_text="That it begins with.")
+    cluster = serializers.CharField(source="cluster.name")
+    status = serializers.ChoiceField(choices=[status.value for status in Status])
+    order = serializers.DictField()
+    progress = serializers.DictField(help_text="`stage`: what it is at.")
+    report = serializers.DictField(help_text="`made`: by which libraries, and on which GPU; empty until it is DONE.")
+    built = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Build
+        fields = [
+            "id",
+            "model",
+            "version",
+            "cluster",
+            "order",
+            "status",
+            "reason",
+            "progress",
+            "report",
+            "built",
+            "created_at",
+            "created_by",
+            "finished_at",
+        ]
+        read_only_fields = fields
+
+    def get_built(self, row: Build) -> int | None:
+        """Return the number of the version that it became; one that had the same files already is that."""
+        return None if row.version is None else row.version.number
+
+
+class BuildStartSerializer(RequestSerializer[Build]):
+    """What to build, and on what."""
+
+    target = serializers.ChoiceField(choices=[each.value for each in Target], required=False)
+    precision = serializers.ChoiceField(choices=[each.value for each in Precision], required=False)
+    profiles = serializers.ListField(
+        child=serializers.CharField(max_length=1000),
+        required=False,
+        max_length=_MOST_PROFILES,
+        help_text="Shapes of a plan's optimization profiles, each as x:1x128:8x128:32x128.",
+    )
+    optimization_level = serializers.IntegerField(required=False, min_value=0, max_value=5)
+    service = serializers.CharField(
+        required=False, max_length=200, help_text="NAMESPACE/NAME, on whose GPU or slice a plan is built."
+    )
+    accelerator = serializers.RegexField(
+        r"^nvidia\.com/(gpu|mig-[0-9]g\.[0-9]+gb(\.me)?)(\.shared)?$",
+        required=False,
+        max_length=100,
+        help_text="The GPU or slice that a plan is built on, such as nvidia.com/mig-1g.10gb.",
+    )
+    products = serializers.ListField(
+        child=serializers.RegexField(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"),
+        required=False,
+        max_length=_MOST_PRODUCTS,
+        help_text="Of the node, by its label nvidia.com/gpu.product; any where none is given.",
+    )
+    timeout_s = serializers.IntegerField(required=False, min_value=30, max_value=86400)
+
+
+class BuildListView(OfModel, ListView):
+    """What is built of a version, newest first."""
+
+    @extend_schema(responses=BuildSerializer(many=True))
+    def get(self, _request: Request, name: str, number: int) -> Response:
+        """Return a page of builds."""
+        model_version_get(model=name, number=number)
+        return self.page(selectors.build_query(model=name, number=number), list, BuildSerializer)
+
+    @idempotent()
+    @extend_schema(request=BuildStartSerializer, responses={202: BuildSerializer})
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Build a version of an ONNX model in FP16 or calibrated INT8, or as a TensorRT plan.
+
+        It runs as a job where models are checked; a plan on the GPU or slice that is asked for. The new version is
+        checked like one that was pushed. INT8 takes its ranges from `calibration.npz` in the version's folder.
+        """
+        asked = BuildStartSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        said: dict[str, Any] = dict(asked.validated_data)
+        row = services.build_start(
+            model=name,
+            number=number,
+            service=named_service(request, said.pop("service"), Scope.READ) if "service" in said else None,
+            order=BuildOrder.from_json(said),
+            actor=actor_of(request),
+            now=timezone.now(),
+        )
+        transaction.on_commit(lambda: hints.send(tasks.build, row.pk))  # with an idempotency key one is open here
+        return Response(BuildSerializer(row).data, status=202)
+
+
+class BuildDetailView(OfModel, APIView):
+    """One build."""
+
+    @extend_schema(responses=BuildSerializer)
+    def get(self, _request: Request, name: str, number: int, build_id: int) -> Response:
+        """Return the build: how far it is, and in the end the version that it became."""
+        return Response(BuildSerializer(selectors.build_get(model=name, number=number, build_id=build_id)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str, number: int, build_id: int) -> Response:
+        """Stop the build, which then is FAILED; refused once it is over."""
+        now = timezone.now()
+        services.build_stop(model=name, number=number, build_id=build_id, actor=actor_of(request), now=now)
+        return Response(status=204)

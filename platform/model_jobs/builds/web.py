@@ -1,0 +1,112 @@
+"""The pages of builds: what is built of a version, the form that asks for one, and each build while it goes."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from jobs import hints
+
+from accounts.auth.access import Place, may, require, visible
+from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
+from common.errors import InvalidInput
+from common.http.error_pages import leave, newest
+from deployments import selectors, services, tasks
+from deployments.services import gpus_of
+from model_jobs.forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
+from model_jobs.pages import build_page, build_rows
+from model_jobs.selectors import services_on_gpus
+from registry.domain.signature import parse
+from registry.domain.version_lifecycle import Status
+from registry.selectors import model_version_get
+
+_SHOWN = 20
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@page_scope(Scope.READ)
+def build_list_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
+    """Show what is built of a version with a form for more; on POST ask for a build and go to its page."""
+    require(page_token(request), Scope.READ, Place.model(model))
+    if request.method == "POST":
+        return _start(request, model, number)
+    version = model_version_get(model=model, number=number)
+    rows, older = newest(request, selectors.build_query(model=model, number=number), _SHOWN)
+    why = (
+        why_unbuilt(version.platform) if version.status == Status.READY.value else f"it is {version.status}, not READY"
+    )
+    context: dict[str, Any] = {
+        "version": version,
+        "rows": build_rows(rows),
+        "older": older,
+        "may_write": may(page_token(request), Scope.WRITE, Place.model(model)),
+        "why_not": why,
+    }
+    if not why:
+        context |= _choices(request)
+        context["has_calibration"] = has_calibration(version.source_name)
+        context["profile"] = profile_of(parse(version.signature)) if version.signature else ""
+    return render(request, "deployments/build_list.html", context)
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def build_detail_page(request: HttpRequest, model: str, number: int, build_id: int) -> HttpResponse:
+    """Show one build: how far it is, and in the end the version that it became."""
+    require(page_token(request), Scope.READ, Place.model(model))
+    page = build_page(model, number, build_id)
+    may_write = may(page_token(request), Scope.WRITE, Place.model(model))
+    return render(request, page.template, {**page.context, "cursor": page.cursor, "may_write": may_write})
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def build_stop_action(request: HttpRequest, model: str, number: int, build_id: int) -> HttpResponse:
+    """Stop a build that goes on."""
+    require(page_token(request), Scope.WRITE, Place.model(model))
+    now = timezone.now()
+    services.build_stop(model=model, number=number, build_id=build_id, actor=page_actor(request), now=now)
+    messages.success(request, f"Build {build_id} is stopped.")
+    return leave(request, "deployments:build-detail", model, number, build_id)
+
+
+def _start(request: HttpRequest, model: str, number: int) -> HttpResponse:
+    require(page_token(request), Scope.WRITE, Place.model(model))
+    said = request.POST.dict()
+    kind, at = said.get("on", "").partition(" ")[::2]
+    service = None
+    if said.get("kind") == PLAN and kind == "service":
+        namespace, _, name = at.partition("/")
+        require(page_token(request), Scope.READ, Place.namespace(namespace))
+        service, said = (namespace, name), {**said, "accelerator": ""}
+    elif said.get("kind") == PLAN and kind == "resource" and not said.get("accelerator", "").strip():
+        said = {**said, "accelerator": at}
+    order = build_order(said)
+    if said.get("kind") == PLAN and service is None and not order.accelerator:
+        raise InvalidInput("a plan is built on the GPU or slice that it is to run on; name one", field="accelerator")
+    now = timezone.now()
+    row = services.build_start(
+        model=model, number=number, service=service, order=order, actor=page_actor(request), now=now
+    )
+    hints.send(tasks.build, row.pk)
+    return leave(request, "deployments:build-detail", model, number, row.pk)
+
+
+def _choices(request: HttpRequest) -> dict[str, Any]:
+    """Return on which GPUs and slices a plan could be built, as far as they were seen."""
+    cluster = services.cluster_default(now=timezone.now())
+    only = visible(page_token(request), Owned.NAMESPACE, "service__namespace")
+    nodes = gpus_of(cluster).nodes
+    return {
+        "cluster": cluster,
+        "on_services": services_on_gpus(cluster_id=cluster.pk, only=only, limit=_SHOWN),
+        "resources": sorted({resource for node in nodes for resource in node.resources}),
+        "products": sorted({node.product for node in nodes}),
+    }

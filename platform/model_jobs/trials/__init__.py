@@ -1,0 +1,1 @@
+"""Trials: a request, answered before a service runs the model."""

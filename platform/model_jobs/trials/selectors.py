@@ -1,0 +1,34 @@
+"""Trials of a version."""
+
+import uuid
+
+from django.db.models import QuerySet
+from jobs.attempts import Status
+
+from common.errors import NotFound
+from deployments.models import Trial
+from integrations.clusters.base import JobIdentity
+
+
+def trial_query(*, model: str, number: int) -> QuerySet[Trial]:
+    """Return the trials of a version, without what was sent and what came back, which are long."""
+    rows = Trial.objects.select_related("cluster", "model_version__model").defer("request", "answer")
+    return rows.filter(model_version__model__name=model, model_version__number=number)
+
+
+def trial_get(*, model: str, number: int, trial_id: int) -> Trial:
+    """Return a trial of the version, with what was sent and what came back; raises NotFound."""
+    row = trial_query(model=model, number=number).defer(None).filter(pk=trial_id).first()
+    if row is None:
+        raise NotFound(f"model {model!r} version {number} has no trial {trial_id}; they are kept for a day")
+    return row
+
+
+def trial_request(*, cluster: str, identity: JobIdentity, request_id: uuid.UUID) -> str:
+    """Return the request that the caller, the pod of a trial, answers now; raises NotFound where it does not."""
+    if identity.request_id != str(request_id):
+        raise NotFound(f"the pod {identity.pod} answers no request {request_id}")
+    row = Trial.objects.filter(status=Status.PENDING.value, claim=request_id, cluster__name=cluster).first()
+    if row is None:
+        raise NotFound("the request is not waited for any more: the trial was stopped, or is made anew elsewhere")
+    return row.request

@@ -1,0 +1,1 @@
+"""Tunings: the configuration that serves most within a latency."""

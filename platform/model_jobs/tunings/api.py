@@ -1,0 +1,197 @@
+"""`/api/v1/models/{name}/versions/{number}/tunings`: the configuration that serves most within a latency."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from clusters.connection import driver_of
+from django.db import transaction
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from jobs import hints
+from jobs.attempts import Status
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api.idempotency import idempotent
+from accounts.auth.permissions import actor_of
+from accounts.domain.scopes import Scope
+from common.errors import InvalidInput
+from common.http.request_serializer import RequestSerializer
+from deployments import selectors, services, tasks
+from deployments.api.listing import ListView
+from deployments.api.named_services import named_service
+from deployments.api.serializers import ServiceSerializer
+from deployments.models import Tuning
+from model_jobs.tunings.order import TuningOrder
+from registry.api.access import OfModel
+from registry.selectors import model_version_get
+
+_MOST_SHAPES, _MOST_DIMS = 20, 8
+
+
+class TuningSerializer(serializers.ModelSerializer[Tuning]):
+    """A tuning; `report` is null until it is DONE, and its `chosen` null where nothing keeps to the limit."""
+
+    model = serializers.CharField(source="model_version.model.name")
+    version = serializers.IntegerField(source="model_version.number")
+    cluster = serializers.CharField(source="cluster.name")
+    service = serializers.CharField(allow_null=True, help_text="NAMESPACE/NAME.")
+    status = serializers.ChoiceField(choices=[status.value for status in Status])
+    order = serializers.DictField()
+    progress = serializers.DictField(help_text="`spent` of the budget (0 to 1), `last` and `best` measurement.")
+    report = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Tuning
+        fields = [
+            "id",
+            "model",
+            "version",
+            "service",
+            "cluster",
+            "order",
+            "status",
+            "reason",
+            "progress",
+            "report",
+            "created_at",
+            "created_by",
+            "finished_at",
+        ]
+        read_only_fields = fields
+
+    def get_report(self, row: Tuning) -> dict[str, Any] | None:
+        """Return what the search came to."""
+        return dict(row.report) if row.status == Status.DONE else None
+
+
+class TuningDetailSerializer(TuningSerializer):
+    """A tuning with its plot."""
+
+    plot = serializers.CharField(help_text="The frontier of throughput and latency, as SVG; empty until it is DONE.")
+
+    class Meta(TuningSerializer.Meta):
+        fields = [*TuningSerializer.Meta.fields, "plot"]
+        read_only_fields = fields
+
+
+class TuningStartSerializer(RequestSerializer[Tuning]):
+    """What to search for, and where."""
+
+    max_latency_p99_ms = serializers.FloatField(min_value=0.001, max_value=3_600_000)
+    budget_s = serializers.IntegerField(required=False, min_value=5, max_value=7200)
+    service = serializers.CharField(
+        required=False, max_length=200, help_text="NAMESPACE/NAME, whose replicas it is for; else the default cluster."
+    )
+    rows = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
+    shapes = serializers.DictField(
+        required=False,
+        child=serializers.ListField(
+            child=serializers.IntegerField(min_value=1, max_value=1_000_000), min_length=1, max_length=_MOST_DIMS
+        ),
+        help_text="Of inputs whose dimensions vary, without that of the batch.",
+    )
+    largest_request_rows = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
+    max_batch_size = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
+    max_instances = serializers.IntegerField(required=False, min_value=1, max_value=1024)
+    max_concurrency = serializers.IntegerField(required=False, min_value=1, max_value=4096)
+
+    def validate_max_latency_p99_ms(self, limit_ms: float) -> float:
+        """Refuse what is no number, which no comparison finds."""
+        if not isfinite(limit_ms):
+            raise serializers.ValidationError("expected a number of milliseconds")
+        return limit_ms
+
+    def validate_shapes(self, shapes: Mapping[str, list[int]]) -> Mapping[str, list[int]]:
+        """Refuse more shapes than a command line should hold."""
+        if len(shapes) > _MOST_SHAPES or any(not name or len(name) > 200 for name in shapes):
+            raise serializers.ValidationError(f"expected at most {_MOST_SHAPES} names of inputs")
+        return shapes
+
+
+class TuningApplySerializer(RequestSerializer[Tuning]):
+    """Which service is to be configured so."""
+
+    service = serializers.CharField(required=False, max_length=200, help_text="NAMESPACE/NAME; that of the tuning.")
+
+
+class TuningListView(OfModel, ListView):
+    """Tunings of a version, newest first."""
+
+    @extend_schema(responses=TuningSerializer(many=True))
+    def get(self, _request: Request, name: str, number: int) -> Response:
+        """Return a page of tunings."""
+        model_version_get(model=name, number=number)
+        return self.page(selectors.tuning_query(model=name, number=number), list, TuningSerializer)
+
+    @idempotent()
+    @extend_schema(request=TuningStartSerializer, responses={202: TuningSerializer})
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Search for instances, batch size, queue delay and threads that serve most within a latency.
+
+        It runs where a service's replicas run, with their resources, one on a cluster at a time; that machine is busy.
+        """
+        asked = TuningStartSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        said = dict(asked.validated_data)
+        service = named_service(request, said.pop("service"), Scope.READ) if "service" in said else None
+        row = services.tuning_start(
+            model=name,
+            number=number,
+            service=service,
+            order=TuningOrder.from_json(said),
+            actor=actor_of(request),
+            now=timezone.now(),
+        )
+        transaction.on_commit(lambda: hints.send(tasks.tune, row.pk))  # with an idempotency key one is open here
+        return Response(TuningSerializer(row).data, status=202)
+
+
+class TuningDetailView(OfModel, APIView):
+    """One tuning."""
+
+    @extend_schema(responses=TuningDetailSerializer)
+    def get(self, _request: Request, name: str, number: int, tuning_id: int) -> Response:
+        """Return the tuning: how far it is, and in the end what was measured and chosen, with a plot."""
+        row = selectors.tuning_get(model=name, number=number, tuning_id=tuning_id)
+        return Response(TuningDetailSerializer(row).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str, number: int, tuning_id: int) -> Response:
+        """Stop the tuning, which then is FAILED; refused once it is over."""
+        now = timezone.now()
+        services.tuning_stop(model=name, number=number, tuning_id=tuning_id, actor=actor_of(request), now=now)
+        return Response(status=204)
+
+
+class TuningApplyView(OfModel, APIView):
+    """What was chosen, as a revision."""
+
+    @idempotent()
+    @extend_schema(request=TuningApplySerializer, responses=ServiceSerializer)
+    def post(self, request: Request, name: str, number: int, tuning_id: int) -> Response:
+        """Write what was chosen into the service's file: a new revision, rolled out by the policy that it names."""
+        asked = TuningApplySerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        row = selectors.tuning_get(model=name, number=number, tuning_id=tuning_id)
+        named = asked.validated_data.get("service") or (row.service and f"{row.service.namespace}/{row.service.name}")
+        if not named:
+            raise InvalidInput(f"{row} is for no service; name the one to configure", field="service")
+        service = named_service(request, named, Scope.WRITE)
+        document = services.tuned_file(row=row, service=service)
+        namespace, service_name = service
+        wish: dict[str, Any] = {
+            "document": document,
+            "namespace": namespace,
+            "name": service_name,
+            "now": timezone.now(),
+        }
+        cluster = services.service_check(**wish, driver_of=driver_of)
+        plan = services.service_plan(**wish, actor=actor_of(request), accept=None)
+        services.plan_check(plan, driver_of(cluster))
+        services.plan_patched(plan, driver_of(cluster))
+        services.service_apply(**wish, actor=actor_of(request), accept=None)
+        return Response(ServiceSerializer(selectors.service_detail(namespace=namespace, name=service_name)).data)

@@ -1,0 +1,1 @@
+"""MIG: what each GPU product can be cut into. Pure."""

@@ -1,0 +1,1 @@
+"""Which replica gets which slice. Pure."""

@@ -1,0 +1,1 @@
+"""Which GPUs to cut again, and how that is carried out. Pure."""

@@ -1,0 +1,1 @@
+"""Slices of a cluster: free, offered and required. Pure."""

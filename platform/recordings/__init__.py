@@ -1,0 +1,1 @@
+"""Recordings of what clients send, and replays of them."""

@@ -1,0 +1,1 @@
+"""Recordings and replays of a service, under `/api/v1/services/`."""

@@ -1,0 +1,127 @@
+"""`/api/v1/services/…/recordings`: what clients sent, kept for a while. Admins begin and end it.
+
+What was recorded is never shown here: only how much there is, since when and until when, and who answers for it.
+"""
+
+from typing import ClassVar
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api.idempotency import idempotent
+from accounts.auth.permissions import actor_of
+from accounts.domain.scopes import Scope
+from common import durations
+from common.http.request_serializer import RequestSerializer
+from deployments import selectors, services
+from deployments.api.listing import ListView
+from deployments.models import Recording
+from recordings.services.recordings import RecordingOrder
+
+
+class RecordingSerializer(serializers.ModelSerializer[Recording]):
+    """A recording without what it holds; `ended_at` is null while it runs."""
+
+    service = serializers.CharField()
+
+    class Meta:
+        model = Recording
+        fields = [
+            "id",
+            "service",
+            "consent",
+            "share_percent",
+            "max_requests",
+            "max_bytes",
+            "requests",
+            "bytes",
+            "created_at",
+            "created_by",
+            "expires_at",
+            "ended_at",
+            "end_reason",
+        ]
+        read_only_fields = fields
+
+
+class RecordingStartSerializer(RequestSerializer[RecordingOrder]):
+    """What to record, and who answers for it in which words."""
+
+    consent = serializers.CharField(
+        max_length=2000, help_text="Requests hold clients' data: why, and for what, these may be kept."
+    )
+    share_percent = serializers.FloatField(default=RecordingOrder.share_percent)
+    max_requests = serializers.IntegerField(default=RecordingOrder.max_requests)
+    max_bytes = serializers.IntegerField(default=RecordingOrder.max_bytes)
+    retention = serializers.CharField(
+        default=durations.render(RecordingOrder.retention),
+        max_length=40,
+        help_text="From now on, such as `168h`; then everything recorded is deleted.",
+    )
+
+    def order(self) -> RecordingOrder:
+        """Return the order in a body that `is_valid` found right; raises InvalidInput for what is no duration."""
+        said = dict(self.validated_data)
+        return RecordingOrder(**{**said, "retention": durations.parse(said["retention"], field="retention")})
+
+
+class RecordingListView(ListView):
+    """Recordings of a service, newest first."""
+
+    scopes: ClassVar = {"POST": Scope.ADMIN}
+
+    @extend_schema(responses=RecordingSerializer(many=True))
+    def get(self, _request: Request, namespace: str, name: str) -> Response:
+        """Return a page of recordings."""
+        service = selectors.service_get(namespace=namespace, name=name)
+        return self.page(selectors.recording_query(service=service), list, RecordingSerializer)
+
+    @idempotent()
+    @extend_schema(request=RecordingStartSerializer, responses={201: RecordingSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Begin to keep a share of the requests with stable's answers; one recording runs at a time."""
+        asked = RecordingStartSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        recording = services.recording_start(
+            namespace=namespace, name=name, order=asked.order(), actor=actor_of(request), now=timezone.now()
+        )
+        return Response(RecordingSerializer(recording).data, status=201)
+
+
+class RecordingDetailView(APIView):
+    """One recording."""
+
+    scopes: ClassVar = {"DELETE": Scope.ADMIN}
+
+    @extend_schema(responses=RecordingSerializer)
+    def get(self, _request: Request, namespace: str, name: str, recording_id: int) -> Response:
+        """Return the recording."""
+        found = selectors.recording_get(namespace=namespace, name=name, recording_id=recording_id)
+        return Response(RecordingSerializer(found).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, namespace: str, name: str, recording_id: int) -> Response:
+        """Delete the recording with everything in it, also while it runs."""
+        services.recording_delete(
+            namespace=namespace, name=name, recording_id=recording_id, actor=actor_of(request), now=timezone.now()
+        )
+        return Response(status=204)
+
+
+class RecordingStopView(APIView):
+    """The end of a recording."""
+
+    scopes: ClassVar = {"POST": Scope.ADMIN}
+
+    @idempotent()
+    @extend_schema(request=None, responses=RecordingSerializer)
+    def post(self, request: Request, namespace: str, name: str, recording_id: int) -> Response:
+        """Let the recording end; what it has stays until it expires."""
+        recording = services.recording_stop(
+            namespace=namespace, name=name, recording_id=recording_id, actor=actor_of(request), now=timezone.now()
+        )
+        return Response(RecordingSerializer(recording).data)

@@ -1,0 +1,121 @@
+"""The pages of a recording and of a replay as values, as `deployments.web.pages` has those of services."""
+
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from jobs.attempts import Status
+
+from common.errors import Unavailable
+from deployments.models import Recording, Replay
+from deployments.selectors import recording_get, recording_marks, replay_get, replay_marks, replay_summary
+from deployments.web.pages import Page
+from deployments.web.rollouts.comparison_panel import compared
+from recordings.payloads import files
+from recordings.services.replays import MAX_CONCURRENT
+
+RECORDING, REPLAY = "deployments/_recording_state.html", "deployments/_replay_state.html"
+REQUESTS_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """A recorded request without what it holds; `error` is gRPC's name of it in small letters, empty without one.
+
+    `took_ms` is None of what was recorded before that was told.
+    """
+
+    at: datetime
+    request_id: str
+    revision: str
+    error: str
+    took_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLog:
+    """The newest requests of a recording; `problem` says why they cannot be told."""
+
+    rows: list[RequestRow]
+    problem: str = ""
+
+
+def recording_page(namespace: str, name: str, recording_id: int) -> Page:
+    """Return the page of one recording; raises NotFound."""
+    # First: what changes between the reads is sent again, not lost.
+    cursor = _cursor(recording_marks([recording_id]).of.get(recording_id))
+    row = recording_get(namespace=namespace, name=name, recording_id=recording_id)
+    return Page(
+        template="deployments/recording_detail.html",
+        fragments=(RECORDING,),
+        cursor=cursor,
+        context={
+            "service": row.service,
+            "recording": row,
+            "is_going": row.ended_at is None,
+            "full_percent": full_percent(row),
+        },
+    )
+
+
+def replay_page(namespace: str, name: str, replay_id: int) -> Page:
+    """Return the page of one replay; raises NotFound."""
+    cursor = _cursor(replay_marks([replay_id]).of.get(replay_id))
+    row = replay_get(namespace=namespace, name=name, replay_id=replay_id)
+    return Page(
+        template="deployments/replay_detail.html",
+        fragments=(REPLAY,),
+        cursor=cursor,
+        context={
+            "service": row.service,
+            "replay": row,
+            "label": f"replay {row.pk}",
+            "number": str(row.model_version.number),
+            "is_going": row.status == Status.PENDING,
+            "stage": _stage(row),
+            "done_percent": 100 * row.done // max(1, row.total),
+            "comparison": compared(replay_summary(row)) if row.status == Status.DONE else None,
+        },
+    )
+
+
+def request_log(row: Recording) -> RequestLog:
+    """Return the newest requests of a recording, the newest first: when they came, how and how fast they were answered.
+
+    What they hold is not in it.
+    """
+    try:
+        found = files.newest(row.pk, length=row.bytes, most=REQUESTS_SHOWN)
+    except Unavailable as error:
+        return RequestLog([], error.message)
+    rows = [
+        RequestRow(
+            datetime.fromtimestamp(each.at, tz=UTC),
+            each.request_id,
+            each.revision,
+            _words(each.error_code),
+            each.took_ms,
+        )
+        for each in found
+    ]
+    return RequestLog(sorted(rows, key=lambda each: each.at, reverse=True))
+
+
+def full_percent(row: Recording) -> int:
+    """Return how much of what it may have a recording has, by the limit that is nearer."""
+    return min(100, max(100 * row.requests // row.max_requests, 100 * row.bytes // row.max_bytes))
+
+
+def _stage(row: Replay) -> str:
+    if row.claim is not None:
+        return "the version is loaded" if not row.done else "the version answers what was recorded; no client sees it"
+    again = f" after it broke off: {row.reason}" if row.reason else ""
+    return f"it waits for its turn{again}; {MAX_CONCURRENT} replays are made at a time"
+
+
+def _words(error_code: str) -> str:
+    return error_code.replace("_", " ").lower()
+
+
+def _cursor(mark: tuple[int, int] | None) -> int:
+    return zlib.crc32(repr(mark).encode())

@@ -1,0 +1,305 @@
+"""What a cluster file says, and how it is refused: by the dotted name of the field at fault."""
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+from clusters.domain.cluster_file import Connection, Way, parse_cluster
+
+from common.errors import InvalidInput
+from integrations.clusters.base import Resources
+from integrations.clusters.kubernetes.api.access import Credentials
+from integrations.clusters.kubernetes.options import (
+    GatewayReference,
+    Keda,
+    ModelCache,
+    ModelSource,
+    Options,
+    Reach,
+    Repartition,
+)
+from tests.deployments._support.cluster_files import LEAST, MOST, pem
+
+KUBECONFIG: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "eu",
+    "preferences": {},
+    "clusters": [
+        {"name": "eu", "cluster": {"server": "https://eu.example.com:6443/", "certificate-authority-data": pem("CA")}},
+        {"name": "us", "cluster": {"server": "https://us.example.com", "tls-server-name": "kubernetes"}},
+    ],
+    "users": [
+        {"name": "robot", "user": {"token": "secret-of-robot"}},
+        {"name": "cert", "user": {"client-certificate-data": pem("CERT"), "client-key-data": pem("KEY")}},
+        {"name": "aws", "user": {"exec": {"command": "aws"}}},
+    ],
+    "contexts": [
+        {"name": "eu", "context": {"cluster": "eu", "user": "robot", "namespace": "models"}},
+        {"name": "us", "context": {"cluster": "us", "user": "cert"}},
+        {"name": "aws", "context": {"cluster": "us", "user": "aws"}},
+    ],
+}
+
+
+def changed(path: str, value: object, document: dict[str, Any] = MOST) -> dict[str, Any]:
+    result = copy.deepcopy(document)
+    *parents, last = path.split(".")
+    inner = result
+    for name in parents:
+        inner = inner[name]
+    inner[last] = value
+    return result
+
+
+def test_the_least_a_file_can_say() -> None:
+    file = parse_cluster(LEAST)
+    assert (file.name, file.connection, file.gateway_url) == (
+        "production",
+        Connection(Way.IN_CLUSTER),
+        "https://models.example.com",
+    )
+    image, claim, root = LEAST["runtimeImage"], "models", "/var/lib/fairlead/artifacts"
+    assert file.options == Options(GatewayReference("models", "gateways"), image, claim, root, name="production")
+    assert parse_cluster({**LEAST, "repartition": {}}).options.repartition == Repartition("gpu-operator", 120)
+
+
+def test_a_file_is_read_field_by_field() -> None:
+    options = parse_cluster(MOST).options
+    assert options == Options(
+        gateway=GatewayReference("models", "gateways", "http", "grpc"),
+        runtime_image=MOST["runtimeImage"],
+        artifacts_claim="models",
+        artifacts_root="/var/lib/fairlead/artifacts",
+        models_from=ModelSource.ORIGIN,
+        model_cache=ModelCache("model-cache", "", 50 * 2**30),
+        origin_secret="bucket-credentials",
+        service_account_annotations={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"},
+        allow_python_models=True,
+        gpu_runtime_image="registry.example.com/serving-runtime-cuda@sha256:0",
+        domain="models.example.com",
+        monitoring_namespaces=("monitoring",),
+        reach=Reach.API_SERVER,
+        api_server_networks=("10.0.0.0/24", "fd00::/64"),
+        defaults=Resources(0.25, 2 * 2**30),
+        shared_memory_bytes=128 * 2**20,
+        custom_metrics=True,
+        repartition=Repartition("nvidia", 30),
+        name="production",
+        control_plane_url="https://fairlead.example.com",
+        control_plane_ca_config_map="fairlead-ca",
+        drain_s=60,
+        pre_stop_s=10,
+        longest_start_s=1200,
+        jobs_namespace="models",
+        jobs_on=("nvidia.com/gpu",),
+        job_node_selector={"gpu": "a30"},
+        job_tolerations=({"key": "gpu"},),
+        allowed_managers=("kube-controller-manager",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("keda", "field", "sentence"),
+    [
+        ({}, "keda.prometheus", "keda.prometheus is missing"),
+        ({"prometheus": "prometheus:9090"}, "keda.prometheus", "expected where KEDA asks Prometheus"),
+        ({"prometheus": "http://p:9090", "pollingInterval": "100ms"}, "keda.pollingInterval", "whole seconds"),
+        ({"prometheus": "http://p:9090", "cooldown": "1s"}, "keda.cooldown", "keda.cooldown is not a field"),
+    ],
+)
+def test_what_is_said_of_keda_is_refused_by_its_field(keda: dict[str, str], field: str, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence) as refused:
+        parse_cluster({**LEAST, "keda": keda})
+    assert refused.value.field == field
+
+
+def test_keda_follows_the_load_in_the_place_of_the_custom_metrics_api() -> None:
+    address = "http://prometheus.monitoring:9090"
+    options = parse_cluster({**LEAST, "keda": {"prometheus": f"{address}/"}}).options
+    assert (options.keda, options.custom_metrics) == (Keda(address, 15), False)
+    often = parse_cluster({**LEAST, "keda": {"prometheus": address, "pollingInterval": "5s"}}).options
+    assert often.keda == Keda(address, 5)
+
+
+def test_a_replica_gets_the_usual_where_only_one_default_is_said() -> None:
+    document = changed("defaults", {"resources": {"requests": {"cpu": 2}}})
+    assert parse_cluster(document).options.defaults == Resources(2.0, 1024 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "sentence"),
+    [
+        ("kind", "nomad", "kind", "kind is 'nomad'; expected kubernetes"),
+        ("name", "Production", "name", "expected a DNS label"),
+        ("conection", {}, "conection", "conection is not a field that Fairlead can honour here; it knows "),
+        ("gateway.listener", "x", "gateway.listener", "gateway.listener is not a field"),
+        ("gateway.url", "models.example.com", "gateway.url", "expected where clients reach the gateway"),
+        ("gateway.namespace", None, "gateway.namespace", "gateway.namespace is missing"),
+        ("runtimeImage", 7, "runtimeImage", "runtimeImage is 7; expected a text"),
+        ("artifacts.claims", "x", "artifacts.claims", "artifacts.claims is not a field"),
+        (
+            "keda",
+            {"prometheus": "http://prometheus:9090"},
+            "keda",
+            "one alone may follow the load, so leave one of them out",
+        ),
+        ("reach", "tunnel", "reach", "direct or apiServer"),
+        (
+            "apiServerNetworks",
+            ["10.0.0.1/24"],
+            "apiServerNetworks",
+            "has host bits set; expected a range such as 10.0.0.0/24",
+        ),
+        ("reach", "direct", "apiServerNetworks", "counts only where reach is apiServer; leave it out"),
+        ("monitoringNamespaces", "monitoring", "monitoringNamespaces", "is no list of texts"),
+        ("defaults.resources.limits", {}, "defaults.resources.limits", "is not a field"),
+        ("sharedMemory", "much", "sharedMemory", "expected a quantity such as 512Mi"),
+        ("controlPlaneUrl", "fairlead", "controlPlaneUrl", "expected where pods reach the control plane"),
+        ("customMetrics", "yes", "customMetrics", "expected true or false"),
+        ("drain", "1500ms", "drain", "is no number of whole seconds"),
+        ("preStop", 5, "preStop", "expected a duration"),
+        ("connection", {}, "connection", "one of inCluster: true, kubeconfig and kubeconfigPath"),
+        ("connection", {"inCluster": True, "kubeconfigPath": "/x"}, "connection", "has to say one of"),
+        ("connection", {"inCluster": True, "context": "eu"}, "connection.context", "no kubeconfig to choose it from"),
+        ("connection", {"kubeconfig": "stored", "context": "eu"}, "connection.context", "give the kubeconfig again"),
+        ("connection", {"server": "https://x"}, "connection.server", "connection.server is not a field"),
+    ],
+)
+def test_a_wrong_field_is_refused_by_its_name(path: str, value: object, field: str, sentence: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        parse_cluster(changed(path, value))
+    assert refusal.value.field == field
+    assert sentence in refusal.value.message
+
+
+def test_a_file_must_agree_with_its_address() -> None:
+    with pytest.raises(InvalidInput, match="put as 'staging'; give both the same name"):
+        parse_cluster(LEAST, name="staging")
+    unnamed = {name: value for name, value in LEAST.items() if name != "name"}
+    assert parse_cluster(unnamed, name="staging").name == "staging"
+
+
+def of(connection: dict[str, Any]) -> Connection:
+    return parse_cluster(changed("connection", connection)).connection
+
+
+def test_ways_to_the_api_server() -> None:
+    assert of({"kubeconfig": "stored"}) == Connection(Way.STORED)
+    expected = Connection(Way.PATH, path="/etc/fairlead/eu.yaml", context="eu")
+    assert of({"kubeconfigPath": "/etc/fairlead/eu.yaml", "context": "eu"}) == expected
+
+
+@pytest.mark.parametrize("kubeconfig", [KUBECONFIG, yaml.safe_dump(KUBECONFIG)], ids=["object", "text"])
+def test_only_the_contexts_cluster_and_user_are_taken_from_a_kubeconfig(kubeconfig: object) -> None:
+    current = of({"kubeconfig": kubeconfig}).credentials
+    assert current == Credentials("https://eu.example.com:6443", "CA", token="secret-of-robot")
+    chosen = of({"kubeconfig": kubeconfig, "context": "us"}).credentials
+    assert chosen == Credentials("https://us.example.com", "", "CERT", "KEY", server_name="kubernetes")
+
+
+def test_what_is_secret_is_in_no_representation() -> None:
+    for context in ("eu", "us"):
+        shown = repr(parse_cluster(changed("connection", {"kubeconfig": KUBECONFIG, "context": context})))
+        assert "secret-of-robot" not in shown
+        assert "KEY" not in shown
+
+
+def with_user(**user: object) -> dict[str, Any]:
+    return {**KUBECONFIG, "users": [{"name": "robot", "user": user}]}
+
+
+def with_cluster(**cluster: object) -> dict[str, Any]:
+    return {**KUBECONFIG, "clusters": [{"name": "eu", "cluster": {"server": "https://x", **cluster}}]}
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig", "sentence"),
+    [
+        pytest.param(
+            with_user(exec={"command": "aws"}), "user.exec is not honoured: it would run a program", id="exec"
+        ),
+        pytest.param(
+            with_user(**{"auth-provider": {"name": "oidc"}}), "user.auth-provider is not honoured", id="auth-provider"
+        ),
+        pytest.param(
+            with_user(**{"client-certificate": "/c", "client-key": "/k"}),
+            "user.client-certificate is not honoured: it is a path on another machine; embed the file as "
+            "client-certificate-data",
+            id="client-certificate",
+        ),
+        pytest.param(with_user(token="t", tokenFile="/t"), "user.tokenFile is not honoured", id="tokenFile"),
+        pytest.param(with_user(username="u", password="p"), "takes no passwords any more", id="password"),
+        pytest.param(with_user(token="t", **{"as": "boss"}), "user.as is not a field", id="as"),
+        pytest.param(with_user(), "user.token is missing, and there is no client certificate", id="nobody"),
+        pytest.param(
+            with_user(**{"client-certificate-data": pem("C")}), "user.client-key-data is missing", id="no key"
+        ),
+        pytest.param(with_user(**{"client-key-data": "%%%"}), "client-key-data is no base64 of a PEM", id="no base64"),
+        pytest.param(
+            with_cluster(**{"certificate-authority": "/ca"}),
+            "cluster.certificate-authority is not honoured: it is a path",
+            id="certificate-authority",
+        ),
+        pytest.param(
+            with_cluster(**{"insecure-skip-tls-verify": True}), "only to a server that proves who it is", id="insecure"
+        ),
+        pytest.param(with_cluster(server="http://x"), "expected https://HOST:PORT", id="http"),
+        pytest.param(
+            {**KUBECONFIG, "current-context": "asia"}, "has no context 'asia'; there are: aws, eu, us", id="n"
+        ),
+        pytest.param({**KUBECONFIG, "current-context": ""}, "has no current-context", id="no context"),
+        pytest.param({**KUBECONFIG, "users": []}, "has no user 'robot'; there are: none", id="no user"),
+        pytest.param("a: [", "connection.kubeconfig is no YAML in line 1", id="no YAML"),
+        pytest.param(7, "connection.kubeconfig is a whole number; expected an object", id="a number"),
+    ],
+)
+def test_what_a_kubeconfig_says_that_is_not_in_itself_is_refused_by_name(kubeconfig: object, sentence: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        of({"kubeconfig": kubeconfig})
+    assert sentence in refusal.value.message
+    assert (refusal.value.field or "").startswith("connection.kubeconfig")
+
+
+def test_a_user_of_another_context_may_be_whatever_it_is() -> None:
+    assert of({"kubeconfig": KUBECONFIG}).credentials is not None
+    with pytest.raises(InvalidInput, match=r"user\.exec is not honoured"):
+        of({"kubeconfig": KUBECONFIG, "context": "aws"})
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "field"),
+    [
+        pytest.param({}, "artifacts.claim", id="a claim that is not named"),
+        pytest.param({"from": "elsewhere"}, "artifacts.from", id="an unknown source"),
+        pytest.param({"from": "registry", "originSecret": "x"}, "artifacts.originSecret", id="a secret for nobody"),
+        pytest.param(
+            {**LEAST["artifacts"], "cache": {"claim": "x", "size": "1Gi"}}, "artifacts.cache", id="a cache of a claim"
+        ),
+        pytest.param({"from": "registry", "cache": {"size": "1Gi"}}, "artifacts.cache", id="a cache nowhere"),
+        pytest.param(
+            {"from": "registry", "cache": {"claim": "x", "nodeFolder": "/y", "size": "1Gi"}},
+            "artifacts.cache",
+            id="a cache in two places",
+        ),
+        pytest.param(
+            {"from": "registry", "cache": {"nodeFolder": "y", "size": "1Gi"}}, "artifacts.cache", id="no whole path"
+        ),
+        pytest.param({"from": "registry", "cache": {"claim": "x"}}, "artifacts.cache.size", id="a cache of no size"),
+        pytest.param(
+            {"from": "origin", "serviceAccountAnnotations": {"a": 1}},
+            "artifacts.serviceAccountAnnotations",
+            id="an annotation that is no text",
+        ),
+    ],
+)
+def test_where_models_come_from_is_checked(artifacts: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_cluster(changed("artifacts", artifacts))
+    assert refused.value.field == field
+
+
+def test_pods_that_fetch_from_the_registry_have_to_know_where_it_is() -> None:
+    with pytest.raises(InvalidInput, match="give controlPlaneUrl"):
+        parse_cluster({**LEAST, "artifacts": {"from": "registry"}})

@@ -1,0 +1,78 @@
+"""What is counted by service, namespace and team."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+from clusters import connection
+from prometheus_client import REGISTRY
+
+from accounts.domain.roles import Owned
+from accounts.services import teams
+from deployments import tasks
+from deployments.domain.phases import Phase
+from deployments.models import InferenceService
+from deployments.reconcile import service_counters
+from deployments.services import rollout_abort
+from tests.deployments._support.platform import Platform
+
+Capture = Callable[..., AbstractContextManager[object]]
+
+
+@pytest.fixture
+def owned(platform: Platform) -> Platform:
+    """Give a platform whose service belongs to the team `vision` and has a rollout in progress."""
+    service_counters.expect_end.cache_clear()
+    teams.team_create(name="vision", actor="test", now=platform.clock())
+    teams.ownership_set(team="vision", kind=Owned.NAMESPACE, name="default", actor="test", now=platform.clock())
+    platform.live()
+    platform.version(2)
+    platform.start()
+    return platform
+
+
+def ended(phase: Phase) -> float | None:
+    of = {"namespace": "default", "service": "digits", "team": "vision"}
+    return REGISTRY.get_sample_value("fairlead_rollouts_ended_total", {**of, "phase": str(phase)})
+
+
+def test_a_rollout_that_fails_is_counted_once_by_service_namespace_and_team(
+    owned: Platform, django_capture_on_commit_callbacks: Capture
+) -> None:
+    owned.turn()
+    before = {phase: ended(phase) for phase in (Phase.HEALTHY, Phase.DEGRADED, Phase.ABORTED)}
+    assert None not in before.values(), "the counters are there before the rollout ends, so that rates see its end"
+    with django_capture_on_commit_callbacks(execute=True):
+        owned.cluster.broken["digits-00002"] = "out of memory"
+        owned.until(lambda: owned.rollout().phase == Phase.DEGRADED, turns=120)
+        owned.turn()
+    assert ended(Phase.DEGRADED) == (before[Phase.DEGRADED] or 0) + 1
+    assert {phase: ended(phase) for phase in (Phase.HEALTHY, Phase.ABORTED)} == {
+        phase: before[phase] for phase in (Phase.HEALTHY, Phase.ABORTED)
+    }
+
+
+def test_what_people_abort_is_counted_apart(owned: Platform, django_capture_on_commit_callbacks: Capture) -> None:
+    owned.turn()
+    before = ended(Phase.ABORTED), ended(Phase.DEGRADED)
+    with django_capture_on_commit_callbacks(execute=True):
+        rollout_abort(rollout_id=owned.rollout().pk, actor="alice", now=owned.clock())
+    assert (ended(Phase.ABORTED), ended(Phase.DEGRADED)) == ((before[0] or 0) + 1, before[1])
+
+
+def test_nothing_is_counted_before_the_commit(owned: Platform, django_capture_on_commit_callbacks: Capture) -> None:
+    owned.turn()
+    before = ended(Phase.ABORTED)
+    with django_capture_on_commit_callbacks(execute=False):
+        rollout_abort(rollout_id=owned.rollout().pk, actor="alice", now=owned.clock())
+    assert ended(Phase.ABORTED) == before
+
+
+def test_a_tick_that_fails_is_counted_for_its_service(owned: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = {"namespace": "default", "service": "digits", "team": "vision"}
+    before = REGISTRY.get_sample_value("fairlead_reconcile_failures_total", of) or 0
+    monkeypatch.setattr(connection, "driver_of", lambda _cluster: owned.cluster)
+    owned.cluster.away = "the local agent has not run here"
+    InferenceService.objects.update(ticked_at=None)
+    tasks.sweep()
+    assert REGISTRY.get_sample_value("fairlead_reconcile_failures_total", of) == before + 1

@@ -1,0 +1,121 @@
+"""The secret key is replaced: nobody is signed out, no secret is lost, and the key before it can be forgotten."""
+
+from pathlib import Path
+
+import pytest
+from clusters.connection import opened, sealed
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from events.delivery import SECRET
+from events.subscriptions import webhook_create
+from pytest_django.fixtures import Settings
+from recordings.payloads import files
+
+from common.encryption import seal_bytes, unseal, unseal_bytes
+from common.errors import Unavailable
+from deployments.models import Cluster, ComparisonRun, Recording, Webhook
+from deployments.reconcile.participants import comparison
+from integrations.clusters.base import Exchange
+from integrations.clusters.kubernetes.api.access import Credentials
+from tests.deployments._support.platform import Platform
+
+CREDENTIALS = Credentials(server="https://10.0.0.1", token="abc")
+EXCHANGE = Exchange("1", "digits-00001", "1", 0.0, {"inputs": []}, {"outputs": []})
+NEW_KEY = "n" * 40
+
+
+class Stored:
+    """One of everything that is kept sealed or signed."""
+
+    def __init__(self, platform: Platform) -> None:
+        now = timezone.now()
+        platform.live()
+        platform.version(2)
+        rollout = platform.start()
+        created = webhook_create(
+            url="https://ci.example/hook", events=["RolloutHealthy"], description="", actor="a", now=now
+        )
+        self.secret, self.webhook_id = created.secret, created.webhook.pk
+        Cluster.objects.update(credentials=sealed(CREDENTIALS))
+        waiting = seal_bytes(b"halves", purpose=comparison.PURPOSE)
+        place = {"rollout": rollout, "attempt": 1, "step_index": 0}
+        ComparisonRun.objects.create(**place, started_at=now, waiting=waiting)
+        self.recording = Recording.objects.create(
+            service=rollout.service,
+            consent="yes",
+            share_percent=100,
+            max_requests=10,
+            max_bytes=10_000,
+            created_at=now,
+            expires_at=now,
+            ended_at=now,
+        )
+        for _ in range(2):
+            self.recording.bytes = files.append(self.recording.pk, [EXCHANGE], at=self.recording.bytes)
+        self.recording.save()
+        self.session = SessionStore()
+        self.session["token"] = 7
+        self.session.save()
+
+    def is_all_there(self) -> bool:
+        """Return whether everything is read as it was written; raises Unavailable where it cannot be."""
+        webhook = Webhook.objects.get(pk=self.webhook_id)
+        halves = unseal_bytes(bytes(ComparisonRun.objects.get().waiting), purpose=comparison.PURPOSE)
+        exchanges = list(files.read(self.recording.pk, length=self.recording.bytes))
+        return (
+            unseal(webhook.sealed_secret, purpose=SECRET) == self.secret
+            and opened(Cluster.objects.get().credentials) == CREDENTIALS
+            and (halves, exchanges) == (b"halves", [EXCHANGE, EXCHANGE])
+            and self.is_signed_in()
+        )
+
+    def is_signed_in(self) -> bool:
+        """Return whether the browser's session is still known."""
+        return bool(SessionStore(self.session.session_key).get("token") == 7)
+
+
+@pytest.fixture
+def stored(platform: Platform, settings: Settings, tmp_path: Path) -> Stored:
+    settings.RECORDINGS_FOLDER = tmp_path / "recordings"
+    return Stored(platform)
+
+
+def replace_the_key(settings: Settings) -> None:
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], NEW_KEY
+
+
+def test_all_is_read_while_the_earlier_key_is_named(stored: Stored, settings: Settings) -> None:
+    replace_the_key(settings)
+    assert stored.is_all_there()
+
+
+def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
+    stored: Stored, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replace_the_key(settings)
+    call_command("secrets_reseal")
+    assert capsys.readouterr().out == "webhooks 1, kubeconfigs 1, comparisons 1, recordings 1, sessions 1\n"
+    settings.SECRET_KEY_FALLBACKS = []
+    assert stored.is_all_there()
+    call_command("secrets_reseal")
+    assert capsys.readouterr().out == "webhooks 0, kubeconfigs 0, comparisons 0, recordings 0, sessions 0\n"
+
+
+def test_a_key_forgotten_too_early_is_told_of_each_secret_that_needs_it(stored: Stored, settings: Settings) -> None:
+    settings.SECRET_KEY = NEW_KEY
+    assert not stored.is_signed_in()
+    with pytest.raises(CommandError, match=r"keep the earlier secret key.*webhooks: webhook \d+: .*FALLBACKS"):
+        call_command("secrets_reseal")
+    with pytest.raises(Unavailable):
+        stored.is_all_there()
+
+
+def test_a_recording_under_way_is_left_until_it_ended_or_no_worker_runs(stored: Stored, settings: Settings) -> None:
+    Recording.objects.update(ended_at=None)
+    replace_the_key(settings)
+    with pytest.raises(CommandError, match=r"recordings: recording \d+: it is under way; run this again"):
+        call_command("secrets_reseal")
+    call_command("secrets_reseal", stopped=True)
+    settings.SECRET_KEY_FALLBACKS = []
+    assert stored.is_all_there()
