@@ -18,12 +18,12 @@ from random import Random
 from typing import Any
 
 import chart
+
+from integrations.clusters.base import Arrangement
 from placement.gpu_nodes import room
 from placement.mig.geometry import GEOMETRIES
 from placement.packing.packing import pack
 from placement.slices.slice_types import Demand, Room
-
-from integrations.clusters.base import Arrangement
 
 GPUS = (125, 250, 500, 1000, 2000)
 GPUS_PER_NODE, MODELS_PER_GPU, REPEATS = 8, 50, 3

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
-from recordings.payloads.taking import Taken
 
 from deployments.domain.policy import parse_policy, policy_json
 from deployments.models import InferenceService, Rollout
 from deployments.reconcile.participants import comparison
 from integrations.clusters.base import Exchange
+from recordings.payloads.taking import Taken
 from tests import scenes
 
 SHADOW = {

@@ -7,9 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
-from events.subscriptions import CreatedWebhook, webhook_create
-from model_jobs.builds.order import BuildOrder
-from model_jobs.tunings.order import TuningOrder
 
 from accounts.domain.scopes import Scope
 from accounts.services import token_create, user_get_or_create
@@ -45,7 +42,10 @@ from deployments.services import (
     trial_start,
     tuning_start,
 )
+from events.subscriptions import CreatedWebhook, webhook_create
 from integrations.clusters.base import NodeGpus, Nodes
+from model_jobs.builds.order import BuildOrder
+from model_jobs.tunings.order import TuningOrder
 from registry.models import ModelVersion, RegisteredModel
 
 POLICY = {

@@ -23,7 +23,7 @@ import httpx
 import numpy as np
 
 from benchmarks.serving import models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 REPLICAS = 4
 BODY = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [8, 64], "data": [0.5] * 512}]}

@@ -15,8 +15,8 @@ from benchmarks.scale.outside import OutsideCluster
 from benchmarks.scale.template import Template, like
 from deployments.models import InferenceService, Revision
 from registry.models import Alias, ModelVersion, RegisteredModel
+from tests.deployments._support.fakes import ManualClock
 from tests.deployments._support.platform import Platform
-from tests.deployments.fakes import ManualClock
 
 VERSIONS_PER_MODEL = 20
 BIG_MODEL = "big-model"

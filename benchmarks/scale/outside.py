@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils import timezone
 
 from integrations.clusters.base import Observed, Sample
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 _EDGES = (1000.0, 5000.0, 10_000.0)
 

@@ -4,11 +4,11 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from clusters import connection
 from django.conf import settings
 
 from benchmarks.scale.asking import counted_queries, processor_s
 from benchmarks.scale.outside import Counters, OutsideCluster
+from clusters import connection
 from deployments import tasks
 from deployments.reconcile.reconciler import Outcome
 

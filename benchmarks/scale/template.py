@@ -11,7 +11,7 @@ from deployments.mapping import searched_text
 from deployments.models import Event, InferenceService, Revision, Rollout, TrafficLook, TrafficPoint
 from integrations.clusters.base import Desired, Observed
 from registry.models import ModelVersion
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 POINTS = 8
 _LATENCY = [[1000.0, 200], [5000.0, 90], [None, 1]]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
-from events.live_feed import Marks
 
 from common.db.count import count_up_to
 from deployments.domain.phases import ENDED_BADLY, Code, Phase, ServicePhase
@@ -17,6 +16,7 @@ from deployments.selectors.events import change_marks, event_view
 from deployments.selectors.rollouts.rollouts import rollout_query
 from deployments.selectors.services import service_query
 from deployments.views.shapes import EventView
+from events.live_feed import Marks
 from registry.selectors import newest_to_approve
 
 IN_PROGRESS = (Phase.PENDING, Phase.PROGRESSING, Phase.PAUSED)

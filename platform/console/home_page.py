@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils import timezone
-from gpus.selectors.repartitions import repartitions_proposed
-from model_jobs.selectors import works_failed, works_going
 
 from accounts.auth.access import Place, may, may_names, permitted, visible
 from accounts.domain.roles import Owned
@@ -28,6 +26,8 @@ from deployments.models import Rollout
 from deployments.selectors import NO_TRAFFIC, RolloutView, rollout_views, service_views, traffic_of
 from deployments.web.pages import Page
 from deployments.web.presentation import ServiceRow, progress_of, service_row
+from gpus.selectors.repartitions import repartitions_proposed
+from model_jobs.selectors import works_failed, works_going
 from registry.selectors import model_list, versions_to_approve
 
 BADLY_WITHIN = timedelta(days=1)

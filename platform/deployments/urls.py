@@ -1,18 +1,18 @@
 """Pages of services and rollouts."""
 
+from django.urls import path
+
 from clusters.web import cluster_edit_views
 from clusters.web import cluster_views as platform_views
-from django.urls import path
+from deployments.web import live_updates
+from deployments.web.policies import views as policy_views
+from deployments.web.services import config_views, deploy_views, log_views, views
+from deployments.web.try_page import views as try_views
 from events.web import webhook_views
 from model_jobs.builds import web
 from model_jobs.trials import web as trial_views
 from model_jobs.tunings import web as tuning_views
 from recordings.web import recording_views
-
-from deployments.web import live_updates
-from deployments.web.policies import views as policy_views
-from deployments.web.services import config_views, deploy_views, log_views, views
-from deployments.web.try_page import views as try_views
 
 app_name = "deployments"
 urlpatterns = [

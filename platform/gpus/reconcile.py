@@ -9,15 +9,14 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from placement.inventory import cut_of
-from placement.mig.manager_file import configuration
-from placement.repartition.machine import Phase, Seen, State, advance, wish
-from placement.repartition.proposal import Repartition as Plan
-
 from common.errors import FairleadError, NotFound, Unavailable
 from deployments.models import Cluster, InferenceService, Repartition
 from gpus.repartition_change import plan_of, repartition_changing, state_of
 from integrations.clusters.base import ClusterDriver, DesiredNode, ObservedNode
+from placement.inventory import cut_of
+from placement.mig.manager_file import configuration
+from placement.repartition.machine import Phase, Seen, State, advance, wish
+from placement.repartition.proposal import Repartition as Plan
 
 logger = logging.getLogger(__name__)
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from events.delivery import deliveries_queue, of_cluster
-from placement.mig.layouts import Layout
-from placement.repartition.machine import Phase, State
-from placement.repartition.proposal import Repartition as Plan
 
 from common.errors import NotFound
 from common.http import request_id
 from deployments.domain.rollout.event_messages import Kind
 from deployments.models import Cluster, Event, Repartition
+from events.delivery import deliveries_queue, of_cluster
+from placement.mig.layouts import Layout
+from placement.repartition.machine import Phase, State
+from placement.repartition.proposal import Repartition as Plan
 
 _TOLD = {
     Phase.DECLINED: Kind.REPARTITION_DECLINED,

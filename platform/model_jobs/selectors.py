@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.urls import reverse
-from events.live_feed import Marks
-from jobs.attempts import STOPPED, Status
 
 from deployments.mapping import placed_resources
 from deployments.models import Build, Revision, Tuning
+from events.live_feed import Marks
+from jobs.attempts import STOPPED, Status
 from model_jobs.builds.order import BuildOrder
 from model_jobs.tunings.order import TuningOrder
 from registry.works import Work

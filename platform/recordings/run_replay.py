@@ -8,13 +8,13 @@ import logging
 from collections.abc import Callable
 
 from django.utils import timezone
-from jobs.claim_renewal import LEASE
-from jobs.run_claim import Attempt, make
 
 from deployments.domain.comparison.pairing import Pair
 from deployments.domain.comparison.report import Report
 from deployments.reconcile.participants.comparison import with_pair
 from integrations.clusters.base import ClusterDriver
+from jobs.claim_renewal import LEASE
+from jobs.run_claim import Attempt, make
 from recordings.payloads import files
 from recordings.services.replays import (
     ReplayClaim,

@@ -11,13 +11,13 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 from django.conf import settings
 from django.utils import timezone
-from jobs import hints
-from jobs.claim_renewal import LEASE, RENEW_EVERY_S, held
 
 from common.errors import FairleadError, Unavailable
 from common.uris import parse
 from integrations import sources
 from integrations.clusters.base import Job, JobKind, JobResult, Resources
+from jobs import hints
+from jobs.claim_renewal import LEASE, RENEW_EVERY_S, held
 from registry import place
 from registry.domain.inspection import NotAccepted, at_least, read_inspection, read_profile, with_batch_size
 from registry.domain.version_lifecycle import Accepted, Outcome, Unchecked

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import pytest
 from django.utils import timezone
-from events.subscriptions import webhook_test
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
@@ -23,6 +22,7 @@ from deployments.models import WebhookDelivery
 from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default
 from deployments.tasks import deliver
+from events.subscriptions import webhook_test
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
 from tests.browser.axe import violations

@@ -8,7 +8,6 @@ from typing import Literal
 
 import pytest
 from django.utils import timezone
-from gpus.services import inventory
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
@@ -16,12 +15,13 @@ from accounts.domain.scopes import Scope
 from deployments.models import Cluster, Repartition
 from deployments.services import repartition_abort
 from deployments.services.gpu_assignment import gpus_note
+from gpus.services import inventory
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 from tests.browser.axe import violations
 from tests.browser.states.of_platform import FOUR, LARGE, MIXED, SINGLE, SMALL, UNCUT
 from tests.deployments._support.cluster_files import CLUSTER
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 pytestmark = pytest.mark.browser
 

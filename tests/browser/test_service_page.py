@@ -19,7 +19,7 @@ from tests.browser._support.axes import note_labels, time_labels
 from tests.browser.axe import violations
 from tests.browser.states.of_home import WAVE
 from tests.browser.states.of_services import canary_traffic
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 pytestmark = pytest.mark.browser
 

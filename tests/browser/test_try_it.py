@@ -7,12 +7,12 @@ from typing import Literal
 
 import pytest
 from django.utils import timezone
-from jobs.claim_renewal import LEASE
-from model_jobs.trials.order import Tried
-from model_jobs.trials.service import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
 from playwright.sync_api import Page, Route, expect
 
 from deployments.models import Trial
+from jobs.claim_renewal import LEASE
+from model_jobs.trials.order import Tried
+from model_jobs.trials.service import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
 from registry.models import ModelVersion
 from tests import scenes
 from tests.browser._support.images import png

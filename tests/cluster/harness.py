@@ -24,7 +24,7 @@ from tests.servers.parts import MissingPartError, skip_or_fail
 
 IMAGE, CLAIM, CACHE = "fairlead/serving-runtime:test", "models", "model-cache"
 UNRULY_IMAGE = "fairlead/unruly:test"
-"""Its runtime misbehaves as the revision's environment says: see `tests/integrations/v2_server.py`."""
+"""Its runtime misbehaves as the revision's environment says: see `tests/integrations/_support/v2_server.py`."""
 REAL_RUNTIME = [sys.executable, "-m", "serving_runtime"]
 UNRULY_RUNTIME = [sys.executable, str(Path(__file__).parents[1] / "integrations" / "v2_server.py")]
 

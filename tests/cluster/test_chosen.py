@@ -1,10 +1,10 @@
 """A cluster that is reached as its file says: by a mounted kubeconfig, and by one that was stored."""
 
 import pytest
-from clusters.connection import driver_of
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from clusters.connection import driver_of
 from deployments.services import cluster_apply
 from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.plane import ControlPlane

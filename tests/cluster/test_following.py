@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from clusters.watch import Follower
 from django.utils import timezone
 
+from clusters.watch import Follower
 from deployments.models import Cluster, InferenceService
 from deployments.reconcile import reconciler
 from deployments.reconcile.reconciler import Outside

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from placement.inventory import Use, gpu_node
-from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
-from placement.slices.offers import offers
 
 from integrations.clusters.base import Arrangement, Desired, DesiredRevision, GpuPod, Resources
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from placement.inventory import Use, gpu_node
+from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
+from placement.slices.offers import offers
 from tests.cluster._support.nodes import LARGE, SLICE, WHOLE, forget, make_node, make_pod, pods
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
-from clusters.domain.cluster_file.file import parse_cluster
 
+from clusters.domain.cluster_file.file import parse_cluster
 from common.errors import InvalidInput
 from deployments.services import cluster_apply, service_apply
 from integrations.clusters.kubernetes.manifests import render

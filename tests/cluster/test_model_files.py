@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusters.connection import driver_of
 from django.core.cache import cache
 from django.core.signals import request_started
 from django.utils import timezone
-from model_jobs.builds.order import BuildOrder
-from model_jobs.builds.run_build import build_make
-from model_jobs.trials.run_trial import trial_make
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from clusters.connection import driver_of
 from deployments.models import Build, Cluster
 from deployments.services import build_start, cluster_apply, trial_start
 from integrations.artifacts.archives import Member
+from model_jobs.builds.order import BuildOrder
+from model_jobs.builds.run_build import build_make
+from model_jobs.trials.run_trial import trial_make
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version

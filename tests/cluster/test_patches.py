@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from clusters.connection import driver_of
 from pytest_django.fixtures import Settings
 
+from clusters.connection import driver_of
 from common.errors import InvalidInput
 from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_patches_try, plan_patched, service_plan

@@ -12,13 +12,13 @@ from django.core.cache import cache
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
-from recordings.services.recordings import RecordingOrder, recording_start
 
 from deployments.models import ComparisonRun, Recording
 from deployments.services import cluster_apply
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.resource_types import POD
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from recordings.services.recordings import RecordingOrder, recording_start
 from serving_runtime.shared.egress import networks
 from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.harness import Harness
@@ -26,7 +26,7 @@ from tests.cluster.platform import WITHIN_S, OnKubernetes
 from tests.cluster.pod import Pod
 from tests.deployments._support.cluster_files import LEAST
 from tests.integrations._support.runtimes import Traffic, model
-from tests.serving_runtime.telemetry.tap.receiver import receiving
+from tests.serving_runtime._support.event_receiver import receiving
 
 pytestmark = pytest.mark.cluster
 GATE = {"minRequests": 20, "maxSlowPercent": None, "deadline": "24h", "comparison": {"minPairs": 40}}

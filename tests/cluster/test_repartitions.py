@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from gpus.reconcile import tick
 
 from common.errors import DoesNotFit
 from deployments.models import Cluster, InferenceService, Repartition
@@ -21,6 +20,7 @@ from deployments.services import (
     service_apply,
 )
 from deployments.services.gpu_assignment import gpus_note
+from gpus.reconcile import tick
 from integrations.clusters.base import DesiredNode
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY

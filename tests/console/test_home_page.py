@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from console.home_page import SHOWN, home_page
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -12,6 +11,7 @@ from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from accounts.services.teams import member_delete, member_set, ownership_set, team_create
+from console.home_page import SHOWN, home_page
 from deployments.domain.phases import Code, Phase
 from deployments.models import Cluster, InferenceService, Repartition, Rollout
 from deployments.services import rollout_abort, service_stop

@@ -30,7 +30,7 @@ from integrations.clusters.local.pid_files import read_record
 from serving_runtime.telemetry.tap.sinks import FolderSink
 from tests.cluster.harness import Harness, Repeating, harness
 from tests.cluster.plane import ControlPlane
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 from tests.integrations._support.runtimes import V2_SERVER, Cluster, until
 
 GATEWAYS = ["local", pytest.param("kubernetes", marks=pytest.mark.cluster)]

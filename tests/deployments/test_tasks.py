@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from clusters import connection
 from django.utils import timezone
 
+from clusters import connection
 from deployments import tasks
 from deployments.models import Cluster, InferenceService
 from deployments.services import service_apply

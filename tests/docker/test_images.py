@@ -9,7 +9,7 @@ from tests.docker._support.built import BUILT
 from tests.docker.containers import HOME, KEY, SAFE, answer, image, infer, needs, serving, web
 from tests.docker.engine import Engine
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.backends.conformance import CASES, rows
+from tests.serving_runtime._support.conformance import CASES, rows
 
 pytestmark = pytest.mark.images
 

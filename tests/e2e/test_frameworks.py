@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.harness import Platform
-from tests.serving_runtime.backends.conformance import CASES, rows
+from tests.serving_runtime._support.conformance import CASES, rows
 
 pytestmark = pytest.mark.e2e
 

@@ -10,6 +10,13 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django.fixtures import Settings
+from rest_framework.test import APIClient
+
+from accounts.domain.roles import Owned
+from accounts.domain.scopes import Scope
+from deployments.models import Webhook, WebhookDelivery
+from deployments.tasks import deliver
 from events import delivery as deliveries
 from events.delivery import (
     RETRY_AFTER,
@@ -21,13 +28,6 @@ from events.delivery import (
     try_begin,
     try_end,
 )
-from pytest_django.fixtures import Settings
-from rest_framework.test import APIClient
-
-from accounts.domain.roles import Owned
-from accounts.domain.scopes import Scope
-from deployments.models import Webhook, WebhookDelivery
-from deployments.tasks import deliver
 from tests import scenes
 from tests.deployments._support.platform import Platform
 

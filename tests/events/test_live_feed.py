@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Collection
 
 import pytest
+
 from events.live_feed import NOTHING, Feed, Marks, Topic
 
 DEADLINE_S = 5.0

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from events.delivery import try_begin
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
@@ -19,6 +18,7 @@ from common.errors import Unavailable
 from deployments.models import Webhook, WebhookDelivery
 from deployments.reconcile.restarts import note_components
 from deployments.tasks import deliver
+from events.delivery import try_begin
 from integrations.clusters.base import Component, Nodes
 from registry.domain.version_lifecycle import Refused
 from registry.services.version_checks import check_begin, check_end

@@ -10,11 +10,11 @@ from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 from drf_spectacular.generators import SchemaGenerator
-from events.subscriptions import webhook_test
 from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from common.uris import parse_prefixes
+from events.subscriptions import webhook_test
 from registry.services import alias_set
 from registry.services.imports import import_request
 from tests import scenes

@@ -16,11 +16,9 @@ import pytest
 import schemathesis
 import uvicorn
 from drf_spectacular.generators import SchemaGenerator
-from events.subscriptions import webhook_test
 from hypothesis import HealthCheck
 from hypothesis import settings as bounds
 from pytest_django.fixtures import Settings
-from recordings.services.recordings import RecordingOrder, recording_start
 from rest_framework.test import APIClient
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -32,8 +30,10 @@ from schemathesis.specs.openapi.checks import (
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from common.uris import parse_prefixes
+from events.subscriptions import webhook_test
 from integrations.clusters.base import Component
 from integrations.clusters.local.files import ClusterStatus, Layout, cluster_status_to_json, write_json
+from recordings.services.recordings import RecordingOrder, recording_start
 from registry.services import alias_set
 from registry.services.imports import import_request
 from tests import scenes

@@ -8,9 +8,7 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
-from events.subscriptions import webhook_test
 from pytest_django.fixtures import Settings
-from recordings.services.recordings import RecordingOrder, recording_start
 from rest_framework.test import APIClient
 
 from accounts.domain.roles import Owned, Role
@@ -18,6 +16,8 @@ from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity
 from accounts.services import teams, token_create, user_get_or_create
 from common.uris import parse_prefixes
+from events.subscriptions import webhook_test
+from recordings.services.recordings import RecordingOrder, recording_start
 from registry.models import ModelVersion
 from registry.services import alias_set
 from registry.services.imports import import_request

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 import pytest
 from celery.contrib.testing.worker import start_worker
 from celery.signals import task_postrun
-from clusters import connection as connecting
 from django.conf import settings
 
+from clusters import connection as connecting
 from deployments import tasks
 from deployments.domain.phases import Phase
 from deployments.models import Event, InferenceService
 from deployments.reconcile import hints
 from fairlead.celery import app
 from integrations.clusters.base import Observed, Sample
+from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform
-from tests.deployments.ledger import Ledger
 
 DEADLINE_S = 60.0
 

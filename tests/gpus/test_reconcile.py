@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 import pytest
-from gpus.reconcile import repartitions_carry_out
 
 from common.errors import Conflict
 from deployments.models import Cluster, Event, Repartition
 from deployments.services import repartition_abort
+from gpus.reconcile import repartitions_carry_out
 from integrations.clusters.base import GpuPod, NodeGpus, ObservedNode
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.repartitions import approve, propose

@@ -5,7 +5,7 @@ from typing import Any
 
 from integrations.clusters.base import Logged, Logger
 from tests.integrations._support.runtimes import RUNTIME
-from tests.serving_runtime.telemetry.tap.receiver import receiving
+from tests.serving_runtime._support.event_receiver import receiving
 
 
 def test_a_receiver_is_told_of_every_answer_that_clients_got(cluster: Any, traffic: Any, eventually: Any) -> None:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 from celery import Celery
+
 from jobs import hints
 
 

@@ -1,10 +1,10 @@
 """The forms of builds and tunings: what they offer, and the orders that they say."""
 
 import pytest
-from model_jobs.builds.order import BuildOrder, Precision, Target
-from model_jobs.forms import build_order, has_calibration, profile_of, shapes_of, tuning_order, why_unbuilt
 
 from common.errors import InvalidInput
+from model_jobs.builds.order import BuildOrder, Precision, Target
+from model_jobs.forms import build_order, has_calibration, profile_of, shapes_of, tuning_order, why_unbuilt
 from registry.domain.signature import parse
 
 TEXTS = parse(

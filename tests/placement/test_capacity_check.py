@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from placement.capacity_check import Wanted, room_for
 
 from integrations.clusters.base import Node, Nodes, Resources
+from placement.capacity_check import Wanted, room_for
 
 GIB = 1 << 30
 BIG, SMALL = Node("big", 4.0, 8 * GIB, 100), Node("small", 1.0, 2 * GIB, 100)

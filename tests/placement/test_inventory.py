@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from placement.inventory import Slice, Use, cut_of, gpu_node
 
 from integrations.clusters.base import GpuPod, NodeGpus
+from placement.inventory import Slice, Use, cut_of, gpu_node
 
 _MIXED = NodeGpus(
     node="a",

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from jobs import run_claim
 from pytest_django.fixtures import Settings
-from recordings.services.replays import replays_due
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -16,6 +14,8 @@ from deployments.models import Event, Recording, Replay
 from deployments.selectors import replay_summary
 from deployments.services import recording_delete
 from integrations.clusters.base import Exchange
+from jobs import run_claim
+from recordings.services.replays import replays_due
 from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.replays import SERVICE, Scene, exchange

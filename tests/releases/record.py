@@ -24,7 +24,7 @@ import httpx
 from integrations.clusters.local.files import cluster_status_to_json, observed_to_json, order_to_json
 from tests.releases import examples
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 HERE = Path(__file__).parent
 _COMMANDS = ("inspect", "profile", "check-config", "prepare", "replay")

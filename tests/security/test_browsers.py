@@ -15,7 +15,7 @@ from django.test import Client
 
 from tests import scenes
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 FOREIGN = "http://attacker.example"
 INFER = {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}

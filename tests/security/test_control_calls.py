@@ -20,7 +20,7 @@ from serving_runtime.protocol.restrictions import CONTROL
 from tests.integrations._support.manifests import given
 from tests.integrations._support.runtimes import RUNTIME, Cluster, infer_json
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 SERVICE = "/inference.GRPCInferenceService"
 REGION = {"key": "/region", "offset": 0, "byte_size": 64}

@@ -22,7 +22,7 @@ from serving_runtime.shared.egress import EgressRefusedError, networks, permitte
 from serving_runtime.telemetry.tap.delivering import LoggerSink
 from serving_runtime.telemetry.tap.sinks import Event, SinkError
 from tests.integrations._support.runtimes import RUNTIME, Cluster, until
-from tests.serving_runtime.telemetry.tap.receiver import receiving
+from tests.serving_runtime._support.event_receiver import receiving
 
 METADATA = {
     "AWS, GCP, Azure": "169.254.169.254",

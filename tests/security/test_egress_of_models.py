@@ -12,11 +12,7 @@ import httpx
 import pytest
 from django.test import Client
 from django.utils import timezone
-from model_jobs.tunings.order import TuningOrder
-from model_jobs.tunings.service import tuning_begin
 from pytest_django.fixtures import Settings
-from recordings.services.recordings import RecordingOrder
-from recordings.services.replays import replay_begin
 from rest_framework.test import APIClient
 
 from accounts.domain.roles import Owned, Role
@@ -32,6 +28,10 @@ from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job
 from integrations.clusters.local.jobs import jobs
 from integrations.clusters.local.jobs.replays import replay
 from integrations.clusters.local.runtime import RUNTIME
+from model_jobs.tunings.order import TuningOrder
+from model_jobs.tunings.service import tuning_begin
+from recordings.services.recordings import RecordingOrder
+from recordings.services.replays import replay_begin
 from registry.models import ModelVersion
 from tests import scenes
 from tests.deployments._support.platform import Platform

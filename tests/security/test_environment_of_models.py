@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from clusters.services.clusters import cluster_check
 
+from clusters.services.clusters import cluster_check
 from common.errors import InvalidInput
 from deployments.models import Event, Revision
 from deployments.services import service_apply, service_plan

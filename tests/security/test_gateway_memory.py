@@ -17,7 +17,7 @@ from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy.clusters import STREAM_WINDOW_BYTES
 from integrations.clusters.local.envoy.listener import CONNECTION_WINDOW_BYTES, MAX_STREAMS
 from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 MIB = 2**20
 CONNECTIONS, CALLS = 8, 1000

@@ -22,8 +22,8 @@ from integrations.sandbox.command import command
 from integrations.sandbox.policy import Mode, NetworkAccess
 from serving_runtime.shared import landlock
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.processes import ServerProcess
 from tests.serving_runtime.backends.python.python_repository import repository
-from tests.serving_runtime.processes import ServerProcess
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
 

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 LEAST = -(2**63)
 

@@ -20,8 +20,8 @@ from serving_runtime.engine.loading.load_trial import Trial
 from serving_runtime.shared import landlock
 from tests.security._support import harmful
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.backends.conformance import FIXTURES
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.conformance import FIXTURES
+from tests.serving_runtime._support.processes import server
 
 skops_io = pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairlead[sklearn]'")
 from sklearn.dummy import DummyClassifier  # noqa: E402

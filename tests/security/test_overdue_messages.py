@@ -3,8 +3,8 @@
 from serving_runtime.protocol.http.wire.limits import HttpLimits
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.headers.blocks import encode
-from tests.serving_runtime.protocol.http.listening import Desk, post, serving, until
-from tests.serving_runtime.protocol.http2.peer import REQUEST, Host, Peer, Slow
+from tests.serving_runtime._support.http2_peer import REQUEST, Host, Peer, Slow
+from tests.serving_runtime._support.http_listener import Desk, post, serving, until
 
 LONG_S, SHORT_S = 31, 20
 

@@ -14,8 +14,8 @@ from deployments.models import Revision
 from integrations.clusters.base import WorkloadIdentity
 from registry.models import ModelVersion
 from tests import scenes
+from tests.deployments._support.fakes import FakeCluster
 from tests.deployments._support.workloads import cluster_of, stored_model
-from tests.deployments.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db
 ID = "00000000-0000-4000-8000-000000000000"

@@ -15,7 +15,7 @@ import pytest
 from serving_runtime import proto
 from serving_runtime.engine.memory.shared_memory import FOLDER
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 RAISES = """
 import triton_python_backend_utils as pb_utils

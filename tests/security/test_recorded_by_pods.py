@@ -13,7 +13,7 @@ from serving_runtime.server.commands.report import report
 from serving_runtime.telemetry.tap.posting import HttpSink
 from serving_runtime.telemetry.tap.sinks import FolderSink
 from serving_runtime.telemetry.tap.spool import MAX_BATCH_BYTES, Spool
-from tests.serving_runtime.telemetry.tap.receiver import Receiver, receiving
+from tests.serving_runtime._support.event_receiver import Receiver, receiving
 
 SECRET = "the token"
 EVENT = {"id": "a:0", "data": {}}

@@ -22,7 +22,7 @@ from integrations.sandbox.policy import Mode, NetworkAccess, Sandbox
 from serving_runtime.shared.egress import networks
 from tests.integrations._support.relays import connected, received, relaying, serving
 from tests.integrations._support.runtimes import ROOT, Cluster, until
-from tests.serving_runtime.telemetry.tap.receiver import receiving
+from tests.serving_runtime._support.event_receiver import receiving
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
 

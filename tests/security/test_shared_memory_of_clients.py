@@ -10,7 +10,7 @@ import pytest
 from benchmarks.flood import attacks
 from benchmarks.flood.attacks import MODEL, WIDE, Target
 from benchmarks.flood.served import write_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 MIB = 2**20
 LIMIT_BYTES, REGION_BYTES, CLIENTS = 64 * MIB, 16 * MIB, 60

@@ -11,12 +11,12 @@ from django.http import HttpResponseBase
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
-from recordings.services.recordings import RecordingOrder, recording_start
 
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.services import teams, token_create, user_get_or_create
 from deployments.web import live_updates
+from recordings.services.recordings import RecordingOrder, recording_start
 from tests import scenes
 
 pytestmark = pytest.mark.django_db

@@ -21,7 +21,7 @@ from benchmarks.flood.attacks import Answers, Target
 from benchmarks.flood.served import write_models
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 MIB = 2**20
 REQUESTS, MODELS = 64 * MIB, 256 * MIB

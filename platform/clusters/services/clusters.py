@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.db import transaction
-from placement.repartition.machine import Phase
 
 from accounts.services import audit_record
 from clusters.connection import LOCAL, access_of, driver_of, opened, sealed
@@ -17,6 +16,7 @@ from deployments.reconcile import hints, schedule
 from deployments.reconcile.restarts import variables_left_out
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes.api.access import Credentials
+from placement.repartition.machine import Phase
 
 _SHOWN = 5
 

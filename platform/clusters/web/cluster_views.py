@@ -12,7 +12,6 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
-from gpus.web.gpu_page import gpu_page
 
 from accounts.auth.access import Place, is_administrator, require, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
@@ -44,6 +43,7 @@ from deployments.services import (
     repartition_propose,
 )
 from deployments.views.shapes import EventView
+from gpus.web.gpu_page import gpu_page
 from integrations.machine.limits import Level, Limit
 
 EVENTS_SHOWN = 25

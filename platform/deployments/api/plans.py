@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from placement.capacity_check import Room
 from rest_framework import serializers
 
 from deployments.views.shapes import AnalysisPlan
+from placement.capacity_check import Room
 
 
 class DetectionSerializer(serializers.Serializer[Any]):

@@ -1,19 +1,19 @@
 """Policies, services, rollouts."""
 
-from clusters.api import clusters, prices
 from django.urls import path
+
+from clusters.api import clusters, prices
+from deployments.api import approvals, comparison, evidence, scraping, traffic, views
+from deployments.api.workloads.artifacts import WorkloadArtifactView
+from deployments.api.workloads.exchanges import WorkloadExchangesView
+from deployments.api.workloads.requests import WorkloadRequestView
+from deployments.api.workloads.results import WorkloadResultView
 from events.api import webhooks
 from gpus.api import gpus, repartitions
 from model_jobs.builds import api
 from model_jobs.trials import api as trials
 from model_jobs.tunings import api as tunings
 from recordings.api import recordings, replays
-
-from deployments.api import approvals, comparison, evidence, scraping, traffic, views
-from deployments.api.workloads.artifacts import WorkloadArtifactView
-from deployments.api.workloads.exchanges import WorkloadExchangesView
-from deployments.api.workloads.requests import WorkloadRequestView
-from deployments.api.workloads.results import WorkloadResultView
 
 urlpatterns = [
     path("clusters", clusters.ClusterListView.as_view(), name="cluster-list"),

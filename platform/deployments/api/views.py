@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from clusters.connection import driver_of
 from django.db.models import Q
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -17,6 +16,7 @@ from accounts.api.idempotency import idempotent
 from accounts.auth.access import Place, is_administrator, visible
 from accounts.auth.permissions import actor_of, caller_token
 from accounts.domain.roles import Owned
+from clusters.connection import driver_of
 from common.http.filters import Filter, Kind
 from deployments import selectors, services
 from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query

@@ -1,10 +1,10 @@
 """Versions that are built of other versions."""
 
 from django.db import models
-from jobs.attempts import Status
 
 from deployments.models.choices import choices
 from deployments.models.services import Cluster
+from jobs.attempts import Status
 
 
 class Build(models.Model):

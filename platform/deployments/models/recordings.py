@@ -2,10 +2,10 @@
 
 from django.db import models
 from django.db.models import Q
-from jobs.attempts import Status
 
 from deployments.models.choices import choices
 from deployments.models.services import InferenceService
+from jobs.attempts import Status
 
 
 class Recording(models.Model):

@@ -2,10 +2,10 @@
 
 from django.db import models
 from django.db.models import Q
-from placement.repartition.machine import Phase
 
 from deployments.models.choices import choices
 from deployments.models.services import Cluster
+from placement.repartition.machine import Phase
 
 
 class Repartition(models.Model):

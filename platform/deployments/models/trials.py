@@ -1,10 +1,10 @@
 """Requests that a version answers before a service runs it."""
 
 from django.db import models
-from jobs.attempts import Status
 
 from deployments.models.choices import choices
 from deployments.models.services import Cluster
+from jobs.attempts import Status
 
 
 class Trial(models.Model):

@@ -1,10 +1,10 @@
 """How a version is best configured where it runs, and the search for it."""
 
 from django.db import models
-from jobs.attempts import Status
 
 from deployments.models.choices import choices
 from deployments.models.services import Cluster, InferenceService
+from jobs.attempts import Status
 
 
 class Tuning(models.Model):

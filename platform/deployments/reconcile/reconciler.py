@@ -14,7 +14,6 @@ from enum import StrEnum
 from functools import cache
 
 from django.db import transaction
-from recordings.payloads import taking
 
 from common.errors import FairleadError, NotFound, Unavailable
 from common.http import request_id
@@ -40,6 +39,7 @@ from deployments.reconcile.service_change import Change, changing, load
 from deployments.reconcile.service_counters import expect_end
 from deployments.selectors import approval_tally
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedRevision, Sample
+from recordings.payloads import taking
 
 BLIND = timedelta(minutes=1)
 """A longer time without a look at the cluster (all was off, or the cluster away) counts for no hold and no deadline."""

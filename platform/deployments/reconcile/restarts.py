@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from clusters.connection import allows_python
 from django.db import transaction
-from events.delivery import deliveries_queue, of_cluster
 
+from clusters.connection import allows_python
 from deployments.domain.policy import match_json
 from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import left_out
@@ -17,6 +16,7 @@ from deployments.domain.service_state import failures
 from deployments.mapping import revision_state
 from deployments.models import Cluster, Event, Revision
 from deployments.reconcile.service_change import Change
+from events.delivery import deliveries_queue, of_cluster
 from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from integrations.machine.limits import Limit, noted, rose
 

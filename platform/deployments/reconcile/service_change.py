@@ -15,7 +15,6 @@ from functools import partial
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from events.delivery import deliveries_queue, of_service
 
 from common.errors import NotFound
 from common.http import request_id
@@ -27,6 +26,7 @@ from deployments.domain.service_state.desired import RevisionState, Role, Servic
 from deployments.domain.service_state.service_lifecycle import roles_after
 from deployments.models import AnalysisRun, Event, InferenceService, Revision, Rollout
 from deployments.reconcile.service_counters import count_ends
+from events.delivery import deliveries_queue, of_service
 from integrations.clusters.base import Desired
 
 logger = logging.getLogger(__name__)

@@ -3,28 +3,6 @@
 The number of queries does not depend on how many services, revisions or rollouts there are.
 """
 
-from gpus.selectors.gpus import gpu_marks
-from gpus.selectors.repartitions import repartition_get, repartition_query, repartitions_open, repartitions_settled
-from model_jobs.builds.selectors import build_get, build_query
-from model_jobs.trials.selectors import trial_get, trial_query, trial_request
-from model_jobs.tunings.selectors import tuning_get, tuning_query
-from recordings.selectors.recordings import (
-    recording_get,
-    recording_marks,
-    recording_query,
-    recording_running,
-    recordings_newest,
-)
-from recordings.selectors.replays import (
-    ReplayView,
-    replay_get,
-    replay_marks,
-    replay_query,
-    replay_summary,
-    replays_newest,
-    replays_of,
-)
-
 from deployments.selectors.events import (
     change_marks,
     cluster_event_query,
@@ -72,6 +50,27 @@ from deployments.views.shapes import (
     RolloutView,
     ServiceView,
     StepView,
+)
+from gpus.selectors.gpus import gpu_marks
+from gpus.selectors.repartitions import repartition_get, repartition_query, repartitions_open, repartitions_settled
+from model_jobs.builds.selectors import build_get, build_query
+from model_jobs.trials.selectors import trial_get, trial_query, trial_request
+from model_jobs.tunings.selectors import tuning_get, tuning_query
+from recordings.selectors.recordings import (
+    recording_get,
+    recording_marks,
+    recording_query,
+    recording_running,
+    recordings_newest,
+)
+from recordings.selectors.replays import (
+    ReplayView,
+    replay_get,
+    replay_marks,
+    replay_query,
+    replay_summary,
+    replays_newest,
+    replays_of,
 )
 
 __all__ = [

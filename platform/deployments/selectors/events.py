@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet, Window
 from django.db.models.functions import RowNumber
-from events.live_feed import Marks
 
 from common.errors import NotFound
 from deployments.domain.phases import ServicePhase
 from deployments.models import Cluster, Event, InferenceService
 from deployments.views.shapes import EventView
+from events.live_feed import Marks
 
 _NEWEST = 200
 

@@ -2,11 +2,11 @@
 of the versions that are tried on its recorded requests now; and what the pod of a job may, the model it asks about."""
 
 from django.conf import settings
-from jobs.attempts import Status
 
 from common.errors import NotFound, NotPermitted
 from deployments.models import Build, InferenceService, Replay, Revision, Trial, Tuning
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
+from jobs.attempts import Status
 from registry.selectors import is_being_checked
 
 

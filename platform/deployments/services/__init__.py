@@ -9,16 +9,6 @@ from clusters.services.cluster_selection import (
 )
 from clusters.services.clusters import cluster_apply, cluster_check, cluster_delete
 from clusters.services.prices import cluster_prices_set
-from gpus.services.inventory import ClusterGpus, cluster_gpus, cluster_nodes, gpus_ask
-from gpus.services.repartition_proposal import RepartitionOrder
-from gpus.services.repartitions import repartition_abort, repartition_approve, repartition_decline, repartition_propose
-from model_jobs.builds.result import build_take, build_taker
-from model_jobs.builds.service import build_start, build_stop
-from model_jobs.trials.service import trial_start, trial_stop
-from model_jobs.tunings.service import tuned_file, tuning_start, tuning_stop
-from recordings.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
-from recordings.services.replays import replay_start
-
 from deployments.services.approvals import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.contracts import check_reason
 from deployments.services.dry_run import cluster_plan, policy_plan, rollout_plan, service_plan
@@ -30,6 +20,15 @@ from deployments.services.restart import service_restart, service_resume, servic
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.services import alias_follow, service_apply, service_delete
+from gpus.services.inventory import ClusterGpus, cluster_gpus, cluster_nodes, gpus_ask
+from gpus.services.repartition_proposal import RepartitionOrder
+from gpus.services.repartitions import repartition_abort, repartition_approve, repartition_decline, repartition_propose
+from model_jobs.builds.result import build_take, build_taker
+from model_jobs.builds.service import build_start, build_stop
+from model_jobs.trials.service import trial_start, trial_stop
+from model_jobs.tunings.service import tuned_file, tuning_start, tuning_stop
+from recordings.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
+from recordings.services.replays import replay_start
 
 __all__ = [
     "ClusterGpus",

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from clusters.connection import driver_now
 from django.utils import timezone
 
+from clusters.connection import driver_now
 from deployments.services import cluster_of
 from integrations.clusters.base import Nodes, Observed, Sample
 from integrations.metrics import counters

@@ -5,9 +5,9 @@ So whatever would be refused is refused here too, and nothing is told that would
 
 from datetime import datetime
 
-from clusters.services.clusters import cluster_apply
 from django.db import transaction
 
+from clusters.services.clusters import cluster_apply
 from deployments import mapping
 from deployments.domain.phases import Phase
 from deployments.domain.policy import Policy, parse_policy, uncompared

@@ -4,7 +4,6 @@ A service has it while its stable revision has it, or its file says so: both wen
 """
 
 from clusters.connection import allows_python
-
 from common.errors import NotPermitted
 from deployments.domain.service_file import EGRESS, ServiceSpec, is_code
 from deployments.domain.service_state.desired import Role

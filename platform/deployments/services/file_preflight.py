@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from clusters.connection import driver_of
-
 from accounts.models import ApiToken
+from clusters.connection import driver_of
 from deployments import services
 from deployments.selectors.permissions import require_model_import, require_model_use, storage_uri_of
 from deployments.views.shapes import Plan

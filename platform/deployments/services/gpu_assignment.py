@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from clusters.connection import file_of
 from django.db.models import Q
-from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
-from placement.packing.measured_latency import timings
-from placement.repartition.machine import Phase
 
+from clusters.connection import file_of
 from common.errors import Conflict, DoesNotFit, FairleadError
 from deployments.domain.service_file import ServiceSpec
 from deployments.domain.service_file.resources import AUTO
 from deployments.models import Cluster, InferenceService, Repartition, Revision
 from integrations.clusters.base import ClusterDriver, GpuPod, NodeGpus, Nodes
+from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
+from placement.packing.measured_latency import timings
+from placement.repartition.machine import Phase
 from registry.models import ModelVersion
 
 LOOKS_EVERY = timedelta(seconds=30)

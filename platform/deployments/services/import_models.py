@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import partial
 
 from django.db import transaction
-from jobs import hints
 
 from accounts.domain.roles import Owned
 from accounts.models import Ownership
@@ -21,6 +20,7 @@ from deployments.domain.service_file import STORAGE_URI, ServiceSpec, imported_m
 from deployments.models import InferenceService
 from deployments.reconcile.service_change import Change, changing
 from deployments.services.revision_change import turn_to
+from jobs import hints
 from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelImport

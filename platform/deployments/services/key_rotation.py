@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from clusters import connection
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.core import signing
 from django.db.models import Model
-from events import delivery
-from recordings.payloads import files
 
+from clusters import connection
 from common.encryption import resealed
 from common.errors import Unavailable
 from deployments.models import Cluster, ComparisonRun, Recording, Webhook
 from deployments.reconcile.participants import comparison
+from events import delivery
+from recordings.payloads import files
 
 
 @dataclass(frozen=True, slots=True)

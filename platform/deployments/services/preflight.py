@@ -8,7 +8,6 @@ from datetime import datetime
 from clusters.connection import access_of, is_away
 from clusters.domain.cluster_file import parse_cluster
 from clusters.services.cluster_selection import cluster_for
-
 from common.errors import FairleadError, InvalidInput, Unavailable
 from deployments.domain.service_file import CONFIG, PATCHES, parse_service
 from deployments.models import Cluster, InferenceService

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
-from clusters.connection import file_of
 from django.conf import settings
 
+from clusters.connection import file_of
 from common.errors import Conflict, InvalidInput
 from deployments import mapping
 from deployments.domain import rollout as machine

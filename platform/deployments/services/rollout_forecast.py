@@ -7,9 +7,6 @@ Counters and nodes are read, so this is called outside of transactions.
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from placement.capacity_check import Room, Wanted, room_for, room_shared
-from placement.packing.assignment import NoRoom, as_named
-
 from common.errors import Unavailable
 from deployments import mapping
 from deployments.domain.analysis.evidence.stable_traffic import Traffic, traffic_of
@@ -21,6 +18,8 @@ from deployments.domain.service_state.desired import RevisionState
 from deployments.models import Revision
 from deployments.views.shapes import AnalysisPlan
 from integrations.clusters.base import Nodes, Observed, Resources, Sample
+from placement.capacity_check import Room, Wanted, room_for, room_shared
+from placement.packing.assignment import NoRoom, as_named
 
 Look = Callable[[str, str], Sequence[Sample]]
 Survey = Callable[[str, str], tuple[Observed, Nodes]]

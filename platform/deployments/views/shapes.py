@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from placement.capacity_check import Room
-
 from deployments.domain.analysis.forecast import StepPlan
 from deployments.domain.analysis.verdict import Measurement
 from deployments.domain.policy import stored_match
@@ -14,6 +12,7 @@ from deployments.domain.service_state.contract import Contract
 from deployments.domain.waits import Wait
 from deployments.views.approvals import NO_APPROVALS, ApprovalsView
 from integrations.clusters.base import Desired
+from placement.capacity_check import Room
 
 
 @dataclass(frozen=True, slots=True)

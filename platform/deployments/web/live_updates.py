@@ -15,19 +15,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
-from console.home import home_marks
-from console.home_page import home_page
 from django.http import HttpRequest, StreamingHttpResponse
 from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
-from events.live_feed import NOTHING, Feed, Marks, Topic
-from gpus.web.gpu_page import gpu_page
-from model_jobs.pages import build_page, tuning_page
-from model_jobs.selectors import build_marks, tuning_marks
-from recordings.web.recording_pages import recording_page, replay_page
 
 from accounts.auth.access import Place, may, require
 from accounts.auth.permission_changes import RightsWatch
@@ -37,6 +30,8 @@ from accounts.models import ApiToken
 from accounts.selectors import token_of_session
 from common.errors import NotFound
 from common.http import sse
+from console.home import home_marks
+from console.home_page import home_page
 from deployments.reconcile.participants import traffic
 from deployments.selectors import (
     build_get,
@@ -54,6 +49,11 @@ from deployments.selectors import (
 from deployments.web.pages import Page, detail_page, list_page
 from deployments.web.rollouts.page import rollout_page
 from deployments.web.services.filter import parse_filter
+from events.live_feed import NOTHING, Feed, Marks, Topic
+from gpus.web.gpu_page import gpu_page
+from model_jobs.pages import build_page, tuning_page
+from model_jobs.selectors import build_marks, tuning_marks
+from recordings.web.recording_pages import recording_page, replay_page
 
 PERIOD_S = 1.0
 HEARTBEAT_S = 15.0

@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field
-from placement.inventory import cut_drawn
-from placement.repartition.machine import Phase
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -26,6 +24,8 @@ from deployments.models import Repartition
 from deployments.services import RepartitionOrder
 from gpus.api.gpus import GpuSerializer
 from gpus.repartition_change import plan_of
+from placement.inventory import cut_drawn
+from placement.repartition.machine import Phase
 
 
 class RepartitionSerializer(serializers.ModelSerializer[Repartition]):

@@ -4,9 +4,8 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection
 
-from events.live_feed import Marks
-
 from deployments.models import Cluster, Repartition
+from events.live_feed import Marks
 
 
 def gpu_marks(clusters: Collection[int]) -> Marks:

@@ -1,10 +1,10 @@
 """Repartitions of a cluster's nodes."""
 
 from django.db.models import QuerySet
-from placement.repartition.machine import Phase
 
 from common.errors import NotFound
 from deployments.models import Cluster, Repartition
+from placement.repartition.machine import Phase
 
 
 def repartition_query(*, cluster: Cluster) -> QuerySet[Repartition]:

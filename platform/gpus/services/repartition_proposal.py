@@ -3,12 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from placement.packing.assignment import NoRoom
-from placement.repartition.proposal import Repartition, repartition
-from placement.slices.demand import parse_wanted, unserved
-from placement.slices.offers import mig_nodes
-from placement.slices.slice_types import Demand
-
 from common.errors import Conflict, InvalidInput
 from deployments.domain.service_file import ServiceSpec, parse_service
 from deployments.domain.service_state.desired import Role
@@ -17,6 +11,11 @@ from deployments.services.gpu_assignment import room_of
 from deployments.services.rollouts import version_of
 from deployments.services.services import service_named, spec_of
 from integrations.clusters.base import NodeGpus
+from placement.packing.assignment import NoRoom
+from placement.repartition.proposal import Repartition, repartition
+from placement.slices.demand import parse_wanted, unserved
+from placement.slices.offers import mig_nodes
+from placement.slices.slice_types import Demand
 from registry.selectors import model_version_resolve
 
 _MOST = 20

@@ -6,16 +6,10 @@ before, with no transaction open (`services.gpus.cluster_nodes`).
 
 from datetime import datetime
 
-from clusters.connection import file_of
 from django.db import transaction
-from placement.mig.manager_file import config_name
-from placement.repartition import machine
-from placement.repartition.machine import Phase
-from placement.repartition.proposal import objection
-from placement.slices.demand import demand_json, stored_demand
-from placement.slices.offers import mig_nodes
 
 from accounts.services import audit_record
+from clusters.connection import file_of
 from common.errors import Conflict, InvalidInput
 from common.identifiers import check_comment
 from deployments.domain.rollout.event_messages import Kind
@@ -24,6 +18,12 @@ from gpus.repartition_change import Change, cut_json, event_add, plan_of, repart
 from gpus.selectors.repartitions import repartition_get
 from gpus.services.repartition_proposal import Lack, RepartitionOrder, lack_of
 from integrations.clusters.base import NodeGpus, Nodes
+from placement.mig.manager_file import config_name
+from placement.repartition import machine
+from placement.repartition.machine import Phase
+from placement.repartition.proposal import objection
+from placement.slices.demand import demand_json, stored_demand
+from placement.slices.offers import mig_nodes
 
 
 def repartition_propose(

@@ -7,16 +7,15 @@ looks where services have GPUs.
 import zlib
 from dataclasses import dataclass
 
-from placement.inventory import GpuNode, cut_drawn, gpu_node
-from placement.mig.diagram import Cuts, DrawnGpu, beside, drawn, free_rooms
-from placement.mig.geometry import GEOMETRIES
-from placement.repartition.machine import Phase
-
 from deployments.models import Repartition
 from deployments.selectors import cluster_get, gpu_marks, repartitions_open, repartitions_settled
 from deployments.services import gpus_of
 from deployments.web.pages import Page
 from gpus.repartition_change import plan_of
+from placement.inventory import GpuNode, cut_drawn, gpu_node
+from placement.mig.diagram import Cuts, DrawnGpu, beside, drawn, free_rooms
+from placement.mig.geometry import GEOMETRIES
+from placement.repartition.machine import Phase
 
 SETTLED_SHOWN = 5
 

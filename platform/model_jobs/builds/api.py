@@ -5,8 +5,6 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from jobs import hints
-from jobs.attempts import Status
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,6 +18,8 @@ from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from deployments.models import Build
+from jobs import hints
+from jobs.attempts import Status
 from model_jobs.builds.order import BuildOrder, Precision, Target
 from registry.api.access import OfModel
 from registry.selectors import model_version_get

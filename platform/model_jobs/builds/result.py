@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from jobs import attempts
-from jobs.claim import state_of, write_end
 
 from common.errors import Conflict, FairleadError, NotFound
 from deployments.models import Build
 from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import JobIdentity
+from jobs import attempts
+from jobs.claim import state_of, write_end
 from model_jobs.builds.order import BuildOrder
 from model_jobs.builds.service import BuildClaim, build_fail, held
 from registry.domain.lineage import Lineage

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from django.utils import timezone
-from jobs.claim_renewal import LEASE
-from jobs.run_claim import Attempt, make
 
 from integrations.clusters.base import ClusterDriver
+from jobs.claim_renewal import LEASE
+from jobs.run_claim import Attempt, make
 from model_jobs.builds.order import progress_in, read_report
 from model_jobs.builds.result import build_end, build_take
 from model_jobs.builds.service import build_begin, build_broke_off, build_fail, build_put_back, build_renew

@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from clusters.services.cluster_selection import cluster_default
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
-from jobs import attempts
-from jobs.attempts import STOPPED, AttemptState, Status
-from jobs.claim import begin, broke_off, due, put_back, state_of, write_end
 
 from accounts.services import audit_record
+from clusters.services.cluster_selection import cluster_default
 from common.errors import Conflict
 from deployments.models import Build
 from deployments.services.revision_change import check_ready
 from deployments.services.services import runs_with, service_named
 from integrations.clusters.base import Job, JobKind
+from jobs import attempts
+from jobs.attempts import STOPPED, AttemptState, Status
+from jobs.claim import begin, broke_off, due, put_back, state_of, write_end
 from model_jobs.builds.order import BuildOrder
 from model_jobs.builds.selectors import build_get
 from registry.domain.lineage import origin_of

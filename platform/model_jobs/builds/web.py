@@ -8,7 +8,6 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from jobs import hints
 
 from accounts.auth.access import Place, may, require, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
@@ -18,6 +17,7 @@ from common.errors import InvalidInput
 from common.http.error_pages import leave, newest
 from deployments import selectors, services, tasks
 from deployments.services import gpus_of
+from jobs import hints
 from model_jobs.forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
 from model_jobs.pages import build_page, build_rows
 from model_jobs.selectors import services_on_gpus

@@ -6,8 +6,6 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from jobs import hints
-from jobs.attempts import Status
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,6 +17,8 @@ from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
 from deployments.models import Trial
+from jobs import hints
+from jobs.attempts import Status
 from registry.api.access import OfModel
 from registry.selectors import model_version_get
 

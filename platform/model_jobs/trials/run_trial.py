@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 
 from django.utils import timezone
-from jobs.claim_renewal import LEASE
-from jobs.run_claim import Attempt, make
 
 from integrations.clusters.base import ClusterDriver
+from jobs.claim_renewal import LEASE
+from jobs.run_claim import Attempt, make
 from model_jobs.trials.order import STARTING, read_report, stage_in
 from model_jobs.trials.service import trial_begin, trial_broke_off, trial_end, trial_fail, trial_put_back, trial_renew
 

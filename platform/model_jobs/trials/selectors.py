@@ -3,11 +3,11 @@
 import uuid
 
 from django.db.models import QuerySet
-from jobs.attempts import Status
 
 from common.errors import NotFound
 from deployments.models import Trial
 from integrations.clusters.base import JobIdentity
+from jobs.attempts import Status
 
 
 def trial_query(*, model: str, number: int) -> QuerySet[Trial]:

@@ -13,8 +13,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
-from jobs import hints
-from jobs.attempts import Status
 
 from accounts.auth.access import Place, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
@@ -26,6 +24,8 @@ from deployments.models import Trial
 from deployments.web.try_page import Field, shown, steps_at
 from deployments.web.try_page.views import checked, code, form_context
 from integrations.v2 import tensors
+from jobs import hints
+from jobs.attempts import Status
 
 _OUTCOME, _PAGE = "deployments/_try_outcome.html", "deployments/try.html"
 _OK = 200

@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from clusters.connection import driver_of
 from django.db import transaction
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from jobs import hints
-from jobs.attempts import Status
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,6 +15,7 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
+from clusters.connection import driver_of
 from common.errors import InvalidInput
 from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services, tasks
@@ -25,6 +23,8 @@ from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from deployments.api.serializers import ServiceSerializer
 from deployments.models import Tuning
+from jobs import hints
+from jobs.attempts import Status
 from model_jobs.tunings.order import TuningOrder
 from registry.api.access import OfModel
 from registry.selectors import model_version_get

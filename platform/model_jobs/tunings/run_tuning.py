@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from django.utils import timezone
-from jobs.claim_renewal import LEASE
-from jobs.run_claim import Attempt, make
 
 from integrations.clusters.base import ClusterDriver
+from jobs.claim_renewal import LEASE
+from jobs.run_claim import Attempt, make
 from model_jobs.tunings.order import progress_in, read_report
 from model_jobs.tunings.service import (
     tuning_begin,

@@ -8,7 +8,6 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from jobs import hints
 
 from accounts.auth.access import Place, may, may_names, require, seen_names
 from accounts.auth.permissions import page_actor, page_scope, page_token
@@ -20,6 +19,7 @@ from deployments import selectors, services, tasks
 from deployments.selectors import service_get
 from deployments.selectors.trying import reaches_of
 from deployments.web.services.config_preview import looked_at
+from jobs import hints
 from model_jobs.forms import NUMBERS, shapes_of, tuning_order
 from model_jobs.pages import tuning_page, tuning_rows
 from registry.domain.signature import parse

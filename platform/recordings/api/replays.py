@@ -5,8 +5,6 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field
-from jobs import hints
-from jobs.attempts import Status
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,6 +20,8 @@ from deployments.api.serializers import MeasurementSerializer
 from deployments.models import Replay
 from deployments.selectors import replay_summary
 from deployments.selectors.permissions import require_model_use
+from jobs import hints
+from jobs.attempts import Status
 
 
 class ReplayComparisonSerializer(serializers.Serializer[Any]):

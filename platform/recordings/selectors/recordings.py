@@ -4,10 +4,10 @@ import zlib
 from collections.abc import Collection
 
 from django.db.models import QuerySet
-from events.live_feed import Marks
 
 from common.errors import NotFound
 from deployments.models import InferenceService, Recording
+from events.live_feed import Marks
 
 
 def recording_query(*, service: InferenceService) -> QuerySet[Recording]:

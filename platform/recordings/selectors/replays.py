@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
-from events.live_feed import Marks
-from jobs.attempts import Status
 
 from common.document import Document
 from common.errors import NotFound
@@ -15,6 +13,8 @@ from deployments.domain.comparison.stored import stored_report
 from deployments.domain.comparison.summary import Summary, summary_of
 from deployments.domain.policy.comparison import parse_terms
 from deployments.models import InferenceService, Replay
+from events.live_feed import Marks
+from jobs.attempts import Status
 
 
 @dataclass(frozen=True, slots=True)

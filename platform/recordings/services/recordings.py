@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from clusters.connection import can_record
 from django.db import transaction
 
 from accounts.services import audit_record
+from clusters.connection import can_record
 from common.errors import Conflict, InvalidInput
 from deployments.domain.rollout.event_messages import Kind
 from deployments.models import Recording

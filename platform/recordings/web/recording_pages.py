@@ -4,13 +4,12 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from jobs.attempts import Status
-
 from common.errors import Unavailable
 from deployments.models import Recording, Replay
 from deployments.selectors import recording_get, recording_marks, replay_get, replay_marks, replay_summary
 from deployments.web.pages import Page
 from deployments.web.rollouts.comparison_panel import compared
+from jobs.attempts import Status
 from recordings.payloads import files
 from recordings.services.replays import MAX_CONCURRENT
 

@@ -2,24 +2,24 @@
 
 from typing import Any
 
-from clusters.connection import can_record
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from jobs import hints
 
 from accounts.auth.access import Place, may, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
+from clusters.connection import can_record
 from common import durations
 from common.http.error_pages import leave, newest
 from deployments import selectors, services, tasks
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService
 from deployments.selectors.permissions import require_model_use
+from jobs import hints
 from recordings.services.recordings import LONGEST, MAX_BYTES, MAX_REQUESTS, RecordingOrder
 from recordings.web.recording_form import recording_order, replay_terms_said
 from recordings.web.recording_pages import recording_page, replay_page, request_log

@@ -4,7 +4,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from jobs import hints
 from rest_framework import status
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
@@ -13,6 +12,7 @@ from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
+from jobs import hints
 from registry import selectors
 from registry.api import queries
 from registry.api.access import OfModel

@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from jobs import hints
 from rest_framework import status
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
@@ -23,6 +22,7 @@ from accounts.domain.scopes import Scope
 from common.http.downloads import Asked, Download, download
 from common.identifiers import check_model_name
 from integrations.artifacts import stream as artifact_stream
+from jobs import hints
 from registry import selectors, services
 from registry.api import queries, uploads
 from registry.api.access import OfModel

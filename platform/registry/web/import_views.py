@@ -6,12 +6,12 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
-from jobs import hints
 
 from accounts.auth.access import Place, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.http.error_pages import leave
+from jobs import hints
 from registry.services import imports
 from registry.tasks import import_model
 

@@ -8,7 +8,6 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
-from jobs import hints
 
 from accounts.auth.access import Place, may, require, seen_names, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
@@ -16,6 +15,7 @@ from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
+from jobs import hints
 from registry import selectors, services, usage, works
 from registry.domain.approval import Approval, refusal
 from registry.domain.import_lifecycle import ImportStatus

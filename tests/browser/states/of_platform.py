@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clusters.services import clusters
 from django.utils import timezone
-from events.subscriptions import webhook_test
-from gpus.services import inventory
 from playwright.sync_api import Page, expect
 
 from accounts.services import teams
+from clusters.services import clusters
 from deployments.models import Cluster, WebhookDelivery
 from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default, policy_apply
 from deployments.services.gpu_assignment import gpus_note
+from events.subscriptions import webhook_test
+from gpus.services import inventory
 from integrations.clusters.base import Component, Finding, GpuPod, NodeGpus, Nodes
 from integrations.machine.limits import Limit
 from tests import scenes
 from tests.browser.states.of_home import cluster_away, service_sick
 from tests.browser.states.state import PageStates, Stage, State
 from tests.deployments._support.cluster_files import LEAST
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 SMALL, LARGE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
 MIXED = NodeGpus(

@@ -5,9 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
-from recordings.payloads import files
-from recordings.selectors.replays import replay_terms
-from recordings.services.recordings import RecordingOrder
 
 from deployments.domain.comparison.pairing import Pair
 from deployments.domain.comparison.report import Report
@@ -15,6 +12,9 @@ from deployments.domain.comparison.stored import report_json, worst_json
 from deployments.models import Cluster, Recording, Replay
 from deployments.reconcile.participants.comparison import with_pair
 from deployments.services import recording_start
+from recordings.payloads import files
+from recordings.selectors.replays import replay_terms
+from recordings.services.recordings import RecordingOrder
 from tests import comparisons, scenes
 from tests.browser.states.of_home import LONGEST
 from tests.browser.states.state import PageStates, Stage, State

@@ -16,7 +16,7 @@ from integrations.clusters.base import Drift, Observed, ObservedReplica, Observe
 from tests import comparisons, measuring, scenes
 from tests.browser.states.of_home import FAILED, LONGEST, PAUSED, WAVE, grows_old, silence
 from tests.browser.states.state import PageStates, Stage, State
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 
 def canary_traffic(service: InferenceService) -> None:

@@ -1,9 +1,9 @@
 """What a thousand inferences cost."""
 
 import pytest
-from clusters.domain.pricing import Prices, Used, cost_of
 from django.utils import timezone
 
+from clusters.domain.pricing import Prices, Used, cost_of
 from deployments.models import Cluster, Revision
 from deployments.selectors import resources_used, service_cost, service_get
 from tests import scenes

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters.connection import driver_of, place_of
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
+from clusters.connection import driver_of, place_of
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_apply, cluster_default, cluster_delete, service_apply, service_plan

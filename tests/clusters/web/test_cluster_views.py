@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from clusters.web.cluster_views import Part, limits_of, parts_of
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -13,6 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
+from clusters.web.cluster_views import Part, limits_of, parts_of
 from deployments.models import Cluster, InferenceService
 from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default

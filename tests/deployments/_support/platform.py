@@ -21,7 +21,7 @@ from deployments.services import (
 )
 from registry.domain.version_lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
-from tests.deployments.fakes import FakeCluster, FakeMetrics, ManualClock
+from tests.deployments._support.fakes import FakeCluster, FakeMetrics, ManualClock
 
 POLICY = {
     "name": "careful",

@@ -5,12 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
-from recordings import run_replay
-from recordings.payloads import files
 
 from deployments.models import InferenceService, Recording, Replay
 from deployments.services import replay_start
 from integrations.clusters.base import Exchange
+from recordings import run_replay
+from recordings.payloads import files
 from tests.deployments._support.platform import Platform
 
 SERVICE = {"namespace": "default", "name": "digits"}

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from django.utils import timezone
-from model_jobs.tunings import run_tuning
-from model_jobs.tunings.order import TuningOrder
 
 from deployments.models import Tuning
 from deployments.services import tuning_start
 from integrations.clusters.base import Job, JobResult, Told
+from model_jobs.tunings import run_tuning
+from model_jobs.tunings.order import TuningOrder
 from tests.deployments._support.platform import Platform
 
 SERVICE = ("default", "digits")

@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from registry.storage import store
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 
 @contextmanager

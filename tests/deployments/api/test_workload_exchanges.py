@@ -12,7 +12,7 @@ from deployments.api.workloads import access, exchanges
 from integrations.clusters.base import WorkloadIdentity
 from tests import scenes
 from tests.common._support.asgi_client import Client as AsgiClient
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
 IDENTITY = WorkloadIdentity("default", "digits", "digits-00001-abc-1")

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
-from jobs.attempts import Status
 from pytest_django.asserts import assertNumQueries  # type: ignore[attr-defined]
 from pytest_django.fixtures import Settings
-from recordings.services.recordings import RecordingOrder, recording_start
 
 from deployments.api.workloads import access
 from deployments.models import Replay, Revision
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
+from jobs.attempts import Status
+from recordings.services.recordings import RecordingOrder, recording_start
 from registry.models import ModelVersion
 from tests import scenes
+from tests.deployments._support.fakes import FakeCluster
 from tests.deployments._support.workloads import cluster_of, stored_model
-from tests.deployments.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db
 POD, OTHER, GONE = "pod.of.digits", "pod.of.other", "pod.of.gone"

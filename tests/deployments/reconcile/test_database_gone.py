@@ -17,9 +17,9 @@ from pytest_django import DjangoDbBlocker
 from deployments.domain.phases import Phase
 from deployments.models import Event
 from integrations.clusters.base import Desired, Observed, Sample
+from tests.deployments._support.fakes import FakeMetrics
+from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform
-from tests.deployments.fakes import FakeMetrics
-from tests.deployments.ledger import Ledger
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.servers.postgres import Postgres, postgres
 

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 from django.db import transaction
-from events import delivery
 
 from accounts.services import user_get_or_create
 from common.errors import Unavailable
@@ -27,11 +26,12 @@ from deployments.reconcile import lease, reconciler, restarts, service_change
 from deployments.reconcile.participants import evidence, gates, replicas
 from deployments.reconcile.participants.gates import question_begin, question_end
 from deployments.services import rollout_approve, rollout_promote, service_delete
+from events import delivery
 from tests import scenes
+from tests.deployments._support.fakes import FakeCluster
+from tests.deployments._support.killer import Line, killed_at, with_lines
+from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform
-from tests.deployments.fakes import FakeCluster
-from tests.deployments.killer import Line, killed_at, with_lines
-from tests.deployments.ledger import Ledger
 
 ROOM = Path(str(reconciler.__file__)).parent
 ELSEWHERE = {"api", "management", "migrations", "services", "templatetags"}

@@ -13,8 +13,8 @@ from deployments.models import Event, InferenceService, Rollout
 from deployments.reconcile.reconciler import Outcome, Outside, tick
 from deployments.services import alias_follow, rollout_abort
 from integrations.clusters.base import Observed, Sample
+from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform
-from tests.deployments.ledger import Ledger
 
 
 def _together(*acts: Callable[[], object]) -> list[object]:

@@ -4,9 +4,9 @@ import time
 from datetime import timedelta
 
 import pytest
-from clusters import connection
 from django.db.models import F
 
+from clusters import connection
 from deployments import tasks
 from deployments.domain.service_state.quiescence import TOUCHED, UNSETTLED
 from deployments.models import InferenceService

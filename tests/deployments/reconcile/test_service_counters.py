@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-from clusters import connection
 from prometheus_client import REGISTRY
 
 from accounts.domain.roles import Owned
 from accounts.services import teams
+from clusters import connection
 from deployments import tasks
 from deployments.domain.phases import Phase
 from deployments.models import InferenceService

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from clusters import connection
-from clusters.connection import driver_of
 from django.utils import timezone
 
+from clusters import connection
+from clusters.connection import driver_of
 from common.errors import Unavailable
 from deployments import tasks
 from deployments.models import Cluster, InferenceService

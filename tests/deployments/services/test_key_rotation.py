@@ -3,21 +3,21 @@
 from pathlib import Path
 
 import pytest
-from clusters.connection import opened, sealed
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.management import CommandError, call_command
 from django.utils import timezone
-from events.delivery import SECRET
-from events.subscriptions import webhook_create
 from pytest_django.fixtures import Settings
-from recordings.payloads import files
 
+from clusters.connection import opened, sealed
 from common.encryption import seal_bytes, unseal, unseal_bytes
 from common.errors import Unavailable
 from deployments.models import Cluster, ComparisonRun, Recording, Webhook
 from deployments.reconcile.participants import comparison
+from events.delivery import SECRET
+from events.subscriptions import webhook_create
 from integrations.clusters.base import Exchange
 from integrations.clusters.kubernetes.api.access import Credentials
+from recordings.payloads import files
 from tests.deployments._support.platform import Platform
 
 CREDENTIALS = Credentials(server="https://10.0.0.1", token="abc")

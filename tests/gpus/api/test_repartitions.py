@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from gpus.services import inventory
 from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from deployments.models import Cluster, Repartition
+from gpus.services import inventory
 from tests import scenes
 from tests.deployments._support.cluster_files import CLUSTER
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 Api = Callable[..., APIClient]
 URL = "/api/v1/clusters/gpus/repartitions"

@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 from django.test import Client
 from django.utils import timezone
-from gpus.services import inventory
-from gpus.web.gpu_page import gpu_page
-from placement.repartition.machine import Phase
 from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
@@ -18,11 +15,14 @@ from accounts.domain.scopes import Scope
 from deployments.models import Cluster, Repartition
 from deployments.selectors import gpu_marks
 from deployments.services.gpu_assignment import LOOKS_EVERY, gpus_due, gpus_note
+from gpus.services import inventory
+from gpus.web.gpu_page import gpu_page
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
+from placement.repartition.machine import Phase
 from tests import scenes
 from tests._support.page import marked
 from tests.deployments._support.cluster_files import CLUSTER
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 Api = Callable[..., APIClient]
 GPU_NODE = NodeGpus(

@@ -12,8 +12,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from jobs.claim_renewal import LEASE
-from model_jobs.builds.service import build_begin
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
@@ -22,9 +20,11 @@ from accounts.models import AuditEntry
 from deployments.api.workloads import access
 from deployments.models import Build
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
+from jobs.claim_renewal import LEASE
+from model_jobs.builds.service import build_begin
 from registry.storage import store
 from tests import scenes
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Api = Callable[..., APIClient]

@@ -9,10 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from django.utils import timezone
-from jobs import run_claim
-from model_jobs.builds import run_build
-from model_jobs.builds.order import BuildOrder, Precision, Target
-from model_jobs.builds.service import builds_due
 from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
@@ -23,6 +19,10 @@ from integrations.artifacts.archives import Member
 from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import Job, JobKind, JobResult, Made, Told
 from integrations.clusters.local.driver import LocalDriver
+from jobs import run_claim
+from model_jobs.builds import run_build
+from model_jobs.builds.order import BuildOrder, Precision, Target
+from model_jobs.builds.service import builds_due
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store
 from tests.deployments._support.platform import Platform

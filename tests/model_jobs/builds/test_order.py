@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from model_jobs.builds.order import BuildOrder, Precision, Target, progress_in, read_report
 
 from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import JobResult
+from model_jobs.builds.order import BuildOrder, Precision, Target, progress_in, read_report
 
 PLAN = BuildOrder(
     Target.TENSORRT,

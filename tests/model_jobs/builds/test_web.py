@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from jobs.attempts import STOPPED
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.domain.roles import Owned, Role
@@ -13,6 +12,7 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services.teams import ownership_set
 from deployments.models import Build, Cluster, Revision
+from jobs.attempts import STOPPED
 from registry.models import ModelVersion
 from tests import scenes
 from tests.accounts._support.pages import Browser, page

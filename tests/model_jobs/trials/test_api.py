@@ -10,9 +10,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from jobs.claim_renewal import LEASE
-from model_jobs.trials.order import Tried
-from model_jobs.trials.service import trial_begin, trial_end
 from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
@@ -20,8 +17,11 @@ from accounts.models import AuditEntry
 from deployments.api.workloads import access
 from deployments.models import Trial
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
+from jobs.claim_renewal import LEASE
+from model_jobs.trials.order import Tried
+from model_jobs.trials.service import trial_begin, trial_end
 from tests import scenes
-from tests.deployments.fakes import FakeCluster
+from tests.deployments._support.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Api = Callable[..., APIClient]

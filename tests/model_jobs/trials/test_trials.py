@@ -8,10 +8,6 @@ from pathlib import Path
 
 import pytest
 from django.utils import timezone
-from jobs import run_claim
-from model_jobs.trials import run_trial
-from model_jobs.trials.order import MOST_REQUEST_BYTES
-from model_jobs.trials.service import KEPT, trials_due, trials_forget
 from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
@@ -20,6 +16,10 @@ from deployments.models import Trial
 from deployments.services import trial_start, trial_stop
 from integrations.clusters.base import Job, JobKind, JobResult, Told
 from integrations.clusters.local.driver import LocalDriver
+from jobs import run_claim
+from model_jobs.trials import run_trial
+from model_jobs.trials.order import MOST_REQUEST_BYTES
+from model_jobs.trials.service import KEPT, trials_due, trials_forget
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store
 from tests.deployments._support.platform import Platform

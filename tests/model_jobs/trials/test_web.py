@@ -9,14 +9,14 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from jobs.claim_renewal import LEASE
-from model_jobs.trials.order import Tried
-from model_jobs.trials.service import TrialClaim, trial_begin, trial_end, trial_renew
 
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from deployments.models import Trial
 from deployments.web.try_page import steps_at
+from jobs.claim_renewal import LEASE
+from model_jobs.trials.order import Tried
+from model_jobs.trials.service import TrialClaim, trial_begin, trial_end, trial_renew
 from registry.models import ModelVersion
 from tests import scenes
 from tests._support.page import marked

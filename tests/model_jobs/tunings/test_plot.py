@@ -1,7 +1,6 @@
 """What a tuning measured, as rows and as a drawing."""
 
 from model_jobs.tunings.plot import HEIGHT, WIDTH, drawing_of, points_of
-
 from tests.deployments._support.tuning_points import BEST, FAST, NOW
 
 REPORT = {"frontier": [FAST, BEST], "chosen": {**BEST, "config": {}}, "baseline": NOW, "points": [FAST, BEST, NOW]}

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+
+from integrations.clusters.base import GpuPod, NodeGpus
 from placement.inventory import cut_drawn, gpu_node
 from placement.mig.diagram import BoxState, FreeRoom, beside, drawn, free_rooms
 from placement.mig.geometry import GEOMETRIES
 from placement.mig.layouts import full_layouts
-
-from integrations.clusters.base import GpuPod, NodeGpus
 from tests.deployments._support.gpu_nodes import LARGE, MIXED, SINGLE, SMALL, UNCUT, WHOLE, with_pods
 
 _LABELS = {"A30": ("NVIDIA-A30", 24), "H100-80GB": ("NVIDIA-H100-80GB-HBM3", 80), "A100-40GB": ("A100-SXM4-40GB", 40)}

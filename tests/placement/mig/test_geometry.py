@@ -1,6 +1,7 @@
 """The table of GPU products against what NVIDIA's guide says of them."""
 
 import pytest
+
 from placement.mig.geometry import GEOMETRIES, geometry_of, usable_bytes
 from placement.mig.layouts import fits
 

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from placement.mig.geometry import GEOMETRIES
 from placement.mig.layouts import arranged, fits, full_layouts, layout_of, spread_over
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from integrations.clusters.base import Arrangement, GpuPod, NodeGpus
 from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
 from placement.packing.measured_latency import LatencyTarget, timings
 from placement.slices.offers import offers
-
-from integrations.clusters.base import Arrangement, GpuPod, NodeGpus
 from tests.deployments._support.gpu_nodes import (
     _GIB,
     _SHARED_SMALL,

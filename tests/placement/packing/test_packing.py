@@ -8,13 +8,13 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from integrations.clusters.base import Arrangement
 from placement.gpu_nodes import room
 from placement.mig.geometry import GEOMETRIES
 from placement.packing.packing import pack
 from placement.slices.slice_types import Demand, Packing, Room
-
-from integrations.clusters.base import Arrangement
-from tests.placement.brute_force import best
+from tests.placement._support.brute_force import best
 
 _GIB = 1 << 30
 _H100 = GEOMETRIES["H100-80GB"]

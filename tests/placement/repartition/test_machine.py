@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from common.errors import InvalidTransition
 from placement.mig.layouts import layout_of
 from placement.mig.manager_file import config_name, configuration
 from placement.repartition.machine import (
@@ -22,8 +24,6 @@ from placement.repartition.machine import (
     outdate,
     wish,
 )
-
-from common.errors import InvalidTransition
 
 _NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from placement.gpu_nodes import MigNode, Tenant
 from placement.mig.geometry import GEOMETRIES
 from placement.mig.layouts import fits, layout_of

@@ -1,12 +1,12 @@
 """What slices are asked for, and how much of it finds none."""
 
 import pytest
+
+from common.errors import InvalidInput
 from placement.gpu_nodes import MigNode, Tenant
 from placement.repartition.proposal import repartition
 from placement.slices.demand import demand_json, parse_wanted, stored_demand, unserved
 from placement.slices.slice_types import Demand
-
-from common.errors import InvalidInput
 
 _NODE = MigNode("a", "H100-80GB", 1, {"1g.10gb": 4, "3g.40gb": 1}, {})
 

@@ -1,6 +1,7 @@
 """The least slice that holds a model."""
 
 import pytest
+
 from placement.mig.geometry import GEOMETRIES
 from placement.slices.required_slice import Misfit, Need, needed
 

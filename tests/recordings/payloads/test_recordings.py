@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 from pytest_django.fixtures import Settings
-from recordings.payloads import files, taking
-from recordings.payloads.sampling import is_sampled
-from recordings.services.recordings import RecordingOrder
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -23,6 +20,9 @@ from deployments.services import (
     service_delete,
 )
 from integrations.clusters.base import Exchange, Tap
+from recordings.payloads import files, taking
+from recordings.payloads.sampling import is_sampled
+from recordings.services.recordings import RecordingOrder
 from serving_runtime.telemetry.tap import sampling as replicas_sampling
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform

@@ -10,13 +10,13 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
-from recordings.payloads import files
 
 from accounts.domain.roles import Owned, Role
 from accounts.models import AuditEntry
 from accounts.services.teams import ownership_set
 from deployments.models import Cluster, Recording, Replay
 from deployments.services import rollout_abort
+from recordings.payloads import files
 from tests import scenes
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page

@@ -25,7 +25,7 @@ from serving_runtime.engine.loading import load_model
 from serving_runtime.engine.loading.load_model import OpenedModel
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.memory import process_memory
-from tests.serving_runtime.backends.conformance import CASES, Case, Expected, rows
+from tests.serving_runtime._support.conformance import CASES, Case, Expected, rows
 from tests.serving_runtime.devices import nvidia
 
 SETTINGS = LoadSettings(allow_python_models=True)

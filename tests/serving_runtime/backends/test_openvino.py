@@ -16,7 +16,7 @@ from serving_runtime.engine.catalog import repository
 from serving_runtime.engine.loading import load_model
 from serving_runtime.engine.loading.settings import LoadSettings
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.backends.conformance import FIXTURES
+from tests.serving_runtime._support.conformance import FIXTURES
 
 openvino = pytest.importorskip("openvino", reason="openvino is not installed: pip install 'fairlead[openvino]'")
 

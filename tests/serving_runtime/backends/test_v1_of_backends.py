@@ -7,8 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.serving_runtime.backends.conformance import CASES, Expected, rows
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.conformance import CASES, Expected, rows
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 NAMES = [name for name, case in CASES.items() if importlib.util.find_spec(case.library.partition(".")[0]) is not None]
 

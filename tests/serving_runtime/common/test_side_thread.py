@@ -8,7 +8,7 @@ import pytest
 from serving_runtime.common import side_thread
 from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.common.side_thread import InOrder
-from tests.serving_runtime.engine.serving import until
+from tests.serving_runtime._support.engines import until
 
 LONG = 10
 """Items of so much and more take long."""

@@ -8,7 +8,7 @@ from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.engine.serving import infer, output
+from tests.serving_runtime._support.engines import infer, output
 
 pytestmark = pytest.mark.feature("C6")
 

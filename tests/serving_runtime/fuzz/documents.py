@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from clusters.domain.cluster_file import parse_cluster
 from rest_framework.exceptions import ParseError
 
+from clusters.domain.cluster_file import parse_cluster
 from common.errors import FairleadError
 from common.http.parsers import StrictJSONParser, check
 from deployments.domain.service_file import parse_service

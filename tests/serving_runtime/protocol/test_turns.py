@@ -9,7 +9,7 @@ import uvloop
 from serving_runtime.protocol.http.wire.large_body import LargeBody
 from serving_runtime.protocol.http.wire.limits import MUCH_BYTES, HttpLimits
 from serving_runtime.protocol.turns import AT_ONCE, ReadTurns
-from tests.serving_runtime.protocol.http.listening import Desk, Served, post, serving
+from tests.serving_runtime._support.http_listener import Desk, Served, post, serving
 
 CLIENTS = 12
 BODY = bytes(8 * 1024 * 1024)

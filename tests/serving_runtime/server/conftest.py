@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 TYPES = {
     "bool": TensorProto.BOOL,

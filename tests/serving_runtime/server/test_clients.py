@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.serving_runtime._support.clients import PRELUDE
-from tests.serving_runtime.processes import ServerProcess
+from tests.serving_runtime._support.processes import ServerProcess
 
 ASKING = """
 assert client.is_server_live() and client.is_server_ready()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 pytest.importorskip("numba", reason="numba is not installed")
 

@@ -10,7 +10,7 @@ import pytest
 import schemathesis
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 pytestmark = pytest.mark.feature("P14")
 

@@ -14,7 +14,7 @@ from serving_runtime.protocol.grpc.access import GROUPS
 from serving_runtime.server.flags import command_line
 from serving_runtime.server.flags import refused as refused_flags
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import command, server
+from tests.serving_runtime._support.processes import command, server
 
 OWN = Path(__file__).parents[1] / "own_backends"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 PRELUDE = """
 import asyncio, base64, functools, inspect, json, sys

@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.clients import PRELUDE
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 LABELLED = """
 max_batch_size: 4

@@ -19,7 +19,7 @@ from onnx import TensorProto
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.authority import Authority
-from tests.serving_runtime.processes import command, server
+from tests.serving_runtime._support.processes import command, server
 
 LIVE = "/inference.GRPCInferenceService/ServerLive"
 YES = b"\x08\x01"

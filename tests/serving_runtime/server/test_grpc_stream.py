@@ -14,7 +14,7 @@ import pytest
 
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 OWN = Path(__file__).parents[1] / "own_backends"
 SERVICE = "/inference.GRPCInferenceService"

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 MEGABYTE = 1024 * 1024
 

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.serving_runtime.processes import ServerProcess
+from tests.serving_runtime._support.processes import ServerProcess
 
 ONES = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 1, 1, 1]}]}
 

@@ -23,7 +23,7 @@ from serving_runtime import proto
 from tests.servers.h2spec import h2spec
 from tests.servers.parts import MissingPartError, free_port, program, skip_or_fail
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 H2 = "--grpc-server=h2"
 

@@ -17,7 +17,7 @@ from onnx import TensorProto
 
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.authority import Authority
-from tests.serving_runtime.processes import ServerProcess, command, server
+from tests.serving_runtime._support.processes import ServerProcess, command, server
 
 TRITON = """
 import sys

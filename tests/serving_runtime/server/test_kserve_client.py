@@ -7,7 +7,7 @@ import pytest
 
 from tests.servers.clients import kserve_python
 from tests.servers.parts import MissingPartError, skip_or_fail
-from tests.serving_runtime.processes import ServerProcess
+from tests.serving_runtime._support.processes import ServerProcess
 
 PRELUDE = """
 import asyncio, sys

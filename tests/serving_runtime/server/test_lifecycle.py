@@ -16,7 +16,7 @@ import pytest
 
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, command, server
+from tests.serving_runtime._support.processes import ServerProcess, command, server
 
 SIZE = 256
 

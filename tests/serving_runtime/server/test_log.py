@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import command, server
+from tests.serving_runtime._support.processes import command, server
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, command, server
-from tests.serving_runtime.telemetry.tap.receiver import Receiver, receiving
+from tests.serving_runtime._support.event_receiver import Receiver, receiving
+from tests.serving_runtime._support.processes import ServerProcess, command, server
 
 METRIC = "fairlead_payload_logger_events_total"
 GRPC = """

@@ -7,7 +7,7 @@ import pytest
 from tests.servers.clients import PerfAnalyzer, perf_analyzer
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 # Stable is whatever comes: how fast and how evenly a busy machine answers is not what is tested.
 _WINDOWS = ("--measurement-mode=count_windows", "--measurement-request-count=50", "--stability-percentage=999")

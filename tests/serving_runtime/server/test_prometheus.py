@@ -10,7 +10,7 @@ from serving_runtime.telemetry.metrics.histogram import NATIVE_SCHEMA
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.servers.prometheus import Prometheus, prometheus
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 NAME = "fairlead_inference_request_duration_us"
 REQUESTS = 150

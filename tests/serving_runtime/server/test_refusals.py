@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from serving_runtime import proto
-from tests.serving_runtime.processes import ServerProcess
+from tests.serving_runtime._support.processes import ServerProcess
 
 SHORT = {"name": "x", "datatype": "FP32", "shape": [1, 8], "data": [0.5] * 7}
 ONES = {**SHORT, "data": [1.0] * 8}

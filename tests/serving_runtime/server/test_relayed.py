@@ -15,8 +15,8 @@ from serving_runtime.shared.egress import networks
 from tests.integrations._support.certificates import certified
 from tests.integrations._support.relays import relaying
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
-from tests.serving_runtime.telemetry.tap.receiver import Receiver, receiving
+from tests.serving_runtime._support.event_receiver import Receiver, receiving
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 HOST = "receiver.example"
 

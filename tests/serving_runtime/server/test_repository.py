@@ -16,9 +16,9 @@ from onnx import TensorProto, helper
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.clients import PRELUDE
+from tests.serving_runtime._support.engines import until
 from tests.serving_runtime._support.http_bodies import body
-from tests.serving_runtime.engine.serving import until
-from tests.serving_runtime.processes import ServerProcess, command, server
+from tests.serving_runtime._support.processes import ServerProcess, command, server
 
 EXPLICIT = "--model-control-mode=explicit"
 

@@ -10,7 +10,7 @@ import pytest
 
 from serving_runtime.proto import message
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 ONES = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 8], "data": [1.0] * 8}]}
 LINE = re.compile(r"request_id=(\S+) model=(\S+) call='(.+)' status=(\S+) took_us=(\d+)$", re.MULTILINE)

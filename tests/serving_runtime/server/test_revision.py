@@ -11,7 +11,7 @@ import pytest
 from serving_runtime.proto import message
 from serving_runtime.server.flags import command_line
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 NAME = "digits-00007"
 SAID = ("fairlead-revision", NAME)

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 DURATIONS = {
     "success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss",

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, command, server
+from tests.serving_runtime._support.processes import ServerProcess, command, server
 
 CLIENT = httpx.Client(timeout=30)
 

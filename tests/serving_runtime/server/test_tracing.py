@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from serving_runtime import proto
 from serving_runtime.server.flags import command_line
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, command, server
+from tests.serving_runtime._support.processes import ServerProcess, command, server
 
 TRACE_ID, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT}-01"

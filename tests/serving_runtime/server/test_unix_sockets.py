@@ -16,7 +16,7 @@ import pytest
 
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import START_S, command
+from tests.serving_runtime._support.processes import START_S, command
 
 NAMES = ("http", "grpc", "metrics")
 ROW = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 8], "data": [0] * 8}]}

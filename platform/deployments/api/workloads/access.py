@@ -8,7 +8,6 @@ import hashlib
 import re
 from typing import Any
 
-from clusters.connection import driver_of
 from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -19,6 +18,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
+from clusters.connection import driver_of
 from common.errors import NotAuthenticated, NotPermitted
 from deployments.models import Cluster, InferenceService
 from deployments.selectors import workload_service

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from clusters.connection import driver_of
 from django.core.exceptions import RequestDataTooBig
 from django.http import UnreadablePostError
 from drf_spectacular.types import OpenApiTypes
@@ -11,6 +10,7 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from clusters.connection import driver_of
 from common.errors import InvalidInput, TooLarge
 from common.http.asgi import allow_body
 from deployments.api.workloads.access import WorkloadView, workload_of

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from placement.packing.measured_latency import LatencyTarget
-
 from common.document import Document
 from common.errors import InvalidInput
 from deployments.domain.service_file.resources import AUTO, GPU
 from deployments.domain.service_file.values import PlacementWish
 from integrations.clusters.base import Arrangement, Resources
+from placement.packing.measured_latency import LatencyTarget
 
 PLACEMENT = "spec.placement"
 """Where a service file has it."""

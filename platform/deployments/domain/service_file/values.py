@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placement.packing.measured_latency import LatencyTarget
-
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_file.transformer import Transformer
 from integrations.clusters.base import Arrangement, DriftPolicy, Logger, Patch, Resources, Rolling
+from placement.packing.measured_latency import LatencyTarget
 
 MOST_REVISIONS = 1000
 """So many failed and retired revisions may be asked to stay."""

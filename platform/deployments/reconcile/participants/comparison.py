@@ -8,8 +8,6 @@ import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from recordings.payloads.taking import Taken
-
 from common.encryption import seal_bytes, unseal_bytes
 from common.errors import InvalidInput, Unavailable
 from deployments import mapping
@@ -24,6 +22,7 @@ from deployments.domain.phases import Phase
 from deployments.models import ComparisonRun, Rollout
 from integrations.clusters.base import Exchange
 from integrations.v2 import tensors
+from recordings.payloads.taking import Taken
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import F, Q, QuerySet
-from events.delivery import CONFIRM, SECRET, signature_of
 
 from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
@@ -33,6 +32,7 @@ from deployments.domain.rollout.webhooks import Answer, Asked, ask_again_after, 
 from deployments.models import AnalysisRun, Revision, Rollout, Webhook, WebhookQuestion
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
+from events.delivery import CONFIRM, SECRET, signature_of
 
 _SPARE = timedelta(seconds=60)
 

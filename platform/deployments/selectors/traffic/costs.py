@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 
 from clusters.domain.pricing import Cost, Prices, Used, cost_of
-
 from deployments import mapping
 from deployments.models import Cluster, InferenceService, Revision, TrafficPoint
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from clusters.connection import driver_now
 from django.db.models import Q
 from django.urls import reverse
 
+from clusters.connection import driver_now
 from common.errors import NotFound
 from deployments.models import InferenceService, Revision
 from deployments.views.shapes import TargetView

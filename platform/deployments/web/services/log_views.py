@@ -1,6 +1,5 @@
 """The last lines of what a service's replicas say."""
 
-from clusters.connection import driver_now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -9,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.auth.permissions import page_scope
 from accounts.domain.scopes import Scope
+from clusters.connection import driver_now
 from common.http.error_pages import is_fragment
 from deployments.selectors import service_get
 

@@ -1,9 +1,8 @@
 """A model tried by hand on a page: its form, the request that is made of it, what is shown of the answer. Pure."""
 
-from model_jobs.trials.order import steps_at
-
 from deployments.web.try_page.answer import Shown, shown
 from deployments.web.try_page.code import Code, code_of
 from deployments.web.try_page.form import Field, Request, fields_of, request_of
+from model_jobs.trials.order import steps_at
 
 __all__ = ["Code", "Field", "Request", "Shown", "code_of", "fields_of", "request_of", "shown", "steps_at"]

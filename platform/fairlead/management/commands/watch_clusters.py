@@ -30,7 +30,6 @@ class Command(BaseCommand):
             return
         from clusters.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
         from clusters.watch import Follower  # noqa: PLC0415
-
         from fairlead.telemetry import serve  # noqa: PLC0415
 
         stopped = threading.Event()

@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from clusters.domain.cluster_file import parse_cluster
-
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 from tests.deployments._support.cluster_files import MOST
 

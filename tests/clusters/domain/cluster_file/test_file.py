@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import yaml
-from clusters.domain.cluster_file import Connection, Way, parse_cluster
 
+from clusters.domain.cluster_file import Connection, Way, parse_cluster
 from common.errors import InvalidInput
 from integrations.clusters.base import Resources
 from integrations.clusters.kubernetes.api.access import Credentials

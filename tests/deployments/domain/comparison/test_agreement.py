@@ -6,7 +6,7 @@ from deployments.domain.analysis.verdict import Verdict
 from deployments.domain.comparison.agreement import interval_percent, measure, shown_percent
 from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.comparison.report import Report
-from tests.deployments.domain.comparison.pairs import report_of
+from tests.deployments._support.pairs import report_of
 
 TERMS = Terms(min_pairs=200, min_agreement_percent=99)
 

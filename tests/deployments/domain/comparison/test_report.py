@@ -12,7 +12,7 @@ from deployments.domain.comparison.answers import Answer, compare
 from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.comparison.report import MOST_OUTPUTS, Report, add, merge
 from deployments.domain.comparison.stored import report_json, stored_report, worst_json
-from tests.deployments.domain.comparison.pairs import START, compared, report_of, tensor
+from tests.deployments._support.pairs import START, compared, report_of, tensor
 
 
 def rounded(report):

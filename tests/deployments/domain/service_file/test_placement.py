@@ -4,11 +4,11 @@ import copy
 from typing import Any
 
 import pytest
-from placement.packing.measured_latency import LatencyTarget
 
 from common.errors import InvalidInput
 from deployments.domain.service_file import PlacementWish, parse_service, placement_json, refuse_on, stored_placement
 from integrations.clusters.base import Arrangement
+from placement.packing.measured_latency import LatencyTarget
 from tests.deployments._support.service_files import FILE
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.utils import timezone
-from events.subscriptions import CreatedWebhook
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
@@ -26,9 +25,10 @@ from deployments.models import Webhook, WebhookQuestion
 from deployments.reconcile.participants.gates import question_begin, question_end, questions_due
 from deployments.services import rollout_abort, rollout_promote, rollout_retry
 from deployments.tasks import ask
+from events.subscriptions import CreatedWebhook
 from tests import scenes
+from tests.deployments._support.fakes import ManualClock
 from tests.deployments._support.platform import Platform
-from tests.deployments.fakes import ManualClock
 
 Api = Callable[..., APIClient]
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))

@@ -7,7 +7,7 @@ from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.comparison.report import Report, add
 from deployments.domain.comparison.summary import Summary, summary_of
 from deployments.web.rollouts.charts import MOST_DECADES, output_charts, scale_of, tensors_of
-from tests.deployments.domain.comparison.pairs import report_of, tensor
+from tests.deployments._support.pairs import report_of, tensor
 
 
 def kept(shape: list[int], values: list[float]) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from accounts.domain.scopes import Scope
 from deployments.web.services import log_views
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes
+from tests.deployments._support.fakes import FakeCluster
 from tests.deployments._support.pages import DETAIL, signed_in, text
 from tests.deployments._support.platform import Platform
-from tests.deployments.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db
 LOG = f"{DETAIL}replicas/digits-00001-0/log"

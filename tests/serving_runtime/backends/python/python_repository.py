@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 MODELS = Path(__file__).parents[2] / "python_models"
 PATIENCE_S = 60.0

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.processes import ServerProcess, command
 from tests.serving_runtime.backends.python.python_repository import output, repository, serving
-from tests.serving_runtime.processes import ServerProcess, command
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.serving_runtime._support.processes import ServerProcess
 from tests.serving_runtime.backends.python.python_repository import output, repository, serving
-from tests.serving_runtime.processes import ServerProcess
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.serving_runtime._support.processes import ServerProcess
 from tests.serving_runtime.backends.python.python_repository import repository, serving, until
-from tests.serving_runtime.processes import ServerProcess
 
 CLIENT = """
 import os, queue, sys, traceback

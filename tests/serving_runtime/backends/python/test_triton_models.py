@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.serving_runtime._support.processes import ServerProcess, command
 from tests.serving_runtime.backends.python.python_repository import ask, asked, output, repository, serving, until
-from tests.serving_runtime.processes import ServerProcess, command
 
 CLIENT = """
 import sys

@@ -20,8 +20,8 @@ from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.serving.engine import Engine
 from tests.servers import buckets
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.engine.serving import infer, output, states
-from tests.serving_runtime.processes import command, server
+from tests.serving_runtime._support.engines import infer, output, states
+from tests.serving_runtime._support.processes import command, server
 
 pytestmark = pytest.mark.feature("C26")
 

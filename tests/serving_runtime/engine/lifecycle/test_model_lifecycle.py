@@ -11,7 +11,7 @@ from serving_runtime.common.request import InferResponse
 from serving_runtime.engine.lifecycle.control_mode import Control, ControlMode
 from serving_runtime.engine.serving.statistics import statistics_message
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.engine.serving import EXPLICIT, POLL, engine_of, infer, output, states, until
+from tests.serving_runtime._support.engines import EXPLICIT, POLL, engine_of, infer, output, states, until
 
 READY = ("READY", "")
 UNLOADED = ("UNAVAILABLE", "unloaded")

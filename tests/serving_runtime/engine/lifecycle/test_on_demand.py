@@ -17,7 +17,7 @@ from serving_runtime.engine.memory.budget import Budget, NoRoom
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.engine.serving.statistics import statistics_message
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.engine.serving import engine_of, infer, output, states, until
+from tests.serving_runtime._support.engines import engine_of, infer, output, states, until
 
 ON_DEMAND = Control(on_demand=True)
 SIZE = 1024

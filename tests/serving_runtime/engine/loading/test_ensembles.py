@@ -20,7 +20,7 @@ from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.scheduler.job import Job
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.engine.serving import EXPLICIT, POLL, engine_of, states, until
+from tests.serving_runtime._support.engines import EXPLICIT, POLL, engine_of, states, until
 
 pytestmark = pytest.mark.feature("C10")
 

@@ -19,7 +19,7 @@ from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.scheduler.job import Job
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.engine.serving import until
+from tests.serving_runtime._support.engines import until
 
 pytestmark = pytest.mark.feature("C9", "E15")
 

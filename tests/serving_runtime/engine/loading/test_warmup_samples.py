@@ -9,7 +9,7 @@ from onnx import TensorProto
 from serving_runtime.common.errors import ModelError
 from serving_runtime.engine.inspection.model import inspect
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.engine.serving import engine_of, infer, output
+from tests.serving_runtime._support.engines import engine_of, infer, output
 
 pytestmark = pytest.mark.feature("C11")
 

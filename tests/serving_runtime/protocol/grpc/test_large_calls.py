@@ -16,7 +16,7 @@ from serving_runtime.protocol.grpc.codec import infer
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.grpc.services.inference import V2Service
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.engine.serving import engine_of
+from tests.serving_runtime._support.engines import engine_of
 
 NUMBERS = np.arange(800_000, dtype="f4").reshape(4, -1)
 Stream = proto.message("inference.ModelStreamInferResponse")

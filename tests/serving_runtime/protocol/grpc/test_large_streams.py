@@ -18,7 +18,7 @@ from serving_runtime.protocol.grpc.services.stream_infer import InferStream
 from serving_runtime.protocol.request_memory import RequestMemory
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support import infer_streams
-from tests.serving_runtime.engine.serving import until
+from tests.serving_runtime._support.engines import until
 
 pytestmark = pytest.mark.feature("E12")
 

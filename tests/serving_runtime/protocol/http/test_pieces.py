@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from serving_runtime.protocol.http.wire.limits import HttpLimits
 from serving_runtime.protocol.http.wire.message import BodyWriter, Response
-from tests.serving_runtime.protocol.http.listening import GET, Desk, Served, post, serving, until
+from tests.serving_runtime._support.http_listener import GET, Desk, Served, post, serving, until
 
 
 @pytest_asyncio.fixture

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import DATA, END_STREAM, ErrorCode
-from tests.serving_runtime.protocol.http2.peer import HEADERS, TRAILERS, Echo, Host, Peer, Slow, headers
+from tests.serving_runtime._support.http2_peer import HEADERS, TRAILERS, Echo, Host, Peer, Slow, headers
 
 
 def content(peer: Peer, number: int) -> bytes:

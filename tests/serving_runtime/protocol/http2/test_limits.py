@@ -9,7 +9,7 @@ from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import DATA, ErrorCode
 from serving_runtime.protocol.http2.headers.blocks import encode
 from serving_runtime.protocol.http2.limits import Patience
-from tests.serving_runtime.protocol.http2.peer import HEADERS, REQUEST, TRAILERS, Host, Peer, Slow, headers
+from tests.serving_runtime._support.http2_peer import HEADERS, REQUEST, TRAILERS, Host, Peer, Slow, headers
 
 MOST = 10_000
 """Frames; far more than any client is borne with, far less than would take long."""

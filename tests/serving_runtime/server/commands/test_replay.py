@@ -22,7 +22,7 @@ from serving_runtime.server.commands.replay import request_of
 from serving_runtime.telemetry.tap.events import tensor
 from serving_runtime.telemetry.tap.writing import written
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 
 def replay(model: Path, *lines: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:

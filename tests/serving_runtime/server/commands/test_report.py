@@ -13,7 +13,7 @@ import pytest
 
 from serving_runtime.__main__ import main
 from serving_runtime.telemetry.tap.sinks import Event, FolderSink
-from tests.serving_runtime.telemetry.tap.receiver import Receiver, receiving
+from tests.serving_runtime._support.event_receiver import Receiver, receiving
 
 WITHIN_S = 30.0
 COMMAND = [sys.executable, "-I", "-m", "serving_runtime", "report"]

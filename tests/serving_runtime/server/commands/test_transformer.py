@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, server
+from tests.serving_runtime._support.processes import ServerProcess, server
 
 TRANSFORMER = """
 from typing import NamedTuple

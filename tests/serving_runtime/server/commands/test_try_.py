@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 X = {"name": "x", "shape": [1, 8], "datatype": "FP32"}
 ROW = {"inputs": [{**X, "data": [0.1] * 8}], "id": "seven"}

@@ -11,7 +11,7 @@ import pytest
 from serving_runtime.config import text
 from serving_runtime.tuning.cores import usable_cores
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import server
+from tests.serving_runtime._support.processes import server
 
 QUICK = ("--budget=3s", "--window=0.1s", "--max-batch-size=8", "--max-concurrency=8", "--max-instances=2")
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.processes import ServerProcess, command, server
 from tests.serving_runtime.devices.nvidia import STAND_INS
-from tests.serving_runtime.processes import ServerProcess, command, server
 
 pytestmark = pytest.mark.feature("C5")
 

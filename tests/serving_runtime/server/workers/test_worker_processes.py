@@ -14,7 +14,7 @@ import pytest
 
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
-from tests.serving_runtime.processes import ServerProcess, command, server
+from tests.serving_runtime._support.processes import ServerProcess, command, server
 
 WORKERS = 2
 ROW = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 8], "data": [0] * 8}]}

@@ -9,7 +9,7 @@ import pytest
 
 from serving_runtime.telemetry.tap.delivering import LoggerSink
 from serving_runtime.telemetry.tap.sinks import Event, SinkError
-from tests.serving_runtime.telemetry.tap.receiver import Receiver, receiving
+from tests.serving_runtime._support.event_receiver import Receiver, receiving
 
 
 def event(request_id: str, number: int = 0) -> Event:

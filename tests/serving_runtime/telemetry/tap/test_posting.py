@@ -8,7 +8,7 @@ import pytest
 
 from serving_runtime.telemetry.tap.posting import HttpSink
 from serving_runtime.telemetry.tap.sinks import Event, SinkError
-from tests.serving_runtime.telemetry.tap.receiver import Receiver, receiving
+from tests.serving_runtime._support.event_receiver import Receiver, receiving
 
 
 def events(*ids: str) -> list[Event]:

@@ -11,7 +11,7 @@ from integrations.clusters.base import Logged, Logger, Observed, ReplicaPhase
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.pid_files import read_record
 from tests.integrations._support.runtimes import infer_json
-from tests.serving_runtime.telemetry.tap.receiver import receiving
+from tests.serving_runtime._support.event_receiver import receiving
 
 INFER = "/serving/default/digits/v2/models/digits/infer"
 FIRST, SECOND = "default.digits-00001-0", "default.digits-00001-1"

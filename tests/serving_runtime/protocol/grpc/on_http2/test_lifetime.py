@@ -9,7 +9,7 @@ from serving_runtime.protocol.grpc.on_http2 import lifetime
 from serving_runtime.protocol.grpc.on_http2.lifetime import Lifetime
 from serving_runtime.protocol.grpc.settings import GrpcSettings
 from serving_runtime.protocol.http2 import frames
-from tests.serving_runtime.protocol.http2.peer import HEADERS, Host, Peer, Slow
+from tests.serving_runtime._support.http2_peer import HEADERS, Host, Peer, Slow
 
 
 async def until(condition: Callable[[], bool]) -> None:

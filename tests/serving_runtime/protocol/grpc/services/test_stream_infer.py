@@ -17,7 +17,7 @@ from serving_runtime.protocol.grpc.services import stream_infer
 from serving_runtime.protocol.grpc.services.stream_infer import InferStream
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support import infer_streams
-from tests.serving_runtime.engine.serving import engine_of, infer, until
+from tests.serving_runtime._support.engines import engine_of, infer, until
 
 Answer = proto.message("inference.ModelStreamInferResponse")
 WAITS = "max_batch_size: 2 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 60000000 }"

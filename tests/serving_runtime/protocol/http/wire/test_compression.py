@@ -12,7 +12,7 @@ import pytest_asyncio
 from serving_runtime.protocol.http.wire.compression import accepted, compress
 from serving_runtime.protocol.http.wire.limits import HttpLimits
 from serving_runtime.protocol.http.wire.message import Response
-from tests.serving_runtime.protocol.http.listening import GET, Desk, Served, post, serving
+from tests.serving_runtime._support.http_listener import GET, Desk, Served, post, serving
 
 LIMIT = 300_000
 

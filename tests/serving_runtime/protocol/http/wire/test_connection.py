@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from serving_runtime.protocol.http.wire.connection import Connection
 from serving_runtime.protocol.http.wire.limits import HttpLimits
 from serving_runtime.protocol.http.wire.listener import Listener
-from tests.serving_runtime.protocol.http.listening import GET, Desk, Served, post, serving, until
+from tests.serving_runtime._support.http_listener import GET, Desk, Served, post, serving, until
 
 LIMIT = 1000
 

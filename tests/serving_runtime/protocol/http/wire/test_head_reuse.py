@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from serving_runtime.protocol.http.wire.limits import HttpLimits
 from serving_runtime.protocol.http.wire.message import Request, Response
 from serving_runtime.protocol.http.wire.reader import RequestReader
-from tests.serving_runtime.protocol.http.listening import Client, Desk, post, serving, until
+from tests.serving_runtime._support.http_listener import Client, Desk, post, serving, until
 
 
 class Keeps:

@@ -12,7 +12,7 @@ import uvloop
 from serving_runtime.protocol.http.wire.connection import Connection
 from serving_runtime.protocol.http.wire.large_body import WORTH_BYTES, LargeBody
 from serving_runtime.protocol.http.wire.limits import HttpLimits
-from tests.serving_runtime.protocol.http.listening import GET, Desk, Served, post, serving, until
+from tests.serving_runtime._support.http_listener import GET, Desk, Served, post, serving, until
 
 BODY = np.random.default_rng(0).bytes(4 * 1024 * 1024)
 LIMITS = HttpLimits(max_body_bytes=len(BODY))

@@ -15,7 +15,7 @@ from serving_runtime.protocol.http2.frames import ConnectionFailure, StreamFailu
 from serving_runtime.protocol.http2.headers import huffman
 from serving_runtime.protocol.http2.headers.blocks import HeaderReader
 from serving_runtime.protocol.http2.headers.fields import Field, FieldDecoder, Fields
-from tests.serving_runtime.protocol.http2.peer import Peer
+from tests.serving_runtime._support.http2_peer import Peer
 
 PSEUDO = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"x")]
 VALUES = st.one_of(st.from_regex(rb"[0-9a-f]{1,40}", fullmatch=True), st.binary(max_size=8))

@@ -13,7 +13,7 @@ from integrations.clusters.local.agent.sockets import replicas_folder
 from integrations.relay.start import Target
 from serving_runtime.shared.egress import EgressRefusedError, networks, permitted
 from tests.integrations._support.runtimes import RUNTIME, infer_json, until
-from tests.serving_runtime.telemetry.tap.receiver import Receiver, receiving
+from tests.serving_runtime._support.event_receiver import Receiver, receiving
 
 LOGGER = Logger("https://receiver.example/events", Logged.ALL)
 TRACES = (
