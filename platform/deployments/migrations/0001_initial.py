@@ -134,7 +134,7 @@ class Migration(migrations.Migration):
                 ('revision', models.CharField(blank=True, max_length=63)),
                 ('cluster', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='deployments.cluster')),
                 ('service', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='deployments.inferenceservice')),
-                ('rollout', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='deployments.domain.rollout')),
+                ('rollout', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='deployments.rollout')),
             ],
         ),
         migrations.CreateModel(
@@ -153,7 +153,7 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField()),
                 ('first_request_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('rollout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='analysis_runs', to='deployments.domain.rollout')),
+                ('rollout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='analysis_runs', to='deployments.rollout')),
             ],
         ),
         migrations.AddConstraint(

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ('given_at', models.DateTimeField()),
                 ('used_at', models.DateTimeField(null=True)),
                 ('withdrawn_at', models.DateTimeField(null=True)),
-                ('rollout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='approvals', to='deployments.domain.rollout')),
+                ('rollout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='approvals', to='deployments.rollout')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
         ),

@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField()),
                 ('compared_at', models.DateTimeField(null=True)),
                 ('problem', models.TextField(blank=True)),
-                ('rollout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparison_runs', to='deployments.domain.rollout')),
+                ('rollout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparison_runs', to='deployments.rollout')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('rollout', 'attempt', 'step_index'), name='comparison_run_one_per_step')],

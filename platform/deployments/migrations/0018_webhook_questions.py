@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
                 ('opened_at', models.DateTimeField()),
                 ('answered_at', models.DateTimeField(null=True)),
                 ('decided_at', models.DateTimeField(null=True)),
-                ('rollout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='questions', to='deployments.domain.rollout')),
+                ('rollout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='questions', to='deployments.rollout')),
             ],
             options={
                 'indexes': [models.Index(condition=models.Q(('decided_at', None)), fields=['next_try_at'], name='question_open')],

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                 ('created_by', models.CharField(max_length=300)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('model_version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='registry.modelversion')),
-                ('recording', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='replays', to='deployments.reconcile.service_change')),
+                ('recording', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='replays', to='deployments.recording')),
                 ('service', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='deployments.inferenceservice')),
             ],
             options={

@@ -35,7 +35,7 @@ from serving_runtime.proto import ModelInferRequest
 ROOT = Path(__file__).parents[3]
 
 
-V2_SERVER = Path(__file__).parents[1] / "v2_server.py"
+V2_SERVER = Path(__file__).with_name("v2_server.py")
 
 
 RUNTIME = f"{sys.executable} -m serving_runtime"

@@ -11,7 +11,7 @@ from serving_runtime.common.datatypes import Array
 from tests.serving_runtime import onnx_models
 
 FEATURES = 8
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "backends" / "fixtures"
 
 Expected = Callable[[Array], list[Array]]
 
