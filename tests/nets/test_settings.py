@@ -52,8 +52,8 @@ def named_in_code() -> Iterator[str]:
         (variable, programs.get(module.room, "control plane"))
         for name, module in modules().items()
         if "FAIRLEAD_" in module.text
-        for text in strings(name)
-        for variable in VARIABLE.findall(str(text.value))
+        for variable in (str(text.value) for text in strings(name))
+        if VARIABLE.fullmatch(variable)
     }
     yield from (f"{variable} {program}" for variable, program in sorted(found))
 

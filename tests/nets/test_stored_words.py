@@ -48,10 +48,11 @@ def purposes() -> set[str]:
 
 def audited() -> set[str]:
     """Return the actions of the audit log; one that is put together is as it is written."""
-    return {
-        node.value if isinstance(node, ast.Constant) else ast.unparse(node)
-        for _, node in keywords("action", "audit_record")
-    }
+    found = set()
+    for _, node in keywords("action", "audit_record"):
+        for each in (node.body, node.orelse) if isinstance(node, ast.IfExp) else (node,):
+            found.add(str(each.value) if isinstance(each, ast.Constant) else ast.unparse(each))
+    return found
 
 
 def schemas() -> set[str]:

@@ -28,7 +28,7 @@ def lines() -> Iterator[str]:
     """Yield tasks with what a message to them has, the queue, and the schedule of the beat in seconds."""
     for name, task in sorted(tasks().items()):
         expires = task.expires.total_seconds() if isinstance(task.expires, timedelta) else task.expires
-        yield f"task {name}{inspect.signature(task.run)} expires={expires} queue={task.queue}"
+        yield f"task {name}{inspect.signature(task.run)} expires={expires} queue={getattr(task, 'queue', None)}"
     for name, entry in sorted(app.conf.beat_schedule.items()):
         rest = {key: value for key, value in entry.items() if key not in ("task", "schedule")}
         yield f"beat {name} {entry['task']} every {entry['schedule']} s {rest or ''}".rstrip()
