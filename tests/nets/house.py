@@ -117,7 +117,7 @@ def of_contracts() -> Iterator[Row]:
     """Yield the rows of import contracts."""
     for app in sorted(rooms.APPS & {module.room for module in modules().values()}):
         names = [name for name in at_root(app) if name.rpartition(".")[2] not in rooms.OUTSIDE]
-        none = [name for name in names if rooms.layer(name) is None and not _is_of_parts(name)]
+        none = [name for name in names if rooms.layer(name) is None]
         yield f"names at the root of `{app}` in no contract", f"{len(none)} of {len(names)}", "0"
     yield "modules of apps in no layer", str(len(list(rules.unplaced()))), "0"
     yield "modules that say they are pure and are not checked", str(len(list(rules.claimed_pure()))), "0"
@@ -135,12 +135,6 @@ def of_contracts() -> Iterator[Row]:
         if clock.reads(module.name)
     }
     yield "modules that read clock or randomness, edges left out", str(len(reading)), "0"
-
-
-def _is_of_parts(name: str) -> bool:
-    """Return whether all that a package has is listed as pure, though the package is not."""
-    inside = [each for each in modules() if each.startswith(f"{name}.")]
-    return bool(inside) and all(rooms.is_listed_as_pure(each) for each in inside)
 
 
 def of_circles() -> Iterator[Row]:

@@ -14,6 +14,7 @@ from tests.nets._support.recording import ROOT, check, check_shrinks
 
 TEMPLATES = ROOT / "frontend" / "templates"
 DOTTED = re.compile(rf"(?:{'|'.join(sorted(rooms()))})(?:\.[A-Za-z_]\w*)+(?::[A-Za-z_]\w*)?")
+QUOTED = re.compile(rf"[\"'](?:{'|'.join(sorted(rooms()))})\.")
 LOADED = re.compile(r"{%\s*load\s+([\w ]+?)\s*%}")
 NAMED = re.compile(r"[\w/-]+\.html")
 NO_PATHS = re.compile(r"fairlead\.[a-z-]+/v\d|fairlead\.(?:dev|io|example|local|alias|model)\b")
@@ -22,7 +23,7 @@ NO_PATHS = re.compile(r"fairlead\.[a-z-]+/v\d|fairlead\.(?:dev|io|example|local|
 def dotted() -> Iterator[tuple[str, str]]:
     """Yield the module and each text in it that is a dotted path into a room."""
     for name, module in modules().items():
-        if "/migrations/" in str(module.file) or not DOTTED.search(module.text):
+        if "/migrations/" in str(module.file) or not QUOTED.search(module.text):
             continue
         for text in {str(each.value) for each in strings(name)}:
             if DOTTED.fullmatch(text) and not NO_PATHS.match(text):

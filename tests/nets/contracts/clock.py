@@ -52,10 +52,18 @@ def _used(module: ast.Module) -> Iterator[str]:
     """Yield the full names of what a module uses of others."""
     bound = dict(_bound(module))
     for node in ast.walk(module):
-        if isinstance(node, ast.Name | ast.Attribute):
-            root, _, rest = ast.unparse(node).partition(".")
-            if root in bound and root.isidentifier():
-                yield ".".join(filter(None, [bound[root], rest]))
+        root, _, rest = _dotted(node).partition(".")
+        if root in bound:
+            yield ".".join(filter(None, [bound[root], rest]))
+
+
+def _dotted(node: ast.AST) -> str:
+    """Return `a.b.c` for a chain that begins with a name, else nothing."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(words)]) if isinstance(node, ast.Name) else ""
 
 
 def _bound(module: ast.Module) -> Iterator[tuple[str, str]]:

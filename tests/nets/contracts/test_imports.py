@@ -75,8 +75,9 @@ def listed(tmp_path: Path) -> Callable[[str], Path]:
     ],
 )
 def test_a_list_neither_grows_nor_keeps_what_is_gone(
-    listed: Callable[[str], Path], found: list[str], words: str
+    listed: Callable[[str], Path], found: list[str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("FAIRLEAD_UPDATE_GOLDEN", raising=False)
     with pytest.raises(AssertionError, match=words.replace(".", r"\.")):
         check_shrinks("list.txt", found, "mend it", folder=listed("a -> b\n"))
 
