@@ -5,10 +5,11 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 
+from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
 from pytest_django import Settings
 
-from accounts.selectors import TOKEN_PREFIX
+from accounts.selectors import SESSION_KEY, TOKEN_PREFIX
 from common.sealing import unseal
 from deployments.deliveries import EVENTS, TEST
 from deployments.history import Kind
@@ -67,6 +68,8 @@ def words() -> Iterator[str]:
     yield from sorted(f"purpose {each}" for each in purposes())
     yield from sorted(f"schema {each}" for each in schemas())
     yield f"salt of sessions {SessionStore().key_salt}"
+    yield from (f"path in sessions {each}" for each in settings.AUTHENTICATION_BACKENDS)
+    yield f"key in sessions {SESSION_KEY}"
     yield f"prefix of tokens {TOKEN_PREFIX}"
 
 
