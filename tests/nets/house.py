@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-from tests.nets._support.modules import PLATFORM, RUNTIME, Module, imports, imports_when_loaded, modules, strings
+from tests.nets._support.modules import PLATFORM, RUNTIME, Module, imports, modules, strings
 from tests.nets._support.recording import ROOT
 from tests.nets.contracts import clock, rooms, rules
 from tests.nets.contracts.circles import circles
@@ -138,32 +138,10 @@ def of_contracts() -> Iterator[Row]:
 
 
 def of_circles() -> Iterator[Row]:
-    """Yield the rows of import circles, of modules and of the folders that they are in."""
-    graph = {name: imports_when_loaded(name) for name in modules()}
-    found = list(circles(graph))
-    named = "; ".join(" ".join(each[:4]) + (" ..." if len(each) > 4 else "") for each in found) or "none"
-    yield "import circles of modules", f"{len(found)} ({named})" if found else "0", "0"
-    lazy = list(circles({name: frozenset(imports(name) & modules().keys()) for name in modules()}))
-    yield "import circles, imports inside functions included", str(len(lazy)), "0"
-    folders: dict[str, set[str]] = {}
-    for name, used in graph.items():
-        home = folders.setdefault(_folder(name), set())
-        home |= {_folder(each) for each in used} - {_folder(name)}
-    for each in [*folders.values()]:
-        for folder in each - folders.keys():
-            folders[folder] = set()
-    # A package imports its parts and they import one another's parent: only packages beside one another count.
-    beside = {name: {each for each in used if not _is_around(name, each)} for name, used in folders.items()}
-    count = len(list(circles(beside)))
-    yield "import circles of packages beside one another", str(count), "0"
-
-
-def _folder(name: str) -> str:
-    return name if modules()[name].is_package else name.rpartition(".")[0]
-
-
-def _is_around(one: str, other: str) -> bool:
-    return one.startswith(f"{other}.") or other.startswith(f"{one}.")
+    """Yield the row of import circles; imports inside functions count."""
+    found = list(circles({name: imports(name) & modules().keys() for name in modules()}))
+    where = sorted({each[0].rpartition(".")[0] for each in found})
+    yield "import circles", f"{len(found)} ({', '.join(where)})" if found else "0", "0"
 
 
 def of_words() -> Iterator[Row]:

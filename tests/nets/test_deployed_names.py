@@ -16,7 +16,7 @@ AREAS = {
 }
 WITH_VARIABLES = {"images", "chart", "overlays"}
 """`test_settings` has the variables of the code."""
-_QUOTED = r"[\"',\s]+"
+_QUOTED = r"[\"',\s-]+"
 PATTERNS = {
     "python -m": re.compile(rf"(?<=-m){_QUOTED}((?:[a-z_]+)(?:\.[a-z_]+)*)"),
     "celery --app": re.compile(rf"(?:-A{_QUOTED}|--app=)([a-z_.]+)"),
@@ -51,7 +51,8 @@ def named(area: str) -> set[str]:
 def _is_module(name: str) -> bool:
     """Return whether a dotted word is a module of ours, or in one: `fairlead.example.com` is none."""
     path = name.partition(":")[0]
-    return path in modules() or path.rpartition(".")[0] in modules().keys() - rooms()
+    is_one = path in modules() or path.rpartition(".")[0] in modules().keys() - rooms()
+    return is_one and name != "fairlead.env"  # a file of variables
 
 
 def test_names_are_as_they_were() -> None:

@@ -68,12 +68,6 @@ def imports(name: str) -> frozenset[str]:
     return frozenset(_imported(name, ast.walk(tree(name))))
 
 
-@cache
-def imports_when_loaded(name: str) -> frozenset[str]:
-    """Return the modules of ours that are imported while this one is: not inside functions, not for types only."""
-    return frozenset(each for each in _imported(name, _outside_functions(tree(name))) if each in modules())
-
-
 def _imported(name: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -91,16 +85,6 @@ def _parent(name: str, level: int) -> str:
         return ""
     parts = name.split(".")
     return ".".join(parts[: len(parts) - level + modules()[name].is_package])
-
-
-def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            continue
-        yield child
-        yield from _outside_functions(child)
 
 
 def strings(name: str) -> Iterator[ast.Constant]:
