@@ -113,8 +113,9 @@ test-sqlite: setup-dev ## what databases and brokers do differently, on SQLite a
 	$(ON_SQLITE) $(IN_ORDER) $(call once_more,$(ON_SQLITE))
 
 GOLDEN := tests/charts/test_render.py $(addprefix tests/integrations/clusters/,kubernetes/test_manifests.py kubernetes/test_replay_manifests.py local/envoy/test_golden.py)
-golden: setup-dev ## write the golden files again, after a wanted change of what is rendered or of what pages say
+golden: setup-dev ## write the golden files again, after a wanted change of what is rendered, of what pages say or of names that others know
 	FAIRLEAD_UPDATE_GOLDEN=1 $(PYTEST) $(GOLDEN) tests/test_copy.py -m "not cluster" -k "as_it_was_rendered or pages_say"
+	FAIRLEAD_UPDATE_GOLDEN=1 $(PYTEST) tests/nets
 
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser $(TOGETHER) $(call once_more,$(PYTEST) tests/browser -m browser)

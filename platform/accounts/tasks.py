@@ -10,13 +10,13 @@ from accounts.services import answers_forget
 from accounts.services.oidc_users import sessions_forget
 
 
-@shared_task
+@shared_task(name="accounts.tasks.forget_answers")
 def forget_answers() -> None:
     """Delete answers that are older than they are promised to be kept."""
     answers_forget(now=timezone.now())
 
 
-@shared_task
+@shared_task(name="accounts.tasks.forget_sessions")
 def forget_sessions() -> None:
     """Delete the sessions of browsers that ended, and the tokens that were made for them alone."""
     import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()

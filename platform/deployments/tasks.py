@@ -55,7 +55,7 @@ _MAX_DELIVERIES = 20
 _WEBHOOK_TIMEOUT_S = 10.0
 
 
-@shared_task(expires=10)
+@shared_task(name="deployments.tasks.reconcile", expires=10)
 def reconcile(service_id: int) -> None:
     """Give one service a tick; once more at once if somebody changed it meanwhile."""
     cluster = Cluster.objects.filter(services=service_id).first()
@@ -69,7 +69,7 @@ def reconcile(service_id: int) -> None:
         _tick(service_id, driver)
 
 
-@shared_task(expires=2 * settings.RECONCILE_INTERVAL_S)
+@shared_task(name="deployments.tasks.sweep", expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep() -> None:
     """Give a tick to every service of which something goes on and that had none lately, and to some of the others.
 
@@ -82,7 +82,7 @@ def sweep() -> None:
         _sweep(cluster)
 
 
-@shared_task(expires=2 * settings.RECONCILE_INTERVAL_S)
+@shared_task(name="deployments.tasks.sweep_cluster", expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep_cluster(cluster_id: int) -> None:
     """Give a tick to the services of one cluster, unless another worker is at it."""
     claim = sweep_claims.begin(cluster_id, now=timezone.now())
@@ -96,7 +96,7 @@ def sweep_cluster(cluster_id: int) -> None:
         sweep_claims.end(cluster_id, claim)
 
 
-@shared_task
+@shared_task(name="deployments.tasks.forget")
 def forget() -> None:
     """Forget old events and measurements, as long ago as the settings say."""
     now = timezone.now()
@@ -111,14 +111,14 @@ def forget() -> None:
         logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.forget_recordings", expires=60)
 def forget_recordings() -> None:
     """Delete recordings whose time is over, and the files of those that were deleted."""
     if files := recordings_forget(now=timezone.now()):
         logger.info("deleted the files of %s recordings", files)
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.replay", expires=60)
 def replay(replay_id: int) -> None:
     """Have a recording answered again, unless somebody else is at it."""
     run_replay.replay_make(
@@ -127,14 +127,14 @@ def replay(replay_id: int) -> None:
     sweep_replays()
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.sweep_replays", expires=60)
 def sweep_replays() -> None:
     """Send a hint for the replays that have waited longest."""
     for replay_id in replays_due(now=timezone.now(), limit=MAX_CONCURRENT):
         send(replay, replay_id)
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.tune", expires=60)
 def tune(tuning_id: int) -> None:
     """Search for the best configuration of a version, unless somebody else is at it."""
     run_tuning.tuning_make(
@@ -143,14 +143,14 @@ def tune(tuning_id: int) -> None:
     sweep_tunings()
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.sweep_tunings", expires=60)
 def sweep_tunings() -> None:
     """Send a hint for the tunings that have waited longest."""
     for tuning_id in tunings_due(now=timezone.now(), limit=MAX_CONCURRENT):
         send(tune, tuning_id)
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.build", expires=60)
 def build(build_id: int) -> None:
     """Build a version of another, unless somebody else is at it; the new one is checked then."""
     version_id = run_build.build_make(
@@ -161,14 +161,14 @@ def build(build_id: int) -> None:
     sweep_builds()
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.sweep_builds", expires=60)
 def sweep_builds() -> None:
     """Send a hint for the builds that have waited longest."""
     for build_id in builds_due(now=timezone.now(), limit=MAX_CONCURRENT):
         send(build, build_id)
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.try_version", expires=60)
 def try_version(trial_id: int) -> None:
     """Have a request answered by a version, unless somebody else is at it."""
     run_trial.trial_make(
@@ -177,14 +177,14 @@ def try_version(trial_id: int) -> None:
     sweep_trials()
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.sweep_trials", expires=60)
 def sweep_trials() -> None:
     """Send a hint for the trials that have waited longest."""
     for trial_id in trials_due(now=timezone.now(), limit=MOST_AT_A_TIME):
         send(try_version, trial_id)
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.deliver", expires=60)
 def deliver(delivery_id: int) -> None:
     """Tell a webhook of one event, unless it is not due or somebody else is at it."""
     attempt = delivery.try_begin(delivery_id=delivery_id, now=timezone.now())
@@ -204,7 +204,7 @@ def deliver(delivery_id: int) -> None:
     delivery.try_end(of=attempt, status=status, answer=answer, now=timezone.now())
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.ask", expires=60)
 def ask(question_id: int) -> None:
     """Ask a webhook whether a rollout goes on, unless it is not due or somebody else is at it."""
     question = gates.question_begin(question_id=question_id, now=timezone.now())
@@ -224,7 +224,7 @@ def ask(question_id: int) -> None:
     gates.question_end(of=question, status=status, answer=answer, now=timezone.now())
 
 
-@shared_task(expires=60)
+@shared_task(name="deployments.tasks.sweep_deliveries", expires=60)
 def sweep_deliveries() -> None:
     """Send a hint for deliveries and questions that are due, and forget deliveries that are long over."""
     for question_id in gates.questions_due(now=timezone.now(), limit=_MAX_DELIVERIES):

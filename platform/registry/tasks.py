@@ -33,14 +33,14 @@ _PROGRESS_EVERY_S = 1.0
 _stopping = threading.Event()
 
 
-@shared_task
+@shared_task(name="registry.tasks.sweep")
 def sweep() -> None:
     """Send a hint for the versions that have waited longest for their check."""
     for version_id in versions_to_check(now=timezone.now(), limit=MAX_CONCURRENT):
         hints.send(check_version, version_id)
 
 
-@shared_task
+@shared_task(name="registry.tasks.delete_unused_files")
 def delete_unused_files() -> None:
     """Delete model files that no version has."""
     for each in delete_unused(now=timezone.now()):
@@ -48,7 +48,7 @@ def delete_unused_files() -> None:
     imports.imports_forget(now=timezone.now(), older_than=settings.RETAIN_EVENTS)
 
 
-@shared_task
+@shared_task(name="registry.tasks.check_version")
 def check_version(version_id: int) -> None:
     """Find out whether the version can be served, unless somebody else is at it or it is not due."""
     claim = check_begin(version_id=version_id, now=timezone.now(), lease=LEASE)
@@ -120,14 +120,14 @@ def stop_imports(**_: object) -> None:
     _stopping.set()
 
 
-@shared_task
+@shared_task(name="registry.tasks.sweep_imports")
 def sweep_imports() -> None:
     """Send a hint for the imports that have waited longest."""
     for import_id in imports_due(now=timezone.now(), limit=imports.MAX_CONCURRENT):
         hints.send(import_model, import_id)
 
 
-@shared_task
+@shared_task(name="registry.tasks.import_model")
 def import_model(import_id: int) -> None:
     """Fetch what the import names and register it, unless somebody else is at it or it is not due."""
     claim = imports.import_begin(import_id=import_id, now=timezone.now(), lease=LEASE)

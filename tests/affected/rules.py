@@ -17,18 +17,24 @@ BESIDE: dict[str, tuple[str, ...]] = {
         "tests/cluster/test_chart*.py",
         "tests/cluster/test_helm.py",
         "tests/runbooks/test_on_a_cluster.py",
+        "tests/nets/test_deployed_names.py",
     ),
-    "kustomize/*": ("tests/charts/*", "tests/cluster/test_kustomize*.py"),
-    "docker/*": ("tests/docker/*",),
-    "docs/*": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py", "tests/serving_runtime/test_docs.py"),
+    "kustomize/*": ("tests/charts/*", "tests/cluster/test_kustomize*.py", "tests/nets/test_deployed_names.py"),
+    "docker/*": ("tests/docker/*", "tests/nets/test_deployed_names.py"),
+    "docs/*": (
+        "tests/fairlead/test_docs.py",
+        "tests/fairlead_cli/test_docs.py",
+        "tests/serving_runtime/test_docs.py",
+        "tests/nets/test_deployed_names.py",
+    ),
     "docs/reference/alerts.md": ("tests/charts/test_alerts.py",),
     "docs/runbooks/*": ("tests/runbooks/*",),
     "docs/how-to/*": ("tests/docker/test_how_to.py",),
-    "examples/*": ("tests/examples/*",),
+    "examples/*": ("tests/examples/*", "tests/nets/test_deployed_names.py"),
     "benchmarks/*": ("tests/benchmarks/*",),
     "frontend/src/*": ("tests/browser/*",),
     "frontend/styles/*": ("tests/browser/*",),
-    "frontend/templates/*": ("tests/test_copy.py",),
+    "frontend/templates/*": ("tests/test_copy.py", "tests/nets/test_python_paths.py"),
     "frontend/static/*": ("tests/browser/*",),
     "frontend/*.json": ("tests/browser/*",),
     "frontend/build.*": ("tests/browser/*",),
@@ -45,17 +51,25 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "requirements/more.py": ("tests/docker/test_more.py", "tests/docker/test_locks.py"),
     "requirements/node.*": ("tests/docker/test_locks.py",),
     ".dockerignore": ("tests/docker/*",),
-    "README.md": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py"),
+    "README.md": (
+        "tests/fairlead/test_docs.py",
+        "tests/fairlead_cli/test_docs.py",
+        "tests/nets/test_deployed_names.py",
+    ),
     "CONTRIBUTING.md": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py"),
     "CHANGELOG.md": (),
     "LICENSE": (),
-    "SECURITY.md": ("tests/fairlead/test_docs.py",),
+    "SECURITY.md": ("tests/fairlead/test_docs.py", "tests/nets/test_deployed_names.py"),
     ".gitignore": (),
     "Makefile": ("tests/docker/*",),
     "manage.py": ("tests/fairlead/*",),
     ".ci/*": (),
 }
 """Which tests a file has beside those that the graph finds; a file that one of these patterns matches is known."""
+
+READ_ALL_SOURCES = "tests/nets/*"
+SOURCES = ("platform/*.py", "serving_runtime/*.py")
+"""These tests read the text of all sources: any change of one chooses them, and makes no file known."""
 
 OF_EVERY_ROUTE = ("AUTHENTICATION_BACKENDS", "LOGGING", "MIDDLEWARE", "REST_FRAMEWORK", "TEMPLATES")
 """The settings that each request passes through."""
@@ -85,7 +99,7 @@ WHOLE_PLATFORM = (
 """Tests that start the platform as processes or walk through all of it for minutes: for nearly every change, far."""
 
 PROVED_BY_CHECK = {"ruff", "mypy", "django-stubs", "importlinter"}
-"""Tables of pyproject.toml, below `tool`, which `make check` reads and no test."""
+"""Tables of pyproject.toml, below `tool`, which `make check` reads; of tests, `tests/nets/contracts` alone."""
 
 
 matches = fnmatchcase
@@ -100,6 +114,10 @@ def beside(path: str) -> tuple[str, ...] | None:
     """Return patterns of the tests that the tables give to a file, or None where they do not know it."""
     found = [tests for pattern, tests in BESIDE.items() if fnmatchcase(path, pattern)]
     return tuple(dict.fromkeys(test for tests in found for test in tests)) if found else None
+
+
+def is_source(path: str) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in SOURCES)
 
 
 def whole_platform(path: str) -> bool:

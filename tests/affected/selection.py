@@ -66,6 +66,8 @@ def select(changes: Sequence[Change], tree: Tree) -> Chosen:
             return Chosen(tests, everything=f"{change.path}: no rule knows what it can affect")
         for path, distance in found.items():
             distances[path] = min(distance, distances.get(path, distance))
+    if any(rules.is_source(change.path) for change in changes):
+        distances |= {path: distances.get(path, 1) for path in tests if rules.matches(path, rules.READ_ALL_SOURCES)}
     ordered = sorted(distances, key=lambda path: (distances[path], path))
     return Chosen([p for p in ordered if distances[p] < FAR], [p for p in ordered if distances[p] >= FAR])
 

@@ -56,6 +56,12 @@ def of_all(path: str) -> Chosen:
             id="a command: its tests and none of the control plane",
         ),
         pytest.param(
+            "platform/registry/lineage.py",
+            "tests/nets/contracts/test_imports.py",
+            "tests/serving_runtime/",
+            id="any module: the rules that all sources follow",
+        ),
+        pytest.param(
             "docs/reference/cluster-file.md",
             "tests/clusters/domain/cluster_file/test_docs.py",
             "tests/accounts/",

@@ -1,0 +1,88 @@
+"""The rooms of the code and their order: the one table that the import rules are read from.
+
+A new room, or a new kind of module in an app, is a word here. Names of rooms that are still to come may be here.
+"""
+
+import tomllib
+from functools import cache
+
+from tests.nets._support.recording import ROOT
+
+LEVELS: tuple[tuple[str, ...], ...] = (
+    ("control_plane", "fairlead"),
+    ("console",),
+    ("gpus", "recordings", "model_jobs", "pools", "access", "feedback", "fleet"),
+    ("deployments",),
+    ("clusters", "placement"),
+    ("events",),
+    ("registry",),
+    ("jobs",),
+    ("accounts",),
+    ("integrations",),
+    ("common",),
+)
+"""Rooms from above to below: each imports what is below it, and none beside it."""
+PROGRAMS = ("fairlead_cli", "serving_runtime")
+"""Rooms that import no other and that none imports, but for what is shared."""
+SHARED = "serving_runtime.shared"
+APPS = frozenset(room for each in LEVELS[1:-2] for room in each) - {"placement"}
+"""Rooms whose modules are in layers."""
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("apps", "management"),
+    ("urls",),
+    ("api", "web", "templatetags"),
+    ("tasks",),
+    ("services", "reconcile"),
+    ("selectors",),
+    ("views", "mapping"),
+    ("models", "hooks"),
+    ("domain",),
+)
+"""Modules and packages of an app from above to below, which import as rooms do."""
+OUTSIDE = frozenset({"migrations"})
+"""Parts of an app that no layer has."""
+PURE_ROOMS = ("placement",)
+IMPURE = ("django", "celery", "kubernetes", "integrations")
+"""What pure code imports nothing of, directly or through others."""
+VALUES = "integrations.clusters.base"
+"""Value types that pure code may import nevertheless."""
+EDGES = frozenset({"api", "web", "tasks", "management", "apps"})
+"""Layers that read clock and randomness for the others."""
+EDGE_ROOMS = frozenset({"control_plane", "fairlead", "fairlead_cli", "integrations"})
+
+
+def level(room: str) -> int | None:
+    """Return the place of a room from above; None where the table does not have it."""
+    return next((place for place, each in enumerate(LEVELS) if room in each), None)
+
+
+@cache
+def layer(module: str) -> int | None:
+    """Return the place of an app's module from above; None where no layer has it."""
+    _, _, inside = module.partition(".")
+    part = inside.partition(".")[0]
+    found = next((place for place, each in enumerate(LAYERS) if part in each), None)
+    return len(LAYERS) - 1 if found is None and (not part or is_listed_as_pure(module)) else found
+
+
+@cache
+def listed_as_pure() -> tuple[str, ...]:
+    """Return the modules that the import contract "Decisions are pure" of pyproject.toml names."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    return tuple(name for each in contracts if each["name"] == "Decisions are pure" for name in each["source_modules"])
+
+
+def is_listed_as_pure(module: str) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in listed_as_pure())
+
+
+def is_pure(module: str) -> bool:
+    """Return whether a module's path, or today the list, says that it is pure."""
+    room, *inside = module.split(".")
+    return room in PURE_ROOMS or "domain" in inside[:1] or is_listed_as_pure(module)
+
+
+def is_edge(module: str) -> bool:
+    """Return whether a module may read the clock: it calls code that takes `now` from it."""
+    room, *inside = module.split(".")
+    return room in EDGE_ROOMS or bool(EDGES.intersection(inside[:1]))
