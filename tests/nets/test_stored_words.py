@@ -10,9 +10,9 @@ from django.contrib.sessions.backends.db import SessionStore
 from pytest_django import Settings
 
 from accounts.selectors import SESSION_KEY, TOKEN_PREFIX
-from common.sealing import unseal
-from deployments.deliveries import EVENTS, TEST
-from deployments.history import Kind
+from common.encryption import unseal
+from events.delivery import EVENTS, TEST
+from deployments.domain.rollout.event_messages import Kind
 from tests.nets._support.modules import modules, tree
 from tests.nets._support.recording import check
 

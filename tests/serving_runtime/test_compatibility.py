@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.serving_runtime._support.compatibility import SECTIONS, page
+from tests.serving_runtime.compatibility import SECTIONS, page
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "reference" / "compatibility.md"
@@ -13,7 +13,7 @@ ROWS = {row.id: row for rows in SECTIONS.values() for row in rows}
 
 def test_the_page_is_what_the_table_prints() -> None:
     assert PAGE.read_text() == page(), (
-        "run: python -m tests.serving_runtime._support.compatibility > docs/reference/compatibility.md"
+        "run: python -m tests.serving_runtime.compatibility > docs/reference/compatibility.md"
     )
 
 

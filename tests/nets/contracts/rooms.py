@@ -3,17 +3,15 @@
 A new room, or a new kind of module in an app, is a word here. Names of rooms that are still to come may be here.
 """
 
-import tomllib
 from functools import cache
-
-from tests.nets._support.recording import ROOT
 
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("control_plane", "fairlead"),
     ("console",),
     ("gpus", "recordings", "model_jobs", "pools", "access", "feedback", "fleet"),
     ("deployments",),
-    ("clusters", "placement"),
+    ("clusters",),
+    ("placement",),
     ("events",),
     ("registry",),
     ("jobs",),
@@ -32,7 +30,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("urls",),
     ("api", "web", "templatetags"),
     ("tasks",),
-    ("services", "reconcile"),
+    ("services",),
+    ("reconcile",),
     ("selectors",),
     ("views", "mapping"),
     ("models", "hooks"),
@@ -62,24 +61,13 @@ def layer(module: str) -> int | None:
     _, _, inside = module.partition(".")
     part = inside.partition(".")[0]
     found = next((place for place, each in enumerate(LAYERS) if part in each), None)
-    return len(LAYERS) - 1 if found is None and (not part or is_listed_as_pure(module)) else found
-
-
-@cache
-def listed_as_pure() -> tuple[str, ...]:
-    """Return the modules that the import contract "Decisions are pure" of pyproject.toml names."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    return tuple(name for each in contracts if each["name"] == "Decisions are pure" for name in each["source_modules"])
-
-
-def is_listed_as_pure(module: str) -> bool:
-    return any(module == name or module.startswith(f"{name}.") for name in listed_as_pure())
+    return len(LAYERS) - 1 if found is None and not part else found
 
 
 def is_pure(module: str) -> bool:
-    """Return whether a module's path, or today the list, says that it is pure."""
+    """Return whether a module's path says that it is pure."""
     room, *inside = module.split(".")
-    return room in PURE_ROOMS or "domain" in inside[:1] or is_listed_as_pure(module)
+    return room in PURE_ROOMS or "domain" in inside[:1]
 
 
 def is_edge(module: str) -> bool:

@@ -80,7 +80,7 @@ def of_programs() -> Iterator[str]:
 
 
 def claimed_pure() -> Iterator[str]:
-    """Yield the modules whose docstring says that they are pure, and neither their path nor the list does."""
+    """Yield the modules whose docstring says that they are pure, and their path does not."""
     for name, module in modules().items():
         if module.room in rooms.APPS | {"placement"} and not rooms.is_pure(name):
             head = module.text.split('"""')[1] if module.text.startswith('"""') else ""

@@ -1,6 +1,6 @@
 """What of the V2 protocol and of Triton Inference Server the runtime offers, row by row.
 
-`python -m tests.serving_runtime._support.compatibility` prints docs/reference/compatibility.md. Tests name the rows they prove
+`python -m tests.serving_runtime.compatibility` prints docs/reference/compatibility.md. Tests name the rows they prove
 by `@pytest.mark.feature("C9")`; a row that claims something without such a test fails test_compatibility.py.
 """
 
