@@ -3,9 +3,10 @@
     python -m benchmarks.deaths [--rounds 10] [--only gateway,agent]
 
 Starts `fairlead up` with one service of two replicas of the demo's model and sends it 100 requests a second over HTTP
-and gRPC. In each round a part gets SIGKILL and the round ends when it is back and the service has its replicas again.
-Failed are all requests that no replica answered, from the kill to the end of the round. Without answers is the longest
-time between two answers, over all clients.
+and gRPC. In each round each part gets SIGKILL, one after the other (a part that dies twice within a minute is started
+again after a longer pause). The next follows when the part is back and the service has its replicas again. Failed are
+all requests that no replica answered, from the kill to then. Without answers is the longest time between two answers,
+over all clients.
 """
 
 import argparse
@@ -163,9 +164,12 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(DEATHS), help="parts to kill, all by default")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fairlead-deaths-") as folder, _scene(Path(folder)) as scene:
+        costs: dict[str, list[Round]] = {name: [] for name in options.only.split(",")}
+        for number in range(1, options.rounds + 1):
+            for name, rounds in costs.items():
+                rounds.append(_round(scene, name, number))
         print("| killed | failed, median (worst) | without answers, s | back after, s |\n| --- | --- | --- | --- |")
-        for name in options.only.split(","):
-            rounds = [_round(scene, name, number) for number in range(1, options.rounds + 1)]
+        for name, rounds in costs.items():
             cells = [_cell([each.failed for each in rounds], "g")]
             cells += [_cell([each.silent_s for each in rounds], ".2f"), _cell([each.back_s for each in rounds], ".2f")]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)

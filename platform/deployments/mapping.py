@@ -26,7 +26,7 @@ from deployments.domain.service_file import (
     transformer_json,
 )
 from deployments.domain.service_file.scaling import Scaling
-from deployments.domain.service_state.batch_size import with_batch_size
+from deployments.domain.service_state.batch_size import found_batch_size, with_batch_size
 from deployments.domain.service_state.desired import RevisionState, Role, ServiceState
 from deployments.domain.waits import Condition, ServiceFacts, condition_of
 from deployments.models import Approval, InferenceService, Revision, Rollout
@@ -115,9 +115,18 @@ def _digest_of(value: object) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def model_config_of(version: ModelVersion, said: Mapping[str, object]) -> dict[str, object]:
-    """Return what is laid over a version's own configuration, where a service's file says `said`."""
-    return with_batch_size(said, version.profile, version.signature, version.source_name)
+def model_config_of(version: ModelVersion, said: Mapping[str, object], kept: int | None = None) -> dict[str, object]:
+    """Return what is laid over a version's own configuration, where a service's file says `said`.
+
+    Args:
+        kept: the revision's `kept_batch_size`.
+    """
+    return with_batch_size(said, version.profile, version.signature, version.source_name, kept)
+
+
+def found_batch_size_of(row: Revision) -> int:
+    """Return a revision's largest batch, where it was found; 0 where its file says one, or none was found."""
+    return found_batch_size(row.model_config, row.model_version.profile, row.kept_batch_size)
 
 
 def revision_state(row: Revision) -> RevisionState:
@@ -130,7 +139,7 @@ def revision_state(row: Revision) -> RevisionState:
         artifact_digest=row.artifact_digest,
         artifact_origin=origin_of(row.model_version.lineage),
         replicas=row.replicas,
-        model_config=model_config_of(row.model_version, row.model_config),
+        model_config=model_config_of(row.model_version, row.model_config, row.kept_batch_size),
         env=row.env,
         is_code=is_code(row.model_version.platform),
         egress=row.egress,

@@ -10,18 +10,18 @@ from deployments.reconcile import service_counters
 from deployments.reconcile import telemetry as reconciler_telemetry
 from fairlead import telemetry
 from fairlead.collector import ControlPlaneCollector
+from serving_runtime.common.errors import FailureReason
 from serving_runtime.devices.gpu import Gpu
 from serving_runtime.devices.nvml import Reading
-from serving_runtime.common.errors import FailureReason
 from serving_runtime.telemetry.metrics.cpu import CpuMeter
 from serving_runtime.telemetry.metrics.families import Family, ModelSeries, families
 from serving_runtime.telemetry.metrics.gpus import gpu_families
 from serving_runtime.telemetry.metrics.histogram import Histogram
 from serving_runtime.telemetry.metrics.settings import MetricsSettings
+from serving_runtime.telemetry.metrics.text import samples
 from serving_runtime.telemetry.statistics import BatchTiming, SummarisedStatistics
 from serving_runtime.telemetry.tap.tap import TapCounts
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events_family
-from serving_runtime.telemetry.metrics.text import samples
 from tests.nets._support.recording import check
 
 REGISTERED = (telemetry, reconciler_telemetry, service_counters)

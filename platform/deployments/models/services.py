@@ -184,6 +184,7 @@ class Revision(models.Model):
         stopped_at: since when it runs no more; None while it should run.
         served_until: when the service was last stopped while this was its stable revision and had requests; None where
             that never was.
+        kept_batch_size: the largest batch of the revision before, where its own version's profile found less.
         replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
         transformer: what stands before its predictor, as a service file says it; empty for nothing.
         transformer_replicas: how many of those there should be, by a cluster's autoscaler more of them.
@@ -206,6 +207,7 @@ class Revision(models.Model):
     scale_behavior = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     container_concurrency = models.PositiveIntegerField(default=0)
     model_config = models.JSONField(default=dict)
+    kept_batch_size = models.PositiveIntegerField(null=True)
     env = models.JSONField(default=dict)
     egress = models.BooleanField(null=True)
     patches = models.JSONField(default=dict)

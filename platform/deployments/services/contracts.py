@@ -5,7 +5,9 @@ from dataclasses import replace
 
 from common.errors import ContractBroken, InvalidInput
 from deployments.domain.service_file import ServiceSpec
+from deployments.domain.service_state.batch_size import found_batch_size, kept_batch_size
 from deployments.domain.service_state.contract import Contract, Served, contract_between
+from deployments.mapping import found_batch_size_of
 from deployments.models import Revision
 from registry.models import ModelVersion
 
@@ -34,7 +36,11 @@ def contract_agreed(
     Raises:
         ContractBroken: clients would break, and nobody accepts that. Its `details` are the breaks.
     """
-    found = contract_between(_served(stable.model_version, stable.model_config), _served(version, spec.model_config))
+    live_rows = found_batch_size_of(stable)
+    rows = found_batch_size(spec.model_config, version.profile, kept_from(stable, spec, version))
+    found = contract_between(
+        _served(stable.model_version, stable.model_config, live_rows), _served(version, spec.model_config, rows)
+    )
     if not found.breaks:
         return found
     if accept is not None:
@@ -47,6 +53,13 @@ def contract_agreed(
     )
 
 
+def kept_from(stable: Revision | None, spec: ServiceSpec, version: ModelVersion) -> int | None:
+    """Return the `kept_batch_size` of a revision of `version` under `spec` that comes after `stable`."""
+    if stable is None:
+        return None
+    return kept_batch_size(found_batch_size_of(stable), found_batch_size(spec.model_config, version.profile, None))
+
+
 def accepted(contract: Contract) -> dict[str, object]:
     """Return what the audit log keeps of breaks that were accepted; empty where there were none."""
     if not contract.breaks:
@@ -54,5 +67,5 @@ def accepted(contract: Contract) -> dict[str, object]:
     return {"accepted_contract_changes": list(contract.breaks), "reason": contract.accepted_because}
 
 
-def _served(version: ModelVersion, config: Mapping[str, object]) -> Served:
-    return Served(str(version), version.signature, config)
+def _served(version: ModelVersion, config: Mapping[str, object], rows: int) -> Served:
+    return Served(str(version), version.signature, {**config, "max_batch_size": rows} if rows else config)

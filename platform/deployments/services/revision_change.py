@@ -24,7 +24,7 @@ from deployments.domain.service_state.desired import Role
 from deployments.models import Cluster, Revision, Rollout, RolloutPolicy
 from deployments.reconcile.service_change import Change
 from deployments.selectors import stable_before
-from deployments.services.contracts import contract_agreed
+from deployments.services.contracts import contract_agreed, kept_from
 from deployments.services.egress import egress_after
 from deployments.services.gpu_assignment import placed
 from registry.domain.version_lifecycle import Status
@@ -136,7 +136,9 @@ def begin(
     replicas = spec.scaling.within(stable.replicas)
     placement = placed(change.service, spec, version, replicas, in_place=not chosen.surge)
     egress = egress_after(spec, stable, change.service.cluster)
-    canary = _create_revision(change, spec, version, Role.CANARY, actor=actor, placement=placement, egress=egress)
+    canary = _create_revision(
+        change, spec, version, Role.CANARY, after=stable, actor=actor, placement=placement, egress=egress
+    )
     if not chosen.surge:
         canary.replicas = 0  # until stable has given up some
         canary.save(update_fields=["replicas"])
@@ -240,7 +242,7 @@ def _replace(
     change: Change, old: Revision | None, *, spec: ServiceSpec, version: ModelVersion, actor: str, accept: str | None
 ) -> None:
     """Put a new revision in the place of one that never served, or that served until the service was stopped."""
-    knowingly = ""
+    knowingly, served = "", None
     if old is not None:
         served = old if old.served_until is not None else stable_before(stable=old)
         if served is not None:
@@ -252,7 +254,7 @@ def _replace(
         change.event(Kind.REVISION_STOPPED, f"{old.name} was replaced {until}{knowingly}", revision=old.name)
     placement = placed(change.service, spec, version, spec.scaling.min_replicas, in_place=True)
     egress = egress_after(spec, old, change.service.cluster)
-    _create_revision(change, spec, version, Role.STABLE, actor=actor, placement=placement, egress=egress)
+    _create_revision(change, spec, version, Role.STABLE, after=served, actor=actor, placement=placement, egress=egress)
 
 
 def _knowingly(contract: Contract, actor: str) -> str:
@@ -265,6 +267,7 @@ def _create_revision(
     version: ModelVersion,
     role: Role,
     *,
+    after: Revision | None,
     actor: str,
     placement: dict[str, Any],
     egress: bool,
@@ -282,6 +285,7 @@ def _create_revision(
         **mapping.scaling_columns(spec.scaling),
         replicas=spec.scaling.min_replicas,
         model_config=dict(spec.model_config),
+        kept_batch_size=kept_from(after, spec, version),
         env=dict(spec.env),
         egress=egress,
         logger=logger_json(spec.logger),

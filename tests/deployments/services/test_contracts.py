@@ -113,6 +113,25 @@ def test_the_files_own_config_can_break_clients_of_the_same_version(platform: Pl
     assert refusal.value.details == ("a request may have 2 rows, 8 before",)
 
 
+def test_a_version_keeps_the_found_batch_size_that_clients_had(platform: Platform) -> None:
+    """Measured again, the same model may be found good at less."""
+    for number, rows in ((1, 16), (2, 64)):
+        version = platform.version(number, signature={**SIGNATURE, "max_batch_size": rows})
+        version.profile = {"max_batch_size": rows}
+        version.save(update_fields=["profile"])
+    platform.policy()
+    platform.apply()
+    platform.until(lambda: platform.view().phase == "Ready")
+    platform.policy(name="quick", steps=[{"weight": 50}])
+    for number, rows in (("2", 64), ("1", 64)):
+        contract = rollout_detail(rollout_id=platform.start(number, "quick").pk).contract
+        assert contract is not None
+        assert contract.breaks == ()
+        platform.until(lambda: platform.rollout().phase == "Healthy")
+        newest = max(platform.cluster.applied[-1].revisions, key=lambda each: each.name)
+        assert (newest.model_version, newest.model_config["max_batch_size"]) == (number, rows)
+
+
 def test_the_way_back_is_open_whatever_it_takes_from_clients(platform: Platform) -> None:
     platform.live()
     wider = {**SIGNATURE, "outputs": [*SIGNATURE["outputs"], {"name": "scores", "datatype": "FP32", "shape": [-1, 10]}]}
