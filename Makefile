@@ -45,7 +45,7 @@ lock: .venv/.dev ## pin the Python dependencies anew
 	@touch $@
 
 .venv/.base: .venv/.python requirements/base.txt pyproject.toml
-	@$(BIN)/python requirements/install.py requirements/base.txt "Installing Python packages into .venv/ (about a minute)"
+	@$(BIN)/python requirements/install.py requirements/base.txt "Installing Python packages into .venv/"
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -1,6 +1,10 @@
 """The app of services, revisions and rollouts."""
 
+from collections.abc import Callable
+from typing import Any
+
 from django.apps import AppConfig
+from django.utils.module_loading import import_string
 
 
 class DeploymentsConfig(AppConfig):
@@ -8,16 +12,25 @@ class DeploymentsConfig(AppConfig):
     label = "deployments"
 
     def ready(self) -> None:
-        from deployments.reconcile import schedule
-        from deployments.selectors import model_uses  # noqa: PLC0415 - models can be read only now
-        from deployments.services import driver_default, measured_on_default  # noqa: PLC0415
-        from events import delivery
-        from model_jobs.selectors import works_of  # noqa: PLC0415
-        from registry import decisions, moves, outcomes, place, works  # noqa: PLC0415
+        """Register with the registry what it asks, and what it tells of its models."""
+        from registry import decisions, moves, outcomes, place, usage, works  # noqa: PLC0415 - now models can be read
 
-        model_uses.register()
-        moves.register(schedule.touch_users_of)
-        outcomes.register(delivery.version_checked)
-        decisions.register(delivery.version_decided)
-        works.register(works_of)
-        place.register(driver_default, measured_on_default)
+        usage.register(_imported_later("deployments.selectors.model_uses.uses_of"))
+        usage.register_history(_imported_later("deployments.services.revision_history.versions_forget"))
+        moves.register(_imported_later("deployments.reconcile.schedule.touch_users_of"))
+        outcomes.register(_imported_later("events.delivery.version_checked"))
+        decisions.register(_imported_later("events.delivery.version_decided"))
+        works.register(_imported_later("model_jobs.selectors.works_of"))
+        place.register(
+            _imported_later("deployments.services.driver_default"),
+            _imported_later("deployments.services.measured_on_default"),
+        )
+
+
+def _imported_later(path: str) -> Callable[..., Any]:
+    """Return the function at `path`, which is imported by its first call: what only migrates needs none of them."""
+
+    def call(*arguments: Any) -> Any:
+        return import_string(path)(*arguments)
+
+    return call

@@ -1,5 +1,7 @@
 """`manage.py prepare_home`: what `fairlead up` needs of the database, in one command."""
 
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from django.utils import timezone
 
 from accounts.models import ApiToken
 from deployments.models import Cluster
+from tests.servers.template import PLATFORM
 
 pytestmark = pytest.mark.django_db
 
@@ -40,3 +43,13 @@ def test_it_migrates_only_where_there_is_something_to_migrate(tmp_path: Path) ->
 def test_it_says_whether_there_is_a_cluster_to_watch(tmp_path: Path) -> None:
     Cluster.objects.create(name="lab", kind="kubernetes", created_at=timezone.now())
     assert prepared(tmp_path / "token") == "yes"
+
+
+def test_a_command_begins_without_what_serves_pages_and_services() -> None:
+    """It is on the way of every start; they take more than all the rest of its imports."""
+    begun = "import django, sys; django.setup(); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", begun], capture_output=True, text=True, timeout=60, check=True, cwd=PLATFORM
+    )
+    heavy = {"numpy", "rest_framework.fields", "drf_spectacular.plumbing", "deployments.services"}
+    assert heavy.isdisjoint(done.stdout.split())

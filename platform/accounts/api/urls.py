@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts.api import teams, users, views
+from accounts.api import schema, teams, users, views  # noqa: F401 - schema registers itself with drf-spectacular
 
 app_name = "accounts_api"
 urlpatterns = [

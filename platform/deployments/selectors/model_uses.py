@@ -9,17 +9,10 @@ from django.urls import reverse
 
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
-from deployments.services.revision_history import versions_forget
 from registry import usage
 
 _SERVING = {Role.STABLE, Role.CANARY}
 _ENDED = {Role.RETIRED, Role.FAILED}
-
-
-def register() -> None:
-    """Make the provider known to the registry; called once, when the apps are ready."""
-    usage.register(uses_of)
-    usage.register_history(versions_forget)
 
 
 def uses_of(version_ids: Iterable[int]) -> Iterator[usage.Use]:

@@ -63,7 +63,7 @@ async def _served(folder: Path, settings: LoadSettings) -> AsyncIterator[Engine]
     engine = Engine([folder.parent], settings, Control(ControlMode.EXPLICIT, load_models=(folder.name,)))
     try:
         for error in await engine.load_all():
-            raise ModelError(str(error))
+            raise ModelError(str(error)) from error
         yield engine
     finally:
         engine.close()

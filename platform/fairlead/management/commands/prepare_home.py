@@ -15,13 +15,14 @@ from django.db.migrations.executor import MigrationExecutor
 
 from accounts.domain.scopes import Scope
 from fairlead.checks import TAG
+from fairlead.new_database import is_new, make_tables
 
 
 class Command(BaseCommand):
-    """Migrates where there is something to migrate, makes this machine's token where it is missing, and says whether
-    clusters are to be watched."""
+    """Makes the tables or migrates them, where that is needed, makes this machine's token where it is missing, and says
+    whether clusters are to be watched."""
 
-    requires_system_checks = (TAG,)  # all others are of the code, and the worker runs them at its start
+    requires_system_checks = (TAG,)  # all others are of the code: the tests run them
     help = "Prepare the database of `fairlead up`; prints yes where there is a Kubernetes cluster to watch, else no."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,7 +31,10 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, token: Path, **_options: Any) -> None:
         """Take the three steps in their order."""
         executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if plan and is_new():
+            make_tables(migration for migration, _backwards in plan)
+        elif plan:
             gc.disable()  # Django makes all models again for each change; a quarter of that is collecting them
             try:
                 call_command("migrate", interactive=False, verbosity=0)

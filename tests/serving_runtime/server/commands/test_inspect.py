@@ -122,6 +122,26 @@ def test_an_ensemble_is_told_of_with_the_models_of_its_steps(tmp_path: Path) -> 
         code, refused = told(command, str(tmp_path / "e"), "--json")
         assert code == 2
         assert "ensemble 'e' contains model 'mlp', which is not available" in refused["error"]
+        assert "of_installation" not in refused
+
+
+@pytest.mark.parametrize("command", ["inspect", "profile"])
+def test_a_library_that_a_step_of_an_ensemble_lacks_is_not_the_models_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    absent = tmp_path / "absent" / "lightgbm.py"
+    absent.parent.mkdir()
+    absent.write_text("raise ModuleNotFoundError('there is no lightgbm', name='lightgbm')")
+    monkeypatch.setenv("PYTHONPATH", str(absent.parent))
+    models = tmp_path / "models"
+    for name, config in (("mlp", 'backend: "lightgbm"'), ("e", ENSEMBLE)):
+        (models / name / "1").mkdir(parents=True)
+        (models / name / "config.pbtxt").write_text(config)
+    (models / "mlp" / "1" / "model.txt").write_text("tree\n")
+    code, refused = told(command, str(models / "e"), "--json")
+    assert (code, refused["of_installation"]) == (2, True)
+    assert "ensemble 'e' contains model 'mlp', which is not available" in refused["error"]
+    assert "needs the package lightgbm, which is not installed" in refused["error"]
 
 
 ENSEMBLE = """
