@@ -1,7 +1,7 @@
 """Tables of a new SQLite database, made from the models at once: what all migrations lead to, in far less time.
 
 A database that has tables is migrated. So is any other than SQLite: there migrations also make what models do not know
-of (`common.trigrams`). A test compares what is made here with what the migrations make.
+of (`common.db.trigrams`). A test compares what is made here with what the migrations make.
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection
 from django.db.migrations.migration import Migration
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Model
 from django.utils import timezone
 
 from accounts.services import team_default
@@ -24,7 +25,7 @@ def is_new() -> bool:
 def make_tables(migrations: Iterable[Migration]) -> None:
     """Make the tables and rows of a new database in one transaction; `migrations` count as applied afterwards."""
     recorder = MigrationRecorder(connection)
-    own = [model for model in apps.get_models() if model._meta.can_migrate(connection)]
+    own: list[type[Model]] = [model for model in apps.get_models() if model._meta.can_migrate(connection)]
     with connection.schema_editor() as editor:
         for model in [recorder.Migration, *own]:
             editor.create_model(model)
