@@ -10,7 +10,7 @@ def main() -> None:
     """Run the management command named on the command line."""
     # At the end: `platform` the folder must never come before `platform` the standard library's module.
     sys.path.append(str(Path(__file__).resolve().parent / "platform"))
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
     execute_from_command_line(sys.argv)

@@ -21,7 +21,7 @@ network.isolate()
 _HOME = Path(tempfile.mkdtemp(prefix="fairlead-tests-"))
 os.environ["FAIRLEAD_HOME"] = str(_HOME)
 # Named here and not in pyproject.toml: from there pytest-django would read the settings before the lines above.
-os.environ["DJANGO_SETTINGS_MODULE"] = "fairlead.settings"
+os.environ["DJANGO_SETTINGS_MODULE"] = "control_plane.settings"
 os.environ.setdefault("FAIRLEAD_SECRET_KEY", "only-for-tests-" + "x" * 40)
 # Of several processes that share one Redis (`make test`) each has a broker of its own, as each has a database.
 if "virtual_host=" in (broker := os.environ.get("FAIRLEAD_BROKER_URL", "")):

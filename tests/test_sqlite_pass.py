@@ -48,4 +48,4 @@ def test_tests_of_the_list_have_the_mark(request: pytest.FixtureRequest) -> None
         marked = item.get_closest_marker("sqlite") is not None
         assert marked == is_of_second_pass(item.nodeid), item.nodeid
     assert is_of_second_pass("tests/common/http/test_filters.py::test_a_list_is_narrowed[x-y]")
-    assert not is_of_second_pass("tests/fairlead/test_openapi.py::test_other")
+    assert not is_of_second_pass("tests/control_plane/test_openapi.py::test_other")

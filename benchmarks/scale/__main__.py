@@ -44,7 +44,7 @@ def main() -> None:
 
 def _set_up(database_url: str, home: str) -> None:
     os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "fairlead.settings",
+        "DJANGO_SETTINGS_MODULE": "control_plane.settings",
         "FAIRLEAD_DATABASE_URL": database_url,
         "FAIRLEAD_HOME": home,
         "FAIRLEAD_SECRET_KEY": "only-for-measuring-" + "x" * 40,

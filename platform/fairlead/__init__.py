@@ -1,5 +1,6 @@
-"""Composition root of the control plane; importing it makes the Celery application known to `shared_task`."""
+"""The name that the control plane had in release 0.1.0: deployments made for it still start. Goes with the next
+release."""
 
-from fairlead.celery import app as celery_app
+from control_plane.celery import app as celery_app
 
 __all__ = ["celery_app"]

@@ -1,20 +1,5 @@
-"""The ASGI application that uvicorn serves."""
+"""`fairlead.asgi:application`, as of release 0.1.0."""
 
-import os
-from importlib import import_module
+from control_plane.asgi import application
 
-import django
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
-django.setup(set_prefix=False)
-
-from django.conf import settings  # noqa: E402
-
-from common.http.asgi import StreamingASGIHandler  # noqa: E402 - reads settings when it is made
-from fairlead.prepared import wait_until_prepared  # noqa: E402
-from fairlead.sqlite_files import hold_open  # noqa: E402
-
-application = StreamingASGIHandler()
-import_module(settings.ROOT_URLCONF)  # all views, which else the first request would wait for
-wait_until_prepared()
-hold_open()
+__all__ = ["application"]

@@ -8,7 +8,7 @@ from tests.affected.source import BODY, EVERY, HOLE, Definition, Source
 
 Node = tuple[str, str]
 """A file's path and the name of a definition in it, or `EVERY`."""
-SETTINGS = "platform/fairlead/settings.py"
+SETTINGS = "platform/control_plane/settings.py"
 _LOADED = re.compile(r"fairlead\.(settings|urls)|\w+\.apps\.\w+")
 _ROOTS = ("platform/",)
 
@@ -92,7 +92,7 @@ class Modules:
             yield self.path_of[module], EVERY
 
     def _dotted(self, text: str) -> Iterator[Node]:
-        """Yield what a string such as "fairlead.asgi:application" or "registry.ModelVersion" (a model) means."""
+        """Yield what a string such as "control_plane.asgi:application" or "registry.ModelVersion" (a model) means."""
         words = text.replace(":", ".").split(".")
         if len(words) < 2 or not all(word.isidentifier() for word in words):
             return

@@ -7,7 +7,7 @@ from tests.affected import rules
 from tests.affected.modules import Modules, Node
 from tests.affected.source import HOLE, ROUTE, Definition
 
-URLCONF = "platform/fairlead/urls.py"
+URLCONF = "platform/control_plane/urls.py"
 _COMMON = {"api", "v1"}
 _METHODS = {"get", "post", "goto"}
 _PARAMETER = re.compile(r"<[^>]*>")

@@ -7,7 +7,7 @@ EVERYTHING = {
     "requirements/base.txt": "the locked dependencies are those of every test",
     "requirements/dev.txt": "the locked dependencies are those of every test",
     "platform/*/apps.py": "Django loads it for every test",
-    "platform/fairlead/env.py": "the settings of every test are read with it",
+    "platform/control_plane/env.py": "the settings of every test are read with it",
 }
 """Files that every test stands on, with the reason."""
 
@@ -22,7 +22,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "kustomize/*": ("tests/charts/*", "tests/cluster/test_kustomize*.py", "tests/nets/test_deployed_names.py"),
     "docker/*": ("tests/docker/*", "tests/nets/test_deployed_names.py"),
     "docs/*": (
-        "tests/fairlead/test_docs.py",
+        "tests/control_plane/test_docs.py",
         "tests/fairlead_cli/test_docs.py",
         "tests/serving_runtime/test_docs.py",
         "tests/nets/test_deployed_names.py",
@@ -40,7 +40,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "frontend/build.*": ("tests/browser/*",),
     "frontend/.npmrc": ("tests/browser/*",),
     "tests/*test_*.py": ("tests/test_copy.py", "tests/test_imports.py"),
-    "platform/*/migrations/*": ("tests/fairlead/test_migrations.py", "tests/releases/*"),
+    "platform/*/migrations/*": ("tests/control_plane/test_migrations.py", "tests/releases/*"),
     "serving_runtime/proto/*": ("tests/serving_runtime/test_proto.py",),
     "requirements/images/*": ("tests/docker/*",),
     "requirements/clients/*": (
@@ -52,17 +52,17 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "requirements/node.*": ("tests/docker/test_locks.py",),
     ".dockerignore": ("tests/docker/*",),
     "README.md": (
-        "tests/fairlead/test_docs.py",
+        "tests/control_plane/test_docs.py",
         "tests/fairlead_cli/test_docs.py",
         "tests/nets/test_deployed_names.py",
     ),
-    "CONTRIBUTING.md": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py"),
+    "CONTRIBUTING.md": ("tests/control_plane/test_docs.py", "tests/fairlead_cli/test_docs.py"),
     "CHANGELOG.md": (),
     "LICENSE": (),
-    "SECURITY.md": ("tests/fairlead/test_docs.py", "tests/nets/test_deployed_names.py"),
+    "SECURITY.md": ("tests/control_plane/test_docs.py", "tests/nets/test_deployed_names.py"),
     ".gitignore": (),
     "Makefile": ("tests/docker/*",),
-    "manage.py": ("tests/fairlead/*",),
+    "manage.py": ("tests/control_plane/*",),
     ".ci/*": (),
 }
 """Which tests a file has beside those that the graph finds; a file that one of these patterns matches is known."""
@@ -74,7 +74,7 @@ SOURCES = ("platform/*.py", "serving_runtime/*.py")
 OF_EVERY_ROUTE = ("AUTHENTICATION_BACKENDS", "LOGGING", "MIDDLEWARE", "REST_FRAMEWORK", "TEMPLATES")
 """The settings that each request passes through."""
 
-BY_NAME = {"get_asgi_application": ("platform/fairlead/urls.py",)}
+BY_NAME = {"get_asgi_application": ("platform/control_plane/urls.py",)}
 """What a name of Django's leads to in our code."""
 
 NEVER_ASK = (

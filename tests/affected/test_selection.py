@@ -11,9 +11,9 @@ from tests.affected.files import TEMPLATES
 from tests.affected.selection import Chosen, Tree, select
 
 FILES = {
-    "platform/fairlead/settings.py": 'MIDDLEWARE = ["fairlead.headers.Headers"]\nDATABASES = {}\nLIMIT = 3\n',
+    "platform/control_plane/settings.py": 'MIDDLEWARE = ["fairlead.headers.Headers"]\nDATABASES = {}\nLIMIT = 3\n',
     "platform/fairlead/headers.py": "class Headers: ...\n",
-    "platform/fairlead/urls.py": (
+    "platform/control_plane/urls.py": (
         'from django.urls import include, path\n\nurlpatterns = [path("", include("shop.urls"))]\n'
     ),
     "platform/shop/__init__.py": "",
@@ -65,7 +65,7 @@ FILES = {
     "tests/serving_runtime/test_limits.py": (
         'import sys\n\n\ndef test_it():\n    start([sys.executable, "-m", "serving_runtime"])\n'
     ),
-    "tests/fairlead/test_docs.py": "def test_it():\n    assert 1\n",
+    "tests/control_plane/test_docs.py": "def test_it():\n    assert 1\n",
 }  # fmt: skip
 ALL_SHOP = {
     f"tests/shop/test_{name}.py"
@@ -74,7 +74,7 @@ ALL_SHOP = {
 ALL = ALL_SHOP | {
     "tests/serving_runtime/test_server.py",
     "tests/serving_runtime/test_limits.py",
-    "tests/fairlead/test_docs.py",
+    "tests/control_plane/test_docs.py",
 }
 
 
@@ -136,7 +136,7 @@ def files(*names: str) -> set[str]:
             id="an address: who asks it",
         ),
         pytest.param(
-            "platform/fairlead/settings.py", "LIMIT = 3", "LIMIT = 4", files("shop/test_cart_page"),
+            "platform/control_plane/settings.py", "LIMIT = 3", "LIMIT = 4", files("shop/test_cart_page"),
             id="a setting: who reaches what reads it",
         ),
         pytest.param(
@@ -181,8 +181,8 @@ def test_a_change_chooses(root: Path, path: str, old: str, new: str, near: set[s
         pytest.param("strange.bin", "x", "no rule knows", id="a file that no rule knows"),
         pytest.param("platform/shop/unused.py", "a = 1", "no rule knows", id="a module that no test reaches"),
         pytest.param(
-            "platform/fairlead/settings.py",
-            FILES["platform/fairlead/settings.py"].replace("{}", "{1: 2}"),
+            "platform/control_plane/settings.py",
+            FILES["platform/control_plane/settings.py"].replace("{}", "{1: 2}"),
             "Django itself reads DATABASES",
             id="a setting that only Django reads",
         ),

@@ -58,7 +58,7 @@ class Running:
 
     def start(self) -> None:
         """Serve, at the same port as before."""
-        from fairlead.asgi import application  # noqa: PLC0415 - needs Django's settings
+        from control_plane.asgi import application  # noqa: PLC0415 - needs Django's settings
 
         config = uvicorn.Config(application, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
         server = _Prompt(config)

@@ -11,7 +11,7 @@ from django.test import Client
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
-from fairlead.security import POLICY
+from control_plane.security import POLICY
 from tests.browser import colours
 from tests.browser._support.sessions import routes, sign_in
 from tests.browser.axe import violations

@@ -86,7 +86,7 @@ def serving(
 def web(docker: Engine, target: str) -> Iterator[tuple[str, str]]:
     """Run web on a database of its own; gives the container and the pages' address."""
     port = free_port()
-    serve = f"exec python -m uvicorn fairlead.asgi:application --host 127.0.0.1 --port {port} --loop uvloop"
+    serve = f"exec python -m uvicorn control_plane.asgi:application --host 127.0.0.1 --port {port} --loop uvloop"
     command = ["sh", "-c", f"python -m django migrate --verbosity 0 && {serve}"]
     with running(docker, *KEY, HOME, image(target), *command) as container:
         answer(f"http://127.0.0.1:{port}/healthz")

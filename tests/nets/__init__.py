@@ -9,11 +9,11 @@ tests.nets.house` prints the sizes.
 | OpenAPI document, without its prose | `test_openapi` |
 | addresses: pattern, namespace, name | `test_urls` |
 | event kinds, audit actions, purposes of sealed secrets, schemas of the runtime's JSON | `test_stored_words` |
-| settings, their variables and defaults | `test_settings`; the table: `tests/fairlead/test_docs.py` |
+| settings, their variables and defaults | `test_settings`; the table: `tests/control_plane/test_docs.py` |
 | metrics: names, types, labels | `test_metrics`; the tables: `test_metrics.py` and `test_docs.py` of each program |
 | arguments of `fairlead`, `fairlead-serve`, `manage.py` | `test_commands`; words: `docs/reference/cli.md` |
 | Celery: tasks, queue, beat | `test_tasks` |
-| tables, columns, indexes, constraints | `test_tables`; forward and back: `tests/fairlead/test_migrations.py` |
+| tables, columns, indexes, constraints | `test_tables`; forward and back: `tests/control_plane/test_migrations.py` |
 | strings that name our modules; entry points, loggers, templates, template tags | `test_python_paths` |
 | modules, commands and variables in images, chart, overlays and documentation | `test_deployed_names` |
 | manifests for Kubernetes | `tests/integrations/clusters/kubernetes/golden/` |

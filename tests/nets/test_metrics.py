@@ -6,10 +6,10 @@ from typing import Any
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
+from control_plane import telemetry
+from control_plane.collector import ControlPlaneCollector
 from deployments.reconcile import service_counters
 from deployments.reconcile import telemetry as reconciler_telemetry
-from fairlead import telemetry
-from fairlead.collector import ControlPlaneCollector
 from serving_runtime.common.errors import FailureReason
 from serving_runtime.devices.gpu import Gpu
 from serving_runtime.devices.nvml import Reading

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from celery import Task
 
-from fairlead.celery import app
+from control_plane.celery import app
 from tests.nets._support.modules import modules, tree
 from tests.nets._support.recording import check
 

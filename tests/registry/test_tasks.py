@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from common.errors import Unavailable
-from fairlead.celery import app
+from control_plane.celery import app
 from integrations.clusters.base import Job, JobKind, JobResult
 from registry import place, tasks
 from registry.domain.version_lifecycle import MAX_ATTEMPTS, Status

@@ -10,11 +10,11 @@ import pytest
 LONGEST = (
     "tests/cluster/test_chart.py",
     "tests/deployments/reconcile/test_killed_anywhere.py",
-    "tests/fairlead/test_pages_at_scale.py",
+    "tests/control_plane/test_pages_at_scale.py",
     "tests/e2e/",
     "tests/runbooks/",
     "tests/examples/",
-    "tests/fairlead/test_web_is_replaced.py",
+    "tests/control_plane/test_web_is_replaced.py",
 )
 """Beginnings of paths; `python -m tests.suites.table` says what else takes long."""
 

@@ -26,7 +26,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class StreamingASGIHandler(ASGIHandler):
-    """The ASGI application; `fairlead.asgi` makes the one instance."""
+    """The ASGI application; `control_plane.asgi` makes the one instance."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""

@@ -47,7 +47,7 @@ def environment(home: Home, *, url: str, gateway_url: str, allow_python_models: 
     variables = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     variables |= {
         "FAIRLEAD_HOME": str(home.path),
-        "DJANGO_SETTINGS_MODULE": "fairlead.settings",
+        "DJANGO_SETTINGS_MODULE": "control_plane.settings",
         "FAIRLEAD_URL": url,
         "FAIRLEAD_GATEWAY_URL": gateway_url,
         "PYTHONUNBUFFERED": "1",
@@ -74,11 +74,11 @@ def components(
 ) -> list[Component]:
     """Return all parts, in the order in which they end: no new wishes, no new plans, then the models."""
     python = sys.executable
-    web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
+    web = [python, "-m", "uvicorn", "control_plane.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
     web += ["--timeout-graceful-shutdown", "3"]
     # Checks are of the code, and would import all pages; those of settings are made when the home is prepared.
-    worker = [python, "-m", "celery", "-A", "fairlead", "--skip-checks", "worker", "-B", "--pool", "threads"]
+    worker = [python, "-m", "celery", "-A", "control_plane", "--skip-checks", "worker", "-B", "--pool", "threads"]
     worker += ["--concurrency", "6", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     agent = [
         python,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fairlead_cli.errors import CliError
 
-_CONTROL_PLANE = ("fairlead", "deployments", "registry", "accounts", "integrations", "common", "serving_runtime")
+_CONTROL_PLANE = ("control_plane", "deployments", "registry", "accounts", "integrations", "common", "serving_runtime")
 _LIBRARIES = {
     "celery": "celery",
     "django": "Django",
@@ -42,7 +42,7 @@ def require_installed(*, demo: bool = False) -> None:
 
 def project_root() -> Path:
     """Return the folder that holds `platform/` and `frontend/`."""
-    spec = importlib.util.find_spec("fairlead")
+    spec = importlib.util.find_spec("control_plane")
     if spec is None or spec.origin is None:
         raise CliError(
             "the control plane is not installed here; run this from a clone of the repository after `make setup`"

@@ -27,7 +27,7 @@ class Preparation:
     """Brings the database to this version's tables, and has the token file hold a token that is accepted.
 
     It takes as long as Python's imports in the processes that need it. So they are started beside it, and wait at a
-    pipe (`fairlead.prepared`) that ends when it is over, or this process.
+    pipe (`control_plane.prepared`) that ends when it is over, or this process.
 
     Attributes:
         gate: what these processes inherit.

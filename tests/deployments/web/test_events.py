@@ -15,13 +15,13 @@ from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, User
 from accounts.services import token_revoke
 from accounts.services.teams import member_delete
+from control_plane.asgi import application
 from deployments.domain.phases import Phase
 from deployments.models import InferenceService, Rollout
 from deployments.selectors import service_detail
 from deployments.services import rollout_abort
 from deployments.web import live_updates
 from deployments.web.pages import Page
-from fairlead.asgi import application
 from tests import scenes
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from common.uris import parse_prefixes
-from fairlead.celery import app
+from control_plane.celery import app
 from registry import tasks
 from registry.domain.import_lifecycle import MAX_ATTEMPTS
 from registry.domain.version_metadata import Particulars

@@ -12,7 +12,7 @@ from serving_runtime.devices import nvml
 
 STAND_INS = Path(__file__).parent / "vendor"
 _PACKAGES = ("pynvml", "tensorrt", "cuda")
-_OURS = tuple(f"serving_runtime.backends.{name}" for name in ("cuda_memory", "tensorrt", "tensorrt_engine"))
+_OURS = tuple(f"serving_runtime.backends.{name}" for name in ("cuda_memory", "tensorrt.backend", "tensorrt.engine"))
 
 
 @contextmanager

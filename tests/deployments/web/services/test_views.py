@@ -7,10 +7,10 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
+from control_plane.security import POLICY
 from deployments.domain.phases import Phase
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.services import policy_apply, rollout_start, service_stop
-from fairlead.security import POLICY
 from tests import scenes
 from tests._support.page import marked
 from tests.deployments._support.pages import DETAIL, signed_in, text

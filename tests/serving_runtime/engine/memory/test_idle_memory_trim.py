@@ -82,7 +82,7 @@ def test_what_grows_after_less_is_in_use_is_seen() -> None:
 def test_what_large_requests_took_leaves_a_real_process() -> None:
     program = f"""
 import numpy as np
-from serving_runtime.engine import memory
+from serving_runtime.engine.memory import process_memory as memory
 from serving_runtime.engine.memory.idle_memory_trim import Resting
 
 memory.keep_one_heap()

@@ -81,7 +81,7 @@ def test_freed_memory_is_kept_for_the_next_request() -> None:
     program = """
 import resource
 import numpy as np
-from serving_runtime.engine import memory
+from serving_runtime.engine.memory import process_memory as memory
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

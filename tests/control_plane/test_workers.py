@@ -9,11 +9,11 @@ from celery.signals import task_postrun
 from django.conf import settings
 
 from clusters import connection as connecting
+from control_plane.celery import app
 from deployments import tasks
 from deployments.domain.phases import Phase
 from deployments.models import Event, InferenceService
 from deployments.reconcile import hints
-from fairlead.celery import app
 from integrations.clusters.base import Observed, Sample
 from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform

@@ -14,11 +14,11 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
+from control_plane import telemetry
+from control_plane.celery import app
+from control_plane.collector import ControlPlaneCollector
 from deployments.models import InferenceService
 from deployments.reconcile import telemetry as reconciler_telemetry
-from fairlead import telemetry
-from fairlead.celery import app
-from fairlead.collector import ControlPlaneCollector
 from tests import scenes
 from tests.servers.parts import free_port
 

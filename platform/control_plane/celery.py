@@ -10,11 +10,11 @@ from celery import Celery
 from celery.signals import celeryd_after_setup, worker_ready
 from django.conf import settings
 
-from fairlead import broker
-from fairlead.prepared import wait_until_prepared
-from fairlead.sqlite_files import hold_open
+from control_plane import broker
+from control_plane.prepared import wait_until_prepared
+from control_plane.sqlite_files import hold_open
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
 
 broker.use()
 app = Celery("fairlead")
@@ -48,7 +48,7 @@ def configure(sender: Celery, **_: object) -> None:
         timezone="UTC",
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        beat_scheduler="fairlead.beat:Scheduler",
+        beat_scheduler="control_plane.beat:Scheduler",
         beat_schedule={
             "reconcile-services": {"task": "deployments.tasks.sweep", "schedule": settings.RECONCILE_INTERVAL_S},
             "check-models": {"task": "registry.tasks.sweep", "schedule": 5.0},
@@ -85,7 +85,7 @@ def tell_ready(**_: object) -> None:
 @app.on_after_finalize.connect
 def connect_signals(**_: object) -> None:
     """Connect metrics and request ids, in whichever process has come to use the application."""
-    from fairlead import telemetry, tracing  # noqa: F401, PLC0415 - register themselves
+    from control_plane import telemetry, tracing  # noqa: F401, PLC0415 - register themselves
 
 
 app.autodiscover_tasks()

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
-from fairlead.checks import people_can_sign_in, prometheus_can_be_trusted, settings_are_usable
+from control_plane.checks import people_can_sign_in, prometheus_can_be_trusted, settings_are_usable
 
 
 def test_django_finds_nothing_in_the_code() -> None:

@@ -30,7 +30,7 @@ class Web:
     """The control plane under uvicorn, in a thread."""
 
     def __init__(self, port: int, *, shutdown_s: int) -> None:
-        from fairlead.asgi import application  # noqa: PLC0415 - needs Django's settings
+        from control_plane.asgi import application  # noqa: PLC0415 - needs Django's settings
 
         self._port = port
         config = uvicorn.Config(application, log_level="critical", lifespan="off", timeout_graceful_shutdown=shutdown_s)

@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_settings_table_names_exactly_the_variables_that_are_read() -> None:
-    read = set(re.findall(r'env\.\w+\(\s*"(FAIRLEAD_\w+)"', (ROOT / "platform/fairlead/settings.py").read_text()))
+    read = set(re.findall(r'env\.\w+\(\s*"(FAIRLEAD_\w+)"', (ROOT / "platform/control_plane/settings.py").read_text()))
     rows = (
         line
         for line in (ROOT / "docs/reference/settings.md").read_text().splitlines()

@@ -20,7 +20,7 @@ from deployments.selectors import service_search, services_worst_first
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.selectors.filters import OF_MODELS, OF_VERSIONS
-from tests.fairlead.managing import django
+from tests.control_plane.managing import django
 from tests.servers.postgres import Postgres
 
 pytestmark = [pytest.mark.postgres]

@@ -12,7 +12,7 @@ from kombu import Connection
 from kombu.exceptions import ChannelError
 from kombu.simple import SimpleQueue
 
-from fairlead import broker
+from control_plane import broker
 from tests._support.small_disk import filled, small_disk
 
 

@@ -4,7 +4,7 @@ from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from common.http.unmatched_paths import NothingHereView
-from fairlead import health
+from control_plane import health
 
 handler400 = "common.http.error_pages.bad_request"
 handler404 = "console.not_found.nowhere_page"

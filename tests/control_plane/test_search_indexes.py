@@ -3,7 +3,7 @@
 import psycopg2
 import pytest
 
-from tests.fairlead.managing import django
+from tests.control_plane.managing import django
 from tests.servers.postgres import Postgres
 
 pytestmark = [pytest.mark.postgres]

@@ -14,8 +14,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from accounts.domain.scopes import Scope
-from fairlead.checks import TAG
-from fairlead.new_database import is_new, make_tables
+from control_plane.checks import TAG
+from control_plane.new_database import is_new, make_tables
 
 
 class Command(BaseCommand):

@@ -1,7 +1,7 @@
 from django.conf import settings
 
-from fairlead.beat import Scheduler
-from fairlead.celery import app
+from control_plane.beat import Scheduler
+from control_plane.celery import app
 
 
 def test_every_task_is_due_when_beat_starts_and_then_as_the_schedule_says() -> None:

@@ -52,7 +52,7 @@ inside.config.phases.update(phases=["fuzzing"])
 @pytest.fixture(scope="module")
 def server(django_db_setup: None) -> Iterator[str]:
     """Serve the control plane; yields its address."""
-    from fairlead.asgi import application  # noqa: PLC0415 - needs Django's settings
+    from control_plane.asgi import application  # noqa: PLC0415 - needs Django's settings
 
     running = uvicorn.Server(uvicorn.Config(application, log_level="critical", lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listener:

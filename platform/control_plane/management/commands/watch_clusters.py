@@ -30,7 +30,7 @@ class Command(BaseCommand):
             return
         from clusters.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
         from clusters.watch import Follower  # noqa: PLC0415
-        from fairlead.telemetry import serve  # noqa: PLC0415
+        from control_plane.telemetry import serve  # noqa: PLC0415
 
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,7 +11,6 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection
 from django.db.migrations.migration import Migration
 from django.db.migrations.recorder import MigrationRecorder
-from django.db.models import Model
 from django.utils import timezone
 
 from accounts.services import team_default
@@ -25,9 +24,9 @@ def is_new() -> bool:
 def make_tables(migrations: Iterable[Migration]) -> None:
     """Make the tables and rows of a new database in one transaction; `migrations` count as applied afterwards."""
     recorder = MigrationRecorder(connection)
-    own: list[type[Model]] = [model for model in apps.get_models() if model._meta.can_migrate(connection)]
+    own = [model for model in apps.get_models() if model._meta.can_migrate(connection)]
     with connection.schema_editor() as editor:
-        for model in [recorder.Migration, *own]:
+        for model in (recorder.Migration, *own):
             editor.create_model(model)
         recorder.migration_qs.bulk_create(
             [recorder.Migration(app=migration.app_label, name=migration.name) for migration in migrations]

@@ -1,0 +1,20 @@
+"""The ASGI application that uvicorn serves."""
+
+import os
+from importlib import import_module
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
+django.setup(set_prefix=False)
+
+from django.conf import settings  # noqa: E402
+
+from common.http.asgi import StreamingASGIHandler  # noqa: E402 - reads settings when it is made
+from control_plane.prepared import wait_until_prepared  # noqa: E402
+from control_plane.sqlite_files import hold_open  # noqa: E402
+
+application = StreamingASGIHandler()
+import_module(settings.ROOT_URLCONF)  # all views, which else the first request would wait for
+wait_until_prepared()
+hold_open()

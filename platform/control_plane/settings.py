@@ -1,0 +1,206 @@
+"""Settings of the control plane, all from `FAIRLEAD_*` variables (table in `docs/reference/settings.md`).
+
+Without any variable this is the embedded mode: SQLite, a broker in the file system and the local cluster driver, with
+all state under `FAIRLEAD_HOME`. Reasons for the SQLite and broker options: `docs/decisions/`.
+"""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import dj_database_url
+
+from accounts.domain.roles import Role
+from control_plane import env
+from integrations.clusters.local.agent.replicas.memory_limit import Limit
+from integrations.sandbox.policy import Mode
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = Path(env.text("FAIRLEAD_HOME", ".fairlead")).resolve()
+
+DEBUG = env.flag("FAIRLEAD_DEBUG", default=False)
+SECRET_KEY = env.secret("FAIRLEAD_SECRET_KEY", required=True)
+SECRET_KEY_FALLBACKS = env.secret("FAIRLEAD_SECRET_KEY_FALLBACKS").split()
+PUBLIC_URL = env.origin("FAIRLEAD_URL", "http://127.0.0.1:8080")
+ALLOWED_HOSTS = [
+    *env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]", "testserver"]),
+    env.host_of(PUBLIC_URL),
+]
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+SECURE_COOKIES = PUBLIC_URL.startswith("https://")
+
+# --- what is installed -----------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "control_plane.apps.ControlPlaneConfig",
+    "accounts.apps.AccountsConfig",
+    "registry.apps.RegistryConfig",
+    "deployments.apps.DeploymentsConfig",
+]
+MIDDLEWARE = [
+    "common.http.request_id.RequestIdMiddleware",
+    "common.http.unmatched_paths.NoZeroBytesMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "common.http.static.StaticFilesMiddleware",
+    "control_plane.security.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "common.http.error_pages.ErrorPageMiddleware",
+]
+ROOT_URLCONF = "control_plane.urls"
+ASGI_APPLICATION = "control_plane.asgi.application"
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "accounts:signin"
+LOGIN_REDIRECT_URL = "deployments:home"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "frontend" / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "console.navigation.navigation",
+            ],
+        },
+    },
+]
+
+# --- state ------------------------------------------------------------------------------------------------------------
+DATABASE_URL = env.secret("FAIRLEAD_DATABASE_URL", f"sqlite:///{HOME / 'fairlead.sqlite3'}")
+DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # Immediate transactions: with several writers, deferred ones fail on upgrade to a write lock without waiting.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+    # A file, since tests start processes that must see it.
+    DATABASES["default"]["TEST"] = {"NAME": str(HOME / f"test-{os.getpid()}.sqlite3")}
+
+ARTIFACTS_FOLDER = Path(env.text("FAIRLEAD_ARTIFACTS_FOLDER", str(HOME / "artifacts")))
+RECORDINGS_FOLDER = HOME / "recordings"
+PAYLOADS_FOLDER = HOME / "payloads"
+MAX_ARTIFACT_BYTES = env.integer("FAIRLEAD_MAX_ARTIFACT_BYTES", 10 * 2**30, minimum=1)
+MAX_ARTIFACT_FILES = env.integer("FAIRLEAD_MAX_ARTIFACT_FILES", 1000, minimum=1)
+IMPORT_FROM = env.prefixes("FAIRLEAD_IMPORT_FROM")
+IMPORT_TIMEOUT_S = env.integer("FAIRLEAD_IMPORT_TIMEOUT_S", 3600, minimum=1)
+# At least an hour: files are there before their version is registered.
+RETAIN_UNUSED_ARTIFACTS = timedelta(hours=env.integer("FAIRLEAD_RETAIN_UNUSED_ARTIFACTS_HOURS", 1, minimum=1))
+RETAIN_EVENTS = timedelta(days=env.integer("FAIRLEAD_RETAIN_EVENTS_DAYS", 90, minimum=1))
+RETAIN_MEASUREMENTS = timedelta(days=env.integer("FAIRLEAD_RETAIN_MEASUREMENTS_DAYS", 90, minimum=1))
+
+# --- the cluster ------------------------------------------------------------------------------------------------------
+CLUSTER_FOLDER = HOME / "cluster"
+ALLOW_PYTHON_MODELS = env.flag("FAIRLEAD_ALLOW_PYTHON_MODELS", default=False)
+# Read where processes start (integrations/sandbox); here so that a value that is none is refused at the start.
+SANDBOX = env.choice("FAIRLEAD_SANDBOX", Mode.BEST, tuple(Mode))
+MEMORY_LIMIT = env.choice("FAIRLEAD_MEMORY_LIMIT", Limit.MACHINE, tuple(Limit))  # read by the local agent, as the next
+MEMORY_RESERVE_MIB = env.integer("FAIRLEAD_MEMORY_RESERVE_MIB", 1024)
+DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
+KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
+GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")
+TRY_TIMEOUT_S = env.integer("FAIRLEAD_TRY_TIMEOUT_S", 30, minimum=1)
+MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minimum=1)
+
+# --- measurements of rollouts from elsewhere -------------------------------------------------------------------------
+PROMETHEUS_URL = env.web_address("FAIRLEAD_PROMETHEUS_URL")
+PROMETHEUS_TOKEN = env.secret("FAIRLEAD_PROMETHEUS_TOKEN")
+PROMETHEUS_CA = env.secret("FAIRLEAD_PROMETHEUS_CA")
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
+EGRESS_ALLOWED_NETWORKS = env.networks("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", earlier="FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
+SCALE_DOWN_WINDOW = timedelta(seconds=env.integer("FAIRLEAD_SCALE_DOWN_WINDOW_S", 300))
+RECONCILE_INTERVAL_S = 2.0
+METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
+BEAT_METRICS_ADDRESS = env.address("FAIRLEAD_BEAT_METRICS_ADDRESS")
+WATCHER_METRICS_ADDRESS = env.address("FAIRLEAD_WATCHER_METRICS_ADDRESS")
+
+# --- sign-in ----------------------------------------------------------------------------------------------------------
+TOKEN_SIGNIN = env.flag("FAIRLEAD_TOKEN_SIGNIN", default=True)
+OIDC_ISSUER = env.web_address("FAIRLEAD_OIDC_ISSUER")
+OIDC_CLIENT_ID = env.text("FAIRLEAD_OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = env.secret("FAIRLEAD_OIDC_CLIENT_SECRET")
+OIDC_SCOPES = env.names("FAIRLEAD_OIDC_SCOPES", ["openid", "profile", "email"])
+OIDC_USERNAME_CLAIM = env.text("FAIRLEAD_OIDC_USERNAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = env.text("FAIRLEAD_OIDC_GROUPS_CLAIM")
+OIDC_GROUP_ROLES = env.group_roles("FAIRLEAD_OIDC_GROUP_ROLES")
+OIDC_DEFAULT_ROLE = env.choice("FAIRLEAD_OIDC_DEFAULT_ROLE", "viewer", ["none", *Role])
+OIDC_LABEL = env.text("FAIRLEAD_OIDC_LABEL", "Sign in with single sign-on")
+OIDC_SESSION = timedelta(hours=env.integer("FAIRLEAD_OIDC_SESSION_HOURS", 12, minimum=1))
+
+# --- API --------------------------------------------------------------------------------------------------------------
+TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.auth.authentication.TokenAuthentication",
+        "accounts.auth.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.auth.permissions.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["common.http.parsers.StrictJSONParser", "common.http.parsers.YAMLParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "common.http.parsers.Negotiation",
+    "DEFAULT_FILTER_BACKENDS": ["common.http.filters.ListFilters"],
+    "DEFAULT_PAGINATION_CLASS": "common.http.pagination.CursorPagination",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS: the OpenAPI document tells more, and of every address
+    "EXCEPTION_HANDLER": "common.http.api_errors.exception_handler",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Fairlead",
+    "VERSION": "v1",
+    "DESCRIPTION": "Model registry, services and rollouts.",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "common.http.openapi.document_errors",
+    ],
+}
+# A model upload is streamed by its view; nothing else may be large.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [ROOT / "frontend" / "dist"] if (ROOT / "frontend" / "dist").is_dir() else []
+WHITENOISE_USE_FINDERS = True  # the bundle is served from where esbuild put it; nothing to collect
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+
+# --- safety -----------------------------------------------------------------------------------------------------------
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"request_id": {"()": "common.http.request_id.RequestIdFilter"}},
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
+    "root": {"handlers": ["stderr"], "level": env.text("FAIRLEAD_LOG_LEVEL", "INFO")},
+    # A line for every scrape of a replica and every sweep would bury the rest.
+    "loggers": {
+        name: {"level": "WARNING"} for name in ("httpx", "celery.app.trace", "celery.beat", "celery.worker.strategy")
+    },
+}
