@@ -5,12 +5,14 @@ of (`common.db.trigrams`). A test compares what is made here with what the migra
 """
 
 from collections.abc import Iterable
+from typing import cast
 
 from django.apps import apps
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection
 from django.db.migrations.migration import Migration
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Model
 from django.utils import timezone
 
 from accounts.services import team_default
@@ -26,7 +28,7 @@ def make_tables(migrations: Iterable[Migration]) -> None:
     recorder = MigrationRecorder(connection)
     own = [model for model in apps.get_models() if model._meta.can_migrate(connection)]
     with connection.schema_editor() as editor:
-        for model in (recorder.Migration, *own):
+        for model in (cast("type[Model]", recorder.Migration), *own):
             editor.create_model(model)
         recorder.migration_qs.bulk_create(
             [recorder.Migration(app=migration.app_label, name=migration.name) for migration in migrations]
