@@ -67,7 +67,7 @@ def _dotted(node: ast.AST) -> str:
 
 
 def _bound(module: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield each imported name with what it stands for."""
+    """Yield each imported name with its full name."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
             for each in node.names:
