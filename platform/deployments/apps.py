@@ -13,18 +13,16 @@ class DeploymentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Register with the registry what it asks, and what it tells of its models."""
-        from registry import decisions, moves, outcomes, place, usage, works  # noqa: PLC0415 - now models can be read
+        from registry import hooks  # noqa: PLC0415 - now models can be read
 
-        usage.register(_imported_later("deployments.selectors.model_uses.uses_of"))
-        usage.register_history(_imported_later("deployments.services.revision_history.versions_forget"))
-        moves.register(_imported_later("deployments.reconcile.schedule.touch_users_of"))
-        outcomes.register(_imported_later("events.delivery.version_checked"))
-        decisions.register(_imported_later("events.delivery.version_decided"))
-        works.register(_imported_later("model_jobs.selectors.works_of"))
-        place.register(
-            _imported_later("deployments.services.driver_default"),
-            _imported_later("deployments.services.measured_on_default"),
-        )
+        hooks.uses.register(_imported_later("deployments.selectors.model_uses.uses_of"))
+        hooks.version_deleted.register(_imported_later("deployments.services.revision_history.versions_forget"))
+        hooks.model_moved.register(_imported_later("deployments.reconcile.schedule.touch_users_of"))
+        hooks.version_checked.register(_imported_later("events.delivery.version_checked"))
+        hooks.version_decided.register(_imported_later("events.delivery.version_decided"))
+        hooks.works.register(_imported_later("model_jobs.selectors.works_of"))
+        hooks.job_driver.register(_imported_later("deployments.services.driver_default"))
+        hooks.measured_on.register(_imported_later("deployments.services.measured_on_default"))
 
 
 def _imported_later(path: str) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from events.live_feed import Marks
 from jobs.attempts import STOPPED, Status
 from model_jobs.builds.order import BuildOrder
 from model_jobs.tunings.order import TuningOrder
-from registry.works import Work
+from registry.hooks import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from integrations import sources
 from integrations.clusters.base import Job, JobKind, JobResult, Resources
 from jobs import hints
 from jobs.claim_renewal import LEASE, RENEW_EVERY_S, held
-from registry import place
+from registry import hooks
 from registry.domain.inspection import NotAccepted, at_least, read_inspection, read_profile, with_batch_size
 from registry.domain.version_lifecycle import Accepted, Outcome, Unchecked
 from registry.models import ModelImport
@@ -73,7 +73,9 @@ def _ask(claim: Claim) -> Outcome:
         profile = read_profile(_run(JobKind.PROFILE, claim))
         profile = at_least(profile, rows_of_earlier_versions(claim.version_id))
         signature = with_batch_size(signature, profile)
-        elsewhere = () if claim.resources.accelerator else place.measured_on()
+        elsewhere = (
+            () if claim.resources.accelerator else tuple(each for found in hooks.measured_on() for each in found)
+        )
         if on := [_measured_on(resource, claim) for resource in elsewhere]:
             profile["on"] = on
     except NotAccepted as answer:
@@ -98,7 +100,7 @@ def _measured_on(resource: str, claim: Claim) -> dict[str, object]:
 
 
 def _run(kind: JobKind, claim: Claim, resources: Resources | None = None) -> JobResult:
-    return place.driver().run(
+    return hooks.job_driver()[0].run(
         Job(
             kind=kind,
             artifact_uri=claim.artifact_uri,

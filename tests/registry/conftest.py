@@ -48,13 +48,13 @@ def register(db: None) -> Callable[..., ModelVersion]:
 @pytest.fixture
 def usage_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, ModelVersion], None]]:
     """Return a way to say that something uses a version, as `deployments` does."""
-    from registry import usage  # noqa: PLC0415
+    from registry import hooks  # noqa: PLC0415
 
     uses: dict[int, str] = {}
 
-    def provider(ids: "object") -> list[usage.Use]:
-        return [usage.Use(phrase) for pk, phrase in uses.items() if pk in ids]  # type: ignore[operator]
+    def provider(ids: "object") -> list[hooks.Use]:
+        return [hooks.Use(phrase) for pk, phrase in uses.items() if pk in ids]  # type: ignore[operator]
 
-    usage.register(provider)
+    hooks.uses.register(provider)
     yield lambda phrase, version: uses.__setitem__(version.pk, phrase)
-    usage.unregister(provider)
+    hooks.uses.unregister(provider)

@@ -9,7 +9,7 @@ from accounts.models import AuditEntry
 from accounts.selectors import audit_list
 from common.errors import Conflict, InvalidInput, NotFound
 from integrations.artifacts.store import StoredArtifact
-from registry import selectors, services, usage
+from registry import hooks, selectors, services
 from registry.domain.version_lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 
@@ -97,15 +97,15 @@ class TestVersions:
 
     def test_one_in_use_stays_and_the_sentence_is_short(self, register: Register, usage_of: UsageOf) -> None:
         used = register()
-        providers = [lambda ids, n=n: [usage.Use(f"service default/s{n}")] for n in range(7)]
+        providers = [lambda ids, n=n: [hooks.Use(f"service default/s{n}")] for n in range(7)]
         for provider in providers:
-            usage.register(provider)
+            hooks.uses.register(provider)
         try:
             with pytest.raises(Conflict) as refusal:
                 services.version_delete(model="digits", number=used.number, **WHO)
         finally:
             for provider in providers:
-                usage.unregister(provider)
+                hooks.uses.unregister(provider)
         assert refusal.value.message == (
             "model 'digits' version 1 is in use by service default/s0, service default/s1, service default/s2, "
             "service default/s3, service default/s4 and 2 more; take it out of use first"

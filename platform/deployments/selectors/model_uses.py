@@ -9,13 +9,13 @@ from django.urls import reverse
 
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
-from registry import usage
+from registry import hooks
 
 _SERVING = {Role.STABLE, Role.CANARY}
 _ENDED = {Role.RETIRED, Role.FAILED}
 
 
-def uses_of(version_ids: Iterable[int]) -> Iterator[usage.Use]:
+def uses_of(version_ids: Iterable[int]) -> Iterator[hooks.Use]:
     """Yield a use for each service that has, or by its history could go back to, one of the versions."""
     ids = list(version_ids)
     revisions = Revision.objects.filter(model_version__in=ids).select_related("service").order_by("service", "number")
@@ -31,7 +31,7 @@ def uses_of(version_ids: Iterable[int]) -> Iterator[usage.Use]:
         yield _use(service, "its service file", service.model_version_id or 0, is_live=False)
 
 
-def _use(service: InferenceService, by: str, version_id: int, *, is_live: bool, is_history: bool = False) -> usage.Use:
+def _use(service: InferenceService, by: str, version_id: int, *, is_live: bool, is_history: bool = False) -> hooks.Use:
     page = reverse("deployments:service-detail", args=[service.namespace, service.name])
     live_as = str(service) if is_live else ""
-    return usage.Use(f"service {service} ({by})", page, service.namespace, version_id, live_as, is_history)
+    return hooks.Use(f"service {service} ({by})", page, service.namespace, version_id, live_as, is_history)

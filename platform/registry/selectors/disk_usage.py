@@ -8,7 +8,7 @@ from itertools import islice
 
 from django.db.models import Count, Max, Q, Sum
 
-from registry import usage
+from registry import hooks
 from registry.models import ModelVersion
 from registry.storage import UnusedArtifact, store, unused
 
@@ -92,7 +92,7 @@ def unnamed_versions(seen: Q) -> Sequence[VersionSpace]:
     """
     rows = ModelVersion.objects.filter(seen, aliases=None).select_related("model").order_by("-size_bytes", "-pk")
     found = list(rows[:_LOOKED_AT])
-    uses = usage.uses_of([row.pk for row in found])
+    uses = hooks.uses_of([row.pk for row in found])
     named = {use.version_id for use in uses if not use.is_history}
     remembered = {(use.version_id, use.page) for use in uses if use.is_history}
     free = (row for row in found if row.pk not in named)

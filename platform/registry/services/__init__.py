@@ -10,7 +10,7 @@ from accounts.services import audit_record
 from common.errors import Conflict, NotPermitted
 from common.identifiers import check_alias, check_model_name
 from integrations.artifacts.store import StoredArtifact
-from registry import moves, usage
+from registry import hooks
 from registry.domain import tags
 from registry.domain.version_lifecycle import Status
 from registry.domain.version_metadata import Particulars, check_description
@@ -53,7 +53,7 @@ def model_delete(*, name: str, now: datetime, actor: str, by_admin: bool = False
             _refuse_protected(model, alias.name)
     versions = list(model.versions.values_list("pk", flat=True))
     _refuse_if_used(versions, f"model {name!r}")
-    usage.forget_history(versions, now)
+    hooks.forget_history(versions, now)
     _delete(model, f"model {name!r}")
     audit_record(
         actor=actor,
@@ -134,7 +134,7 @@ def version_delete(*, model: str, number: int, now: datetime, actor: str) -> Non
     if aliases:
         raise Conflict(f"{what} has the alias {', '.join(aliases)}; move or delete it first")
     _refuse_if_used([version.pk], what)
-    usage.forget_history([version.pk], now)
+    hooks.forget_history([version.pk], now)
     _delete(version, what)
     audit_record(
         actor=actor,
@@ -172,7 +172,7 @@ def alias_set(
     alias, created = Alias.objects.update_or_create(
         model=version.model, name=name, defaults={"version": version, "moved_at": now}
     )
-    moves.tell(model)
+    hooks.model_moved(model)
     audit_record(
         actor=actor,
         action="alias.set",
@@ -196,7 +196,7 @@ def alias_delete(*, model: str, name: str, now: datetime, actor: str, by_admin: 
         _refuse_protected(_locked(alias.model), name)
     number = alias.version.number
     alias.delete()
-    moves.tell(model)
+    hooks.model_moved(model)
     audit_record(
         actor=actor, action="alias.delete", target=f"models/{model}/aliases/{name}", now=now, before={"version": number}
     )
@@ -230,7 +230,7 @@ def _refuse_protected(model: RegisteredModel, alias: str) -> None:
 
 
 def _refuse_if_used(version_ids: Iterable[int], what: str) -> None:
-    uses = [use for use in usage.uses_of(version_ids) if not use.is_history]
+    uses = [use for use in hooks.uses_of(version_ids) if not use.is_history]
     if uses:
         shown = ", ".join(map(str, uses[:_MAX_USES_SHOWN]))
         more = f" and {len(uses) - _MAX_USES_SHOWN} more" if len(uses) > _MAX_USES_SHOWN else ""

@@ -11,7 +11,7 @@ from django.db import transaction
 from accounts.services import audit_record
 from common.errors import Conflict, InvalidInput, NotPermitted
 from common.identifiers import check_alias
-from registry import decisions, moves
+from registry import hooks
 from registry.domain.approval import Approval, check_said, refusal
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
@@ -56,7 +56,7 @@ def approval_require(*, model: str, is_required: bool, now: datetime, actor: str
         return
     row.requires_approval = is_required
     row.save(update_fields=["requires_approval"])
-    moves.tell(model)
+    hooks.model_moved(model)
     audit_record(
         actor=actor,
         action="model.require_approval",
@@ -92,8 +92,8 @@ def version_decide(
     version.approval, version.approval_comment = decision.value, said
     version.approval_by, version.approval_at = username, now
     version.save(update_fields=["approval", "approval_comment", "approval_by", "approval_at"])
-    decisions.tell(version)
-    moves.tell(model)  # what waits for an approval need not wait for the next look
+    hooks.version_decided(version)
+    hooks.model_moved(model)  # what waits for an approval need not wait for the next look
     audit_record(
         actor=actor,
         action="model_version.approve" if decision is Approval.APPROVED else "model_version.decline",

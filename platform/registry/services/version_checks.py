@@ -15,7 +15,7 @@ from django.db import transaction
 from accounts.services import audit_record
 from common.errors import Conflict
 from integrations.clusters.base import Resources
-from registry import outcomes
+from registry import hooks
 from registry.domain import version_lifecycle
 from registry.domain.lineage import origin_of
 from registry.domain.version_lifecycle import Accepted, CheckState, Outcome, Status
@@ -145,4 +145,4 @@ def _record_outcome(version: ModelVersion, state: CheckState, now: datetime) -> 
         before={"status": Status.PENDING.value},
         after={"status": state.status.value, "reason": state.reason},
     )
-    outcomes.tell(version, state.status, state.reason, now)
+    hooks.version_checked(version, state.status, state.reason, now)

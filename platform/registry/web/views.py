@@ -16,11 +16,12 @@ from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
 from jobs import hints
-from registry import selectors, services, usage, works
+from registry import hooks, selectors, services
 from registry.domain.approval import Approval, refusal
 from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.lineage import Lineage, untold
 from registry.domain.version_lifecycle import Status
+from registry.hooks import Use
 from registry.models import RegisteredModel
 from registry.selectors.filters import OF_MODELS, OF_VERSIONS
 from registry.services import annotations
@@ -28,7 +29,6 @@ from registry.services.annotations import Changes
 from registry.services.version_checks import check_again
 from registry.storage import store
 from registry.tasks import check_version
-from registry.usage import Use
 from registry.web.import_views import allowed_places
 from registry.web.latency_plot import drawing, measured
 from serving_runtime.shared.model_files import ACCEPTED
@@ -123,7 +123,7 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         if version.status != Status.PENDING.value:
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         return render(request, "registry/_validation.html", {"version": version})
-    uses = usage.uses_of([version.pk])
+    uses = hooks.uses_of([version.pk])
     seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
     told = [use for use in uses if use.namespace in seen]
     lineage = {**Lineage().as_json(), **version.lineage}
@@ -137,7 +137,7 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         "uses": told[:_USES_SHOWN],
         "more_uses": max(0, len(told) - _USES_SHOWN),
         "may_deploy": may(page_token(request), Scope.WRITE, Place.anywhere()),
-        "works": works.works_of(version.pk, _WORKS_SHOWN),
+        "works": hooks.works_of(version.pk, _WORKS_SHOWN),
         "is_admin": may(page_token(request), Scope.ADMIN, Place.model(name)),
         "may_not_approve": refusal(page_token(request).user.username, version.brought_by()),
         "is_used_elsewhere": any(use.namespace not in seen for use in uses),
@@ -159,7 +159,7 @@ def _limits() -> dict[str, Any]:
 
 def _live(request: HttpRequest, version_ids: list[int]) -> dict[int, list[Use]]:
     """Return by version where it is live, of the places that the caller may see."""
-    uses = [use for use in usage.uses_of(version_ids) if use.live_as]
+    uses = [use for use in hooks.uses_of(version_ids) if use.live_as]
     seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
     found: dict[int, list[Use]] = {}
     for use in uses:

@@ -9,9 +9,9 @@ from deployments.domain.phases import Phase
 from deployments.domain.service_file import parse_service
 from deployments.models import Event, Revision, Rollout
 from deployments.services.revision_history import revisions_forget, surplus
+from registry.hooks import uses_of
 from registry.models import ModelVersion
 from registry.services import version_delete
-from registry.usage import uses_of
 from tests.deployments._support.platform import Platform
 
 pytestmark = pytest.mark.django_db

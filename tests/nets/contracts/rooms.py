@@ -34,7 +34,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("reconcile",),
     ("selectors",),
     ("views", "mapping"),
-    ("models", "hooks"),
+    ("hooks",),
+    ("models",),
     ("domain",),
 )
 """Modules and packages of an app from above to below, which import as rooms do."""

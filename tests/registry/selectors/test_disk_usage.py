@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from registry import usage
+from registry import hooks
 from registry.models import ModelVersion
 from registry.services import alias_set
 from registry.storage import store
@@ -53,15 +53,15 @@ def test_models_by_size_and_what_nothing_names(
     assert (found["store"]["size_bytes"], found["store"]["collectable_bytes"]) == (20, 6)
     assert 0 < found["store"]["free_bytes"] <= found["store"]["total_bytes"]
 
-    def provider(_ids: object) -> list[usage.Use]:
-        live = usage.Use("service default/a (revision a-1, stable)", "/a", "default", large.pk)
-        return [live, usage.Use("service default/b (revision b-1, failed)", "/b", "default", small.pk, is_history=True)]
+    def provider(_ids: object) -> list[hooks.Use]:
+        live = hooks.Use("service default/a (revision a-1, stable)", "/a", "default", large.pk)
+        return [live, hooks.Use("service default/b (revision b-1, failed)", "/b", "default", small.pk, is_history=True)]
 
-    usage.register(provider)
+    hooks.uses.register(provider)
     try:
         [left] = api(Scope.ADMIN).get("/api/v1/storage").json()["unnamed"]
     finally:
-        usage.unregister(provider)
+        hooks.uses.unregister(provider)
     assert (left["model"], left["remembered_by"]) == ("letters", 1)
 
 
