@@ -6,7 +6,8 @@ A new room, or a new kind of module in an app, is a word here. Names of rooms th
 from functools import cache
 
 LEVELS: tuple[tuple[str, ...], ...] = (
-    ("control_plane", "fairlead"),
+    ("fairlead",),
+    ("control_plane",),
     ("console",),
     ("gpus", "recordings", "model_jobs", "pools", "access", "feedback", "fleet"),
     ("deployments",),
@@ -23,7 +24,8 @@ LEVELS: tuple[tuple[str, ...], ...] = (
 PROGRAMS = ("fairlead_cli", "serving_runtime")
 """Rooms that import no other and that none imports, but for what is shared."""
 SHARED = "serving_runtime.shared"
-APPS = frozenset(room for each in LEVELS[1:-2] for room in each) - {"placement"}
+_NOT_APPS = {"fairlead", "control_plane", "placement", "integrations", "common"}
+APPS = frozenset(room for each in LEVELS for room in each) - _NOT_APPS
 """Rooms whose modules are in layers."""
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("apps", "management"),
