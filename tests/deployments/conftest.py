@@ -1,14 +1,5 @@
 """A platform on the database with a fake outside, driven by hand."""
 
-import pytest
+from tests.deployments._support.fixtures import allowed, browser, platform
 
-from tests.accounts._support.pages import browser
-from tests.deployments._support.platform import Platform
-from tests.deployments._support.repartitions import allowed
-
-__all__ = ["allowed", "browser"]
-
-
-@pytest.fixture
-def platform(db: None) -> Platform:
-    return Platform()
+__all__ = ["allowed", "browser", "platform"]
