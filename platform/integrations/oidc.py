@@ -1,22 +1,22 @@
 """Sign-in at an OpenID provider: authorization code with PKCE, state and nonce. The only importer of Authlib.
 
 The provider's metadata and keys are read anew for each sign-in: people sign in seldom, and providers turn their keys.
+Authlib is imported by the first one, since it takes a tenth of the start of the web process.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import requests
-from authlib.common.errors import AuthlibBaseError
-from authlib.integrations.base_client.errors import MismatchingStateError
-from authlib.integrations.django_client import DjangoOAuth2App, OAuth, OAuthError
 from django.http import HttpRequest, HttpResponse
-from joserfc.errors import JoseError
 
 from common.errors import NotAuthenticated, Unavailable
+
+if TYPE_CHECKING:
+    from authlib.integrations.django_client import DjangoOAuth2App
 
 _TIMEOUT_S = 10.0
 _LONGEST_REASON = 200
@@ -94,8 +94,10 @@ def signout_url(provider: Provider, *, back_to: str) -> str | None:
     return url
 
 
-def _client(provider: Provider) -> DjangoOAuth2App:
+def _client(provider: Provider) -> "DjangoOAuth2App":
     """Return Authlib's client with the provider's metadata loaded."""
+    from authlib.integrations.django_client import OAuth  # noqa: PLC0415
+
     client = OAuth().register(
         "provider",
         client_id=provider.client_id,
@@ -119,6 +121,10 @@ def _client(provider: Provider) -> DjangoOAuth2App:
 @contextmanager
 def _told(provider: Provider) -> Iterator[None]:
     """Turn what the libraries raise into our errors, in sentences for who signs in."""
+    from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415
+    from authlib.integrations.base_client.errors import MismatchingStateError, OAuthError  # noqa: PLC0415
+    from joserfc.errors import JoseError  # noqa: PLC0415
+
     host = provider.host
     try:
         yield

@@ -8,7 +8,6 @@ from urllib.parse import unquote, urlsplit
 from serving_runtime.server.flag_types import positive
 from serving_runtime.server.sockets import StartError
 from serving_runtime.telemetry.tap import share
-from serving_runtime.telemetry.tap.posting import HttpSink
 from serving_runtime.telemetry.tap.sinks import FileSink, FolderSink, Sink
 from serving_runtime.telemetry.tap.tap import Tap
 
@@ -56,6 +55,8 @@ def open_sink(options: TapOptions) -> Sink:
         path = Path(unquote(parts.path))
         return FolderSink(path, max_bytes) if parts.path.endswith("/") else FileSink(path, max_bytes)
     if parts.scheme in ("http", "https") and parts.hostname:
+        from serving_runtime.telemetry.tap.posting import HttpSink  # noqa: PLC0415 - httpx, as for the logger
+
         return HttpSink(url, options.token_file, ca_file=options.ca_file)
     raise ValueError(f"'{url}' is not a URL such as file:///var/log/payloads.jsonl or https://collector/events")
 

@@ -3,9 +3,15 @@
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from pytest_django import Settings
 
 from fairlead.checks import people_can_sign_in, prometheus_can_be_trusted, settings_are_usable
+
+
+def test_django_finds_nothing_in_the_code() -> None:
+    """`fairlead up` does not ask it, since that takes half a second at each start."""
+    call_command("check", fail_level="WARNING")
 
 
 def test_a_short_secret_key_is_refused_with_what_to_do(settings: Settings) -> None:

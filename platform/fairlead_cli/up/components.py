@@ -77,8 +77,9 @@ def components(
     web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
     web += ["--timeout-graceful-shutdown", "3"]
-    worker = [python, "-m", "celery", "-A", "fairlead", "worker", "-B", "--pool", "threads", "--concurrency", "6"]
-    worker += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    # Checks are of the code, and would import all pages; those of settings are made when the home is prepared.
+    worker = [python, "-m", "celery", "-A", "fairlead", "--skip-checks", "worker", "-B", "--pool", "threads"]
+    worker += ["--concurrency", "6", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     agent = [
         python,
         "-m",

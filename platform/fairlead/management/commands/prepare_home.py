@@ -22,7 +22,7 @@ class Command(BaseCommand):
     """Makes the tables or migrates them, where that is needed, makes this machine's token where it is missing, and says
     whether clusters are to be watched."""
 
-    requires_system_checks = (TAG,)  # all others are of the code, and the worker runs them at its start
+    requires_system_checks = (TAG,)  # all others are of the code: the tests run them
     help = "Prepare the database of `fairlead up`; prints yes where there is a Kubernetes cluster to watch, else no."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
