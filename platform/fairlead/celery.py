@@ -4,6 +4,7 @@ Embedded mode uses kombu's file-system transport, which takes a message away bef
 every task is only a hint carrying an id and each job is found again from the database by a periodic sweep.
 """
 
+import gc
 import os
 
 from celery import Celery
@@ -70,6 +71,7 @@ def configure(sender: Celery, **_: object) -> None:
 @celeryd_after_setup.connect
 def wait(**_: object) -> None:
     """Begin with the first task, and the beat, once the database is prepared."""
+    gc.freeze()  # what is imported stays, in the beat too
     wait_until_prepared()
 
 
