@@ -41,6 +41,7 @@ lock: .venv/.dev ## pin the Python dependencies anew
 .venv/.python:
 	@command -v $(PYTHON) >/dev/null || { echo "Fairlead needs Python 3.11 or later; $(PYTHON) was not found. Install it, or name another: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Fairlead needs Python 3.11 or later; $(PYTHON) is {sys.version.split()[0]}")'
+	@echo "Making the virtual environment .venv/"
 	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) -m venv failed; on Debian install python3-venv." >&2; exit 1; }
 	@touch $@
 

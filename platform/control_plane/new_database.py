@@ -26,10 +26,11 @@ def is_new() -> bool:
 def make_tables(migrations: Iterable[Migration]) -> None:
     """Make the tables and rows of a new database in one transaction; `migrations` count as applied afterwards."""
     recorder = MigrationRecorder(connection)
-    own = [model for model in apps.get_models() if model._meta.can_migrate(connection)]
     with connection.schema_editor() as editor:
-        for model in (cast("type[Model]", recorder.Migration), *own):
-            editor.create_model(model)
+        editor.create_model(recorder.Migration)
+        for model in apps.get_models():
+            if model._meta.can_migrate(connection):
+                editor.create_model(model)
         recorder.migration_qs.bulk_create(
             [recorder.Migration(app=migration.app_label, name=migration.name) for migration in migrations]
         )

@@ -12,7 +12,7 @@ class DeploymentsConfig(AppConfig):
     label = "deployments"
 
     def ready(self) -> None:
-        """Register with the registry what it asks, and what it tells of its models."""
+        """Register with the registry the functions that it calls."""
         from registry import hooks  # noqa: PLC0415 - now models can be read
 
         hooks.uses.register(_imported_later("deployments.selectors.model_uses.uses_of"))

@@ -17,8 +17,15 @@ from tests.servers.template import PLATFORM, copy_sqlite
 TIMEOUT_S = 120
 MOMENTS = {"applied", "created_at"}
 """Columns of when a row was made."""
-TOKEN_OF_THIS_MACHINE = {"accounts_apitoken", "accounts_auditentry", "accounts_membership", "accounts_user"}
-"""Tables in which `prepare_home` writes after it has made them."""
+MAKE = """
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from fairlead.new_database import is_new, make_tables
+executor = MigrationExecutor(connection)
+assert is_new()
+make_tables(migration for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes()))
+assert not is_new()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +39,17 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """Return the database of a new home."""
+    """Return a database that was made at once."""
     home = tmp_path_factory.mktemp("made")
-    prepare(home)
+    manage(home, "shell", "--no-imports", "--command", MAKE)
     with closing(sqlite3.connect(home / "fairlead.sqlite3")) as database:
         yield database
 
 
-def prepare(home: Path) -> None:
+def manage(home: Path, *arguments: str) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "DJANGO_"))}
     subprocess.run(
-        [sys.executable, str(PLATFORM.parent / "manage.py"), "prepare_home", "--token", str(home / "token")],
+        [sys.executable, str(PLATFORM.parent / "manage.py"), *arguments],
         env=kept | {"FAIRLEAD_SECRET_KEY": "only-for-a-test-" + "x" * 40, "FAIRLEAD_HOME": str(home)},
         stdin=subprocess.DEVNULL,
         check=True,
@@ -93,9 +100,8 @@ def test_it_has_the_indexes_of_the_migrations(made: sqlite3.Connection, migrated
 
 
 def test_it_has_the_rows_of_the_migrations(made: sqlite3.Connection, migrated: sqlite3.Connection) -> None:
-    for table in set(tables(made)) - TOKEN_OF_THIS_MACHINE:
-        if table != "auth_permission":
-            assert rows(made, table) == rows(migrated, table), table
+    for table in set(tables(made)) - {"auth_permission"}:
+        assert rows(made, table) == rows(migrated, table), table
 
 
 def test_it_has_the_permissions_of_the_migrations(made: sqlite3.Connection, migrated: sqlite3.Connection) -> None:
@@ -104,3 +110,16 @@ def test_it_has_the_permissions_of_the_migrations(made: sqlite3.Connection, migr
     JOIN django_content_type AS type ON type.id = permission.content_type_id ORDER BY app_label, model, codename
     """
     assert made.execute(permissions).fetchall() == migrated.execute(permissions).fetchall() != []
+
+
+@pytest.mark.parametrize("before", [(), ("migrate", "accounts", "0001")], ids=["new", "of an earlier release"])
+def test_a_home_is_prepared_whether_it_has_tables_or_not(
+    migrated: sqlite3.Connection, tmp_path: Path, before: tuple[str, ...]
+) -> None:
+    if before:
+        manage(tmp_path, *before, "--verbosity", "0")
+    manage(tmp_path, "prepare_home", "--token", str(tmp_path / "token"))
+    with closing(sqlite3.connect(tmp_path / "fairlead.sqlite3")) as database:
+        assert rows(database, "django_migrations") == rows(migrated, "django_migrations")
+        assert tables(database) == tables(migrated)
+        assert database.execute("SELECT count(*) FROM accounts_apitoken").fetchone() == (1,)

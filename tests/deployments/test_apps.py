@@ -1,4 +1,4 @@
-"""What `deployments` registers with the registry by its name, to be imported when it is first asked."""
+"""Functions that `deployments` registers with the registry by name, imported by their first call."""
 
 import re
 from pathlib import Path
