@@ -5,14 +5,12 @@ of (`common.db.trigrams`). A test compares what is made here with what the migra
 """
 
 from collections.abc import Iterable
-from typing import cast
 
 from django.apps import apps
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection
 from django.db.migrations.migration import Migration
 from django.db.migrations.recorder import MigrationRecorder
-from django.db.models import Model
 from django.utils import timezone
 
 from accounts.services import team_default

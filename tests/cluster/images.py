@@ -70,7 +70,7 @@ def later_version(folder: Path, *, sql: str, asgi: str | None = None) -> Path:
 
     Args:
         folder: where it is made; its name is the migration's too.
-        asgi: what `control_plane/asgi.py` says in that version.
+        asgi: what `fairlead/asgi.py`, which the chart names, says in that version.
     """
     shutil.copytree(ROOT / "platform", folder / "platform", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "frontend").symlink_to(ROOT / "frontend")

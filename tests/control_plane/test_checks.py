@@ -14,11 +14,6 @@ def test_django_finds_nothing_in_the_code() -> None:
     call_command("check", fail_level="WARNING")
 
 
-def test_django_finds_nothing_in_the_code() -> None:
-    """`fairlead up` does not ask it, since that takes half a second at each start."""
-    call_command("check", fail_level="WARNING")
-
-
 def test_a_short_secret_key_is_refused_with_what_to_do(settings: Settings) -> None:
     settings.SECRET_KEY = "short"
     (error,) = [found for found in settings_are_usable() if found.id == "fairlead.E001"]

@@ -41,7 +41,7 @@ def test_the_defaults_of_the_policy_file_are_the_ones_in_the_code() -> None:
 
 
 def test_the_machine_is_drawn_as_in_the_code() -> None:
-    drawing = (Path(settings.ROOT) / "platform" / "deployments" / "rollout" / "__init__.py").read_text()
+    drawing = (Path(settings.ROOT) / "platform" / "deployments" / "domain" / "rollout" / "__init__.py").read_text()
     machine = drawing[drawing.index("            start, or retry") : drawing.index("\n\nDegraded and Aborted")]
     assert machine in PAGE
 

@@ -9,7 +9,7 @@ from clusters.domain.cluster_file import parse_cluster
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 from tests.deployments._support.cluster_files import MOST
 
-PAGE = Path(__file__).parents[3] / "docs/reference/cluster-file.md"
+PAGE = Path(__file__).parents[4] / "docs/reference/cluster-file.md"
 WHOLE = {"defaults.resources.requests", "jobs.nodeSelector", "artifacts.serviceAccountAnnotations"}
 """Objects that are told as one field."""
 OF_THIS_MACHINE = {"egress_allowed", "payloads_folder"}
