@@ -8,7 +8,7 @@ import pytest
 from tests.sqlite_pass import ALSO_ON_SQLITE, TESTS, is_of_second_pass
 
 ROOMS = ("accounts", "common", "deployments", "fairlead", "registry")
-OF_ONE_SERVER = {"deployments/test_database_gone.py": "stops a PostgreSQL of its own"}
+OF_ONE_SERVER = {"deployments/reconcile/test_database_gone.py": "stops a PostgreSQL of its own"}
 
 
 def _functions(file: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -39,7 +39,7 @@ def test_modules_whose_tests_commit_are_in_the_list() -> None:
         if any(_commits(function) for function in _functions(file))
     }
     listed = {entry.partition("::")[0] for entry in ALSO_ON_SQLITE}
-    assert found > {"deployments/test_races.py", *OF_ONE_SERVER}
+    assert found > {"deployments/reconcile/test_races.py", *OF_ONE_SERVER}
     assert sorted(found - listed - set(OF_ONE_SERVER)) == []
 
 

@@ -9,7 +9,7 @@ from tests.affected.source import BODY, EVERY, HOLE, Definition, Source
 Node = tuple[str, str]
 """A file's path and the name of a definition in it, or `EVERY`."""
 SETTINGS = "platform/control_plane/settings.py"
-_LOADED = re.compile(r"fairlead\.(settings|urls)|\w+\.apps\.\w+")
+_LOADED = re.compile(r"(fairlead|control_plane)\.(settings|urls)|\w+\.apps\.\w+")
 _ROOTS = ("platform/",)
 
 

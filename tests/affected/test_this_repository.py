@@ -56,7 +56,7 @@ def of_all(path: str) -> Chosen:
             id="a command: its tests and none of the control plane",
         ),
         pytest.param(
-            "platform/registry/lineage.py",
+            "platform/registry/domain/lineage.py",
             "tests/nets/contracts/test_imports.py",
             "tests/serving_runtime/",
             id="any module: the rules that all sources follow",

@@ -21,7 +21,7 @@ PAGE = {
     [
         "frontend/templates/base.html",
         "platform/deployments/web/services/views.py",
-        "platform/console/home_page.py",
+        "platform/deployments/web/pages.py",
         "tests/browser/states/of_home.py",
         "frontend/styles/tokens.css",
         "frontend/src/elements/live-stream.ts",
