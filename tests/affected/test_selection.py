@@ -160,7 +160,9 @@ def files(*names: str) -> set[str]:
             "docs/shop.md", "Shop", "Stall", files("shop/test_page", "control_plane/test_docs"),
             id="a page of the documentation: who names it, and the tests of all pages",
         ),
-        pytest.param("docs/other.md", "Other", "O", files("control_plane/test_docs"), id="another page: the tests of all"),
+        pytest.param(
+            "docs/other.md", "Other", "O", files("control_plane/test_docs"), id="another page: the tests of all"
+        ),
         pytest.param("tests/shop/golden/cart.yaml", "1", "2", ALL_SHOP, id="data of tests: those of the folder above"),
         pytest.param("tests/shop/test_rebate.py", "(1)", "(2)", files("shop/test_rebate"), id="a test: itself"),
         pytest.param("pyproject.toml", "100", "120", set(), id="what only `make check` reads: none"),
