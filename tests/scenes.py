@@ -10,25 +10,13 @@ from django.utils import timezone
 
 from accounts.domain.scopes import Scope
 from accounts.services import token_create, user_get_or_create
+from clusters.models import Cluster
 from deployments import mapping
 from deployments.domain.phases import Code, Phase
 from deployments.domain.policy import DIRECT
 from deployments.domain.service_state.desired import Role
 from deployments.domain.service_state.service_lifecycle import roles_after
-from deployments.models import (
-    AnalysisRun,
-    Build,
-    Cluster,
-    InferenceService,
-    Recording,
-    Repartition,
-    Replay,
-    Revision,
-    Rollout,
-    TrafficPoint,
-    Trial,
-    Tuning,
-)
+from deployments.models import AnalysisRun, InferenceService, Revision, Rollout, TrafficPoint
 from deployments.reconcile.participants.traffic import EVERY
 from deployments.reconcile.service_change import changing
 from deployments.services import (
@@ -43,9 +31,12 @@ from deployments.services import (
     tuning_start,
 )
 from events.subscriptions import CreatedWebhook, webhook_create
+from gpus.models import Repartition
 from integrations.clusters.base import NodeGpus, Nodes
 from model_jobs.builds.order import BuildOrder
+from model_jobs.models import Build, Trial, Tuning
 from model_jobs.tunings.order import TuningOrder
+from recordings.models import Recording, Replay
 from registry.models import ModelVersion, RegisteredModel
 
 POLICY = {

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from django.db.models import F, Model
 
 from deployments.mapping import searched_text
-from deployments.models import Event, InferenceService, Revision, Rollout, TrafficLook, TrafficPoint
+from deployments.models import InferenceService, Revision, Rollout, TrafficLook, TrafficPoint
+from events.models import Event
 from integrations.clusters.base import Desired, Observed
 from registry.models import ModelVersion
 from tests.deployments._support.fakes import FakeCluster

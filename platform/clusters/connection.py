@@ -8,9 +8,9 @@ from pathlib import Path
 from django.conf import settings
 
 from clusters.domain.cluster_file import ClusterFile, Connection, Way, parse_cluster
+from clusters.models import Cluster
 from common.encryption import seal, unseal
 from common.errors import InvalidInput, Unavailable
-from deployments.models import Cluster
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.drivers import KubernetesCluster, LocalCluster, Place, driver_for
 from integrations.clusters.kubernetes.api.access import Access, AsPod, Credentials, KubeconfigFile

@@ -15,8 +15,9 @@ from datetime import datetime
 
 from django.db import DatabaseError, close_old_connections
 
+from clusters.models import KUBERNETES, Cluster
 from common.errors import FairleadError
-from deployments.models import KUBERNETES, Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.reconcile import hints, schedule, telemetry
 from integrations.clusters.kubernetes.api.access import Access
 from integrations.clusters.kubernetes.api.client import Api

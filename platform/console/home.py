@@ -7,16 +7,18 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from clusters.models import Cluster
 from common.db.count import count_up_to
 from deployments.domain.phases import ENDED_BADLY, Code, Phase, ServicePhase
 from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.waits import Condition
-from deployments.models import Cluster, Event, InferenceService, Rollout
+from deployments.models import InferenceService, Rollout
 from deployments.selectors.events import change_marks, event_view
 from deployments.selectors.rollouts.rollouts import rollout_query
 from deployments.selectors.services import service_query
 from deployments.views.shapes import EventView
 from events.live_feed import Marks
+from events.models import Event
 from registry.selectors import newest_to_approve
 
 IN_PROGRESS = (Phase.PENDING, Phase.PROGRESSING, Phase.PAUSED)

@@ -42,7 +42,12 @@ INSTALLED_APPS = [
     "control_plane.apps.ControlPlaneConfig",
     "accounts.apps.AccountsConfig",
     "registry.apps.RegistryConfig",
+    "clusters.apps.ClustersConfig",
+    "events.apps.EventsConfig",
     "deployments.apps.DeploymentsConfig",
+    "gpus.apps.GpusConfig",
+    "recordings.apps.RecordingsConfig",
+    "model_jobs.apps.ModelJobsConfig",
 ]
 MIDDLEWARE = [
     "common.http.request_id.RequestIdMiddleware",

@@ -20,9 +20,9 @@ from django.utils import timezone
 
 from clusters import connection
 from clusters.connection import LOCAL
+from clusters.models import Cluster
 from common.errors import FairleadError, Unavailable
 from common.http.full_disk import full_disk
-from deployments.models import Cluster
 from deployments.reconcile import reconciler, restarts, schedule, sweep_claims, telemetry
 from deployments.reconcile.participants import gates, traffic
 from deployments.reconcile.participants.metric_queries import Ask, ask_nobody

@@ -19,8 +19,8 @@ from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
 from common.encryption import unseal
 from deployments.domain.rollout.event_messages import Kind
-from deployments.models import Event, Webhook, WebhookDelivery
 from deployments.reconcile import hints
+from events.models import Event, Webhook, WebhookDelivery
 from registry.domain.approval import Approval
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion

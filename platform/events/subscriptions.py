@@ -19,9 +19,9 @@ from accounts.services import audit_record
 from accounts.services.teams import team_get
 from common.encryption import seal
 from common.errors import Conflict, InvalidInput, NotFound
-from deployments.models import Webhook, WebhookDelivery
 from deployments.reconcile import hints
 from events.delivery import EVENTS, PENDING, SECRET, TEST, deliveries_give_up
+from events.models import Webhook, WebhookDelivery
 from integrations.webhooks import check_url
 
 _MAX_WEBHOOKS = 50

@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from clusters.models import Cluster
 from common.errors import FairleadError, NotFound, Unavailable
-from deployments.models import Cluster, InferenceService, Repartition
+from deployments.models import InferenceService
+from gpus.models import Repartition
 from gpus.repartition_change import plan_of, repartition_changing, state_of
 from integrations.clusters.base import ClusterDriver, DesiredNode, ObservedNode
 from placement.inventory import cut_of

@@ -11,11 +11,13 @@ from datetime import datetime
 
 from django.db import transaction
 
+from clusters.models import Cluster
 from common.errors import NotFound
 from common.http import request_id
 from deployments.domain.rollout.event_messages import Kind
-from deployments.models import Cluster, Event, Repartition
 from events.delivery import deliveries_queue, of_cluster
+from events.models import Event
+from gpus.models import Repartition
 from placement.mig.layouts import Layout
 from placement.repartition.machine import Phase, State
 from placement.repartition.proposal import Repartition as Plan

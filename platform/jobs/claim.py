@@ -6,9 +6,10 @@ from typing import Any, TypeAlias
 
 from django.db.models import QuerySet
 
-from deployments.models import Build, Replay, Trial, Tuning
 from jobs import attempts
 from jobs.attempts import AttemptState, Status
+from model_jobs.models import Build, Trial, Tuning
+from recordings.models import Replay
 
 Attempted: TypeAlias = Replay | Tuning | Build | Trial
 

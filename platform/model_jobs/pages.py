@@ -7,12 +7,12 @@ from typing import Any
 
 import yaml
 
-from deployments.models import Build, Tuning
 from deployments.selectors import build_get, tuning_get
 from deployments.selectors.trying import reaches_of
 from deployments.web.pages import Page
 from jobs.attempts import Status
 from model_jobs.builds.order import BuildOrder
+from model_jobs.models import Build, Tuning
 from model_jobs.selectors import build_marks, stage_of, tuning_marks
 from model_jobs.tunings.order import TuningOrder
 from model_jobs.tunings.plot import drawing_of, points_of

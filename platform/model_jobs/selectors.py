@@ -10,10 +10,11 @@ from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from deployments.mapping import placed_resources
-from deployments.models import Build, Revision, Tuning
+from deployments.models import Revision
 from events.live_feed import Marks
 from jobs.attempts import STOPPED, Status
 from model_jobs.builds.order import BuildOrder
+from model_jobs.models import Build, Tuning
 from model_jobs.tunings.order import TuningOrder
 from registry.hooks import Work
 

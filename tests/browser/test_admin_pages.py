@@ -18,10 +18,10 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity, Membership, User
 from accounts.services import teams
-from deployments.models import WebhookDelivery
 from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default
 from deployments.tasks import deliver
+from events.models import WebhookDelivery
 from events.subscriptions import webhook_test
 from integrations.clusters.base import Component, Nodes
 from tests import scenes

@@ -10,8 +10,9 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.domain.scopes import Scope
+from clusters.models import Cluster
 from deployments.domain.service_state.drift import note, to_json
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.services import cluster_apply
 from integrations.clusters.base import Drift
 from tests import scenes

@@ -12,9 +12,10 @@ from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
-from deployments.models import Cluster, Repartition
+from clusters.models import Cluster
 from deployments.services import repartition_abort
 from deployments.services.gpu_assignment import gpus_note
+from gpus.models import Repartition
 from gpus.services import inventory
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes

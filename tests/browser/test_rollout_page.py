@@ -8,8 +8,9 @@ from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
 from deployments.domain.phases import Code, Phase
-from deployments.models import AnalysisRun, Event, Rollout
+from deployments.models import AnalysisRun, Rollout
 from deployments.services import rollout_abort
+from events.models import Event
 from tests import measuring, scenes
 from tests.browser._support.axes import note_labels, time_labels
 

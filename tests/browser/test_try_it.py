@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
-from deployments.models import Trial
 from jobs.claim_renewal import LEASE
+from model_jobs.models import Trial
 from model_jobs.trials.order import Tried
 from model_jobs.trials.service import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
 from registry.models import ModelVersion

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from deployments.models import Build, Tuning
+from model_jobs.models import Build, Tuning
 from tests import scenes
 from tests.browser.axe import violations
 from tests.deployments._support.tuning_points import BEST, FAST, NOW, point

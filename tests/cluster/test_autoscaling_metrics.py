@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from deployments.models import Cluster
+from clusters.models import Cluster
 from deployments.reconcile.reconciler import Outside
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from clusters.models import Cluster
 from clusters.watch import Follower
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from deployments.reconcile.reconciler import Outside
 from integrations.clusters.kubernetes.api import resource_types

@@ -6,8 +6,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from clusters.connection import driver_of
+from clusters.models import Cluster
 from common.errors import InvalidInput
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.services import cluster_patches_try, plan_patched, service_plan
 from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster.plane import ControlPlane

@@ -13,11 +13,12 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from deployments.models import ComparisonRun, Recording
+from deployments.models import ComparisonRun
 from deployments.services import cluster_apply
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.resource_types import POD
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from recordings.models import Recording
 from recordings.services.recordings import RecordingOrder, recording_start
 from serving_runtime.shared.egress import networks
 from tests.cluster._support.kubeconfigs import flat

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from clusters.models import Cluster
 from common.errors import DoesNotFit
-from deployments.models import Cluster, InferenceService, Repartition
+from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from deployments.services import (
     RepartitionOrder,
@@ -20,6 +21,7 @@ from deployments.services import (
     service_apply,
 )
 from deployments.services.gpu_assignment import gpus_note
+from gpus.models import Repartition
 from gpus.reconcile import tick
 from integrations.clusters.base import DesiredNode
 from integrations.clusters.kubernetes.api import resource_types

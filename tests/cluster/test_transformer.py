@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from deployments.models import Cluster, InferenceService
+from clusters.models import Cluster
+from deployments.models import InferenceService
 from deployments.services import rollout_promote, service_apply, service_rollback
 from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster import transformer as program

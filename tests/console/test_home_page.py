@@ -11,11 +11,13 @@ from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from accounts.services.teams import member_delete, member_set, ownership_set, team_create
+from clusters.models import Cluster
 from console.home_page import SHOWN, home_page
 from deployments.domain.phases import Code, Phase
-from deployments.models import Cluster, InferenceService, Repartition, Rollout
+from deployments.models import InferenceService, Rollout
 from deployments.services import rollout_abort, service_stop
 from deployments.web.live_updates import Fragments
+from gpus.models import Repartition
 from registry.domain.approval import Approval
 from registry.models import ModelImport, ModelVersion, RegisteredModel
 from registry.services.governance import version_decide

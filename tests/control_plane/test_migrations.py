@@ -19,11 +19,15 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import User
+from clusters.models import Cluster
 from common.encryption import unseal
 from fairlead_cli.up import preparation
 from registry.models import ModelVersion
 
 OWN = ("accounts", "registry", "deployments")
+MOVED = ("clusters", "events", "gpus", "recordings", "model_jobs")
+"""Apps whose first tables `deployments` made."""
+MOVES = [*((app, "0001_initial") for app in MOVED), ("deployments", "0052_models_in_rooms_of_their_own")]
 
 
 def shape(of: BaseDatabaseWrapper) -> dict[str, Any]:
@@ -53,6 +57,31 @@ def _columns(of: BaseDatabaseWrapper, cursor: Any, table: str) -> Any:
 
 def test_every_change_of_a_model_has_its_migration(db: None) -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+
+
+@pytest.mark.parametrize(("app", "name"), MOVES)
+def test_a_model_moves_without_a_statement(app: str, name: str, db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    for backwards in (False, True):
+        call_command("sqlmigrate", app, name, backwards=backwards, no_color=True)
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if line and not line.startswith(("--", "BEGIN", "COMMIT"))] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_of_moved_models_stay_where_they_are_both_ways() -> None:
+    before, after = ("deployments", "0051_kept_batch_size"), MOVES[-1]
+    tables = shape(connection)
+    try:
+        Cluster.objects.create(name="elsewhere", kind="kubernetes", created_at=timezone.now())
+        executor = MigrationExecutor(connection)
+        executor.migrate([before])
+        then = executor.loader.project_state([before]).apps
+        assert then.get_model("deployments", "Cluster").objects.filter(name="elsewhere").exists()
+        assert shape(connection) == tables
+    finally:
+        MigrationExecutor(connection).migrate([after])
+    assert shape(connection) == tables
+    Cluster.objects.get(name="elsewhere").delete()
 
 
 FIRST_RELEASE = {"accounts": "0005", "registry": "0003", "deployments": "0032"}
@@ -136,7 +165,7 @@ def test_an_older_home_is_brought_to_the_present_tables_at_start(
         assert [user.username for user in User.objects.using("first").filter(is_active=True)] == ["alice"]
         (version,) = ModelVersion.objects.using("first").select_related("model")
         for model in apps.get_models():
-            if model._meta.app_label in OWN:
+            if model._meta.app_label in OWN + MOVED:
                 assert model._default_manager.using("first").count() >= 0, f"{model} can be read"
     assert (version.model.name, version.number, version.status) == ("digits", 1, "READY")
 

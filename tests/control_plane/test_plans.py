@@ -12,10 +12,11 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
+from clusters.models import Cluster
 from deployments.domain.phases import ENDED_BADLY, Code, Phase
 from deployments.domain.service_state.desired import Role
 from deployments.mapping import searched_text
-from deployments.models import Cluster, InferenceService, Revision, Rollout
+from deployments.models import InferenceService, Revision, Rollout
 from deployments.selectors import service_search, services_worst_first
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel

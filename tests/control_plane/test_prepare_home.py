@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import ApiToken
-from deployments.models import Cluster
+from clusters.models import Cluster
 from tests.servers.template import PLATFORM
 
 pytestmark = pytest.mark.django_db

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from deployments.models import Cluster
+from clusters.models import Cluster
 from tests.servers.parts import free_port
 from tests.servers.template import copy_sqlite
 

@@ -12,8 +12,9 @@ from clusters import connection as connecting
 from control_plane.celery import app
 from deployments import tasks
 from deployments.domain.phases import Phase
-from deployments.models import Event, InferenceService
+from deployments.models import InferenceService
 from deployments.reconcile import hints
+from events.models import Event
 from integrations.clusters.base import Observed, Sample
 from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import AuditEntry
-from deployments.models import Cluster
+from clusters.models import Cluster
 
 pytestmark = pytest.mark.django_db
 FILE = """

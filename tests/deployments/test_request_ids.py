@@ -6,8 +6,8 @@ import pytest
 
 from common.http import request_id
 from deployments.domain.phases import Phase
-from deployments.models import Event
 from deployments.services import rollout_abort
+from events.models import Event
 from tests.deployments._support.platform import Platform
 
 

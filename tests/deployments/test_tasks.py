@@ -6,8 +6,9 @@ import pytest
 from django.utils import timezone
 
 from clusters import connection
+from clusters.models import Cluster
 from deployments import tasks
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.services import service_apply
 from integrations.clusters.base import Component
 from tests.deployments._support.platform import Platform

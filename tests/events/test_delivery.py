@@ -15,7 +15,6 @@ from rest_framework.test import APIClient
 
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
-from deployments.models import Webhook, WebhookDelivery
 from deployments.tasks import deliver
 from events import delivery as deliveries
 from events.delivery import (
@@ -28,6 +27,7 @@ from events.delivery import (
     try_begin,
     try_end,
 )
+from events.models import Webhook, WebhookDelivery
 from tests import scenes
 from tests.deployments._support.platform import Platform
 

@@ -4,9 +4,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from clusters.models import Cluster
 from common.errors import Conflict
-from deployments.models import Cluster, Event, Repartition
 from deployments.services import repartition_abort
+from events.models import Event
+from gpus.models import Repartition
 from gpus.reconcile import repartitions_carry_out
 from integrations.clusters.base import GpuPod, NodeGpus, ObservedNode
 from tests.deployments._support.platform import Platform

@@ -10,11 +10,12 @@ from pytest_django.fixtures import Settings
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments import tasks
-from deployments.models import Event, Recording, Replay
 from deployments.selectors import replay_summary
 from deployments.services import recording_delete
+from events.models import Event
 from integrations.clusters.base import Exchange
 from jobs import run_claim
+from recordings.models import Recording, Replay
 from recordings.services.replays import replays_due
 from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform

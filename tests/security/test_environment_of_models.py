@@ -10,8 +10,9 @@ import pytest
 
 from clusters.services.clusters import cluster_check
 from common.errors import InvalidInput
-from deployments.models import Event, Revision
+from deployments.models import Revision
 from deployments.services import service_apply, service_plan
+from events.models import Event
 from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job, JobKind
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.jobs.job import job

@@ -11,8 +11,8 @@ from rest_framework.views import APIView
 
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
+from clusters.models import Cluster
 from deployments import selectors, services
-from deployments.models import Cluster
 
 
 class PricesSerializer(serializers.Serializer[Any]):

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from deployments.models import Cluster
+from clusters.models import Cluster
 from integrations.clusters.base import Finding
 from integrations.machine.limits import Level
 

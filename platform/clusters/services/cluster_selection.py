@@ -6,8 +6,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters.connection import LOCAL, driver_of, file_of
+from clusters.models import Cluster
 from common.errors import Conflict, NotFound
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from integrations.clusters.base import ClusterDriver
 
 

@@ -10,8 +10,9 @@ from django.db import transaction
 from accounts.services import audit_record
 from clusters.connection import LOCAL, access_of, driver_of, opened, sealed
 from clusters.domain.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
+from clusters.models import Cluster
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
-from deployments.models import Cluster, InferenceService, Revision
+from deployments.models import InferenceService, Revision
 from deployments.reconcile import hints, schedule
 from deployments.reconcile.restarts import variables_left_out
 from integrations.clusters.base import Finding

@@ -6,9 +6,9 @@ from django.db import transaction
 
 from accounts.services import audit_record
 from clusters.domain.pricing import REPLICA
+from clusters.models import Cluster
 from common.document import Document
 from common.errors import InvalidInput, NotFound
-from deployments.models import Cluster
 
 _MOST = 1e6
 _LONGEST_CURRENCY = 12

@@ -17,11 +17,11 @@ from accounts.auth.access import Place, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from clusters.domain.cluster_file import STORED
+from clusters.models import Cluster
 from clusters.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from common.errors import Conflict, FairleadError, InvalidInput
 from common.http.error_pages import is_fragment, leave
 from deployments import services
-from deployments.models import Cluster
 from deployments.selectors import cluster_get
 from deployments.web.policies.form import digest_of
 from deployments.web.services.file_text import document_of, lines_between, text_of

@@ -19,10 +19,10 @@ from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from clusters.connection import LOCAL
 from clusters.domain.pricing import REPLICA
+from clusters.models import Cluster
 from common.db.count import count_up_to
 from common.errors import FairleadError, NotFound
 from common.http.error_pages import is_fragment, leave
-from deployments.models import Cluster
 from deployments.selectors import (
     cluster_events_newest,
     cluster_get,

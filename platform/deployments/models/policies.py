@@ -2,8 +2,8 @@
 
 from django.db import models
 
+from common.db.choices import choices
 from deployments.domain.policy import OnInconclusive, Strategy
-from deployments.models.choices import choices
 
 
 class RolloutPolicy(models.Model):

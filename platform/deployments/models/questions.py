@@ -3,8 +3,8 @@
 from django.db import models
 from django.db.models import Q
 
+from common.db.choices import choices
 from deployments.domain.rollout.webhooks import Answer
-from deployments.models.choices import choices
 from deployments.models.rollouts import Rollout
 
 

@@ -3,9 +3,9 @@
 from django.db import models
 from django.db.models import Q
 
+from common.db.choices import choices
 from deployments.domain.analysis.verdict import Verdict
 from deployments.domain.phases import ENDED_BADLY, Phase
-from deployments.models.choices import choices
 from deployments.models.services import InferenceService, Revision
 
 

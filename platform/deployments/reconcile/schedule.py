@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q, QuerySet
 
+from clusters.models import Cluster
 from common.errors import Unavailable
 from deployments.domain.service_state.quiescence import TOUCHED
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from integrations.clusters.base import ClusterDriver
 
 RESYNC_EVERY = timedelta(seconds=60)

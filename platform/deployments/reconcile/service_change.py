@@ -24,9 +24,10 @@ from deployments.domain.rollout import RolloutState
 from deployments.domain.rollout.event_messages import Kind, lines_between
 from deployments.domain.service_state.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.domain.service_state.service_lifecycle import roles_after
-from deployments.models import AnalysisRun, Event, InferenceService, Revision, Rollout
+from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.reconcile.service_counters import count_ends
 from events.delivery import deliveries_queue, of_service
+from events.models import Event
 from integrations.clusters.base import Desired
 
 logger = logging.getLogger(__name__)

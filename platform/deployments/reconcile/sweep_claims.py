@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from deployments.models import Cluster, InferenceService
+from clusters.models import Cluster
+from deployments.models import InferenceService
 
 CLAIM = timedelta(minutes=1)
 """Longer than a sweep with a cluster that answers; one that does not is found away in less."""

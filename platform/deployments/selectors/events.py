@@ -6,11 +6,13 @@ from collections.abc import Collection, Sequence
 from django.db.models import QuerySet, Window
 from django.db.models.functions import RowNumber
 
+from clusters.models import Cluster
 from common.errors import NotFound
 from deployments.domain.phases import ServicePhase
-from deployments.models import Cluster, Event, InferenceService
+from deployments.models import InferenceService
 from deployments.views.shapes import EventView
 from events.live_feed import Marks
+from events.models import Event
 
 _NEWEST = 200
 

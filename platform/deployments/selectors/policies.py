@@ -2,8 +2,9 @@
 
 from django.db.models import QuerySet
 
+from clusters.models import Cluster
 from common.errors import NotFound
-from deployments.models import Cluster, RolloutPolicy
+from deployments.models import RolloutPolicy
 
 
 def policy_query() -> QuerySet[RolloutPolicy]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
+from clusters.models import Cluster
 from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
 from deployments import mapping
@@ -16,7 +17,7 @@ from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import Role
 from deployments.domain.service_state.failures import model_status
 from deployments.domain.waits import wait_of_service
-from deployments.models import IS_WELL, Cluster, InferenceService, Revision, Rollout
+from deployments.models import IS_WELL, InferenceService, Revision, Rollout
 from deployments.selectors.revisions import revision_rows, revision_view
 from deployments.selectors.rollouts.rollouts import OF_ROLLOUT, rollout_views
 from deployments.views.shapes import DriftView, FileView, ImportView, RolloutView, ServiceView

@@ -4,9 +4,11 @@ of the versions that are tried on its recorded requests now; and what the pod of
 from django.conf import settings
 
 from common.errors import NotFound, NotPermitted
-from deployments.models import Build, InferenceService, Replay, Revision, Trial, Tuning
+from deployments.models import InferenceService, Revision
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from jobs.attempts import Status
+from model_jobs.models import Build, Trial, Tuning
+from recordings.models import Replay
 from registry.selectors import is_being_checked
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from clusters.models import Cluster
 from clusters.services.clusters import cluster_apply
 from deployments import mapping
 from deployments.domain.phases import Phase
@@ -14,7 +15,7 @@ from deployments.domain.policy import Policy, parse_policy, uncompared
 from deployments.domain.rollout import Portion
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import foreseen_of
-from deployments.models import Cluster, InferenceService, Revision, Rollout, RolloutPolicy
+from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.reconcile.service_change import load
 from deployments.services.policies import policy_apply
 from deployments.services.rollout_forecast import Look, Survey, analysis_plan, room_plan

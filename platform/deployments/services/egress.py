@@ -4,10 +4,11 @@ A service has it while its stable revision has it, or its file says so: both wen
 """
 
 from clusters.connection import allows_python
+from clusters.models import Cluster
 from common.errors import NotPermitted
 from deployments.domain.service_file import EGRESS, ServiceSpec, is_code
 from deployments.domain.service_state.desired import Role
-from deployments.models import Cluster, InferenceService, Revision
+from deployments.models import InferenceService, Revision
 from integrations.clusters.base import may_connect
 
 

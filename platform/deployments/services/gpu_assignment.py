@@ -11,10 +11,12 @@ from typing import Any
 from django.db.models import Q
 
 from clusters.connection import file_of
+from clusters.models import Cluster
 from common.errors import Conflict, DoesNotFit, FairleadError
 from deployments.domain.service_file import ServiceSpec
 from deployments.domain.service_file.resources import AUTO
-from deployments.models import Cluster, InferenceService, Repartition, Revision
+from deployments.models import InferenceService, Revision
+from gpus.models import Repartition
 from integrations.clusters.base import ClusterDriver, GpuPod, NodeGpus, Nodes
 from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
 from placement.packing.measured_latency import timings

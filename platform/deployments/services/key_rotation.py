@@ -14,11 +14,14 @@ from django.core import signing
 from django.db.models import Model
 
 from clusters import connection
+from clusters.models import Cluster
 from common.encryption import resealed
 from common.errors import Unavailable
-from deployments.models import Cluster, ComparisonRun, Recording, Webhook
+from deployments.models import ComparisonRun
 from deployments.reconcile.participants import comparison
 from events import delivery
+from events.models import Webhook
+from recordings.models import Recording
 from recordings.payloads import files
 
 

@@ -7,10 +7,11 @@ from datetime import datetime
 
 from clusters.connection import access_of, is_away
 from clusters.domain.cluster_file import parse_cluster
+from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_for
 from common.errors import FairleadError, InvalidInput, Unavailable
 from deployments.domain.service_file import CONFIG, PATCHES, parse_service
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.services.gpu_assignment import gpus_look
 from deployments.views.shapes import Plan
 from integrations.clusters.base import ClusterDriver, Finding

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from deployments.models import AnalysisPoint, AnalysisRun, ComparisonRun, Event, TrafficPoint
+from deployments.models import AnalysisPoint, AnalysisRun, ComparisonRun, TrafficPoint
+from events.models import Event
 
 _BATCH = 500
 _WAITING_KEPT = timedelta(hours=1)

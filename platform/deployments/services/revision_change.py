@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from clusters.connection import file_of
+from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput
 from deployments import mapping
 from deployments.domain import rollout as machine
@@ -21,7 +22,7 @@ from deployments.domain.service_file import ServiceSpec, logger_json, patches_js
 from deployments.domain.service_file.resources import limit_of
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
-from deployments.models import Cluster, Revision, Rollout, RolloutPolicy
+from deployments.models import Revision, Rollout, RolloutPolicy
 from deployments.reconcile.service_change import Change
 from deployments.selectors import stable_before
 from deployments.services.contracts import contract_agreed, kept_from

@@ -18,8 +18,8 @@ from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from common.http.filters import Filter
 from common.http.request_serializer import RequestSerializer
-from deployments.models import Webhook, WebhookDelivery
 from events import delivery, subscriptions
+from events.models import Webhook, WebhookDelivery
 from events.subscriptions import CreatedWebhook, Teams
 
 

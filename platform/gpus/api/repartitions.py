@@ -20,9 +20,9 @@ from accounts.domain.scopes import Scope
 from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services
 from deployments.api.listing import ListView
-from deployments.models import Repartition
 from deployments.services import RepartitionOrder
 from gpus.api.gpus import GpuSerializer
+from gpus.models import Repartition
 from gpus.repartition_change import plan_of
 from placement.inventory import cut_drawn
 from placement.repartition.machine import Phase

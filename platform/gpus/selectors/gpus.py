@@ -4,8 +4,9 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection
 
-from deployments.models import Cluster, Repartition
+from clusters.models import Cluster
 from events.live_feed import Marks
+from gpus.models import Repartition
 
 
 def gpu_marks(clusters: Collection[int]) -> Marks:

@@ -2,8 +2,9 @@
 
 from django.db.models import QuerySet
 
+from clusters.models import Cluster
 from common.errors import NotFound
-from deployments.models import Cluster, Repartition
+from gpus.models import Repartition
 from placement.repartition.machine import Phase
 
 

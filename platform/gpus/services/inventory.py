@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusters.connection import driver_of
-from deployments.models import Cluster
+from clusters.models import Cluster
 from deployments.services.gpu_assignment import gpus_note
 from integrations.clusters.base import Nodes
 from placement.inventory import GpuNode, gpu_node

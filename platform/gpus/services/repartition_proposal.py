@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput
 from deployments.domain.service_file import ServiceSpec, parse_service
 from deployments.domain.service_state.desired import Role
-from deployments.models import Cluster, InferenceService, Revision
+from deployments.models import InferenceService, Revision
 from deployments.services.gpu_assignment import room_of
 from deployments.services.rollouts import version_of
 from deployments.services.services import service_named, spec_of

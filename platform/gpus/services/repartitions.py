@@ -10,10 +10,11 @@ from django.db import transaction
 
 from accounts.services import audit_record
 from clusters.connection import file_of
+from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput
 from common.identifiers import check_comment
 from deployments.domain.rollout.event_messages import Kind
-from deployments.models import Cluster, Repartition
+from gpus.models import Repartition
 from gpus.repartition_change import Change, cut_json, event_add, plan_of, repartition_changing, state_of
 from gpus.selectors.repartitions import repartition_get
 from gpus.services.repartition_proposal import Lack, RepartitionOrder, lack_of

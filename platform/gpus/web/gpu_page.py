@@ -7,10 +7,10 @@ looks where services have GPUs.
 import zlib
 from dataclasses import dataclass
 
-from deployments.models import Repartition
 from deployments.selectors import cluster_get, gpu_marks, repartitions_open, repartitions_settled
 from deployments.services import gpus_of
 from deployments.web.pages import Page
+from gpus.models import Repartition
 from gpus.repartition_change import plan_of
 from placement.inventory import GpuNode, cut_drawn, gpu_node
 from placement.mig.diagram import Cuts, DrawnGpu, beside, drawn, free_rooms

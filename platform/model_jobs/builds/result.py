@@ -8,13 +8,13 @@ from typing import Any
 from django.db import transaction
 
 from common.errors import Conflict, FairleadError, NotFound
-from deployments.models import Build
 from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import JobIdentity
 from jobs import attempts
 from jobs.claim import state_of, write_end
 from model_jobs.builds.order import BuildOrder
 from model_jobs.builds.service import BuildClaim, build_fail, held
+from model_jobs.models import Build
 from registry.domain.lineage import Lineage
 from registry.domain.version_metadata import Particulars
 from registry.models import ModelVersion

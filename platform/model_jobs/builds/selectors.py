@@ -3,7 +3,7 @@
 from django.db.models import QuerySet
 
 from common.errors import NotFound
-from deployments.models import Build
+from model_jobs.models import Build
 
 
 def build_query(*, model: str, number: int) -> QuerySet[Build]:

@@ -17,7 +17,6 @@ from django.db.models import QuerySet
 from accounts.services import audit_record
 from clusters.services.cluster_selection import cluster_default
 from common.errors import Conflict
-from deployments.models import Build
 from deployments.services.revision_change import check_ready
 from deployments.services.services import runs_with, service_named
 from integrations.clusters.base import Job, JobKind
@@ -26,6 +25,7 @@ from jobs.attempts import STOPPED, AttemptState, Status
 from jobs.claim import begin, broke_off, due, put_back, state_of, write_end
 from model_jobs.builds.order import BuildOrder
 from model_jobs.builds.selectors import build_get
+from model_jobs.models import Build
 from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get

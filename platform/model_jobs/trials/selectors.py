@@ -5,9 +5,9 @@ import uuid
 from django.db.models import QuerySet
 
 from common.errors import NotFound
-from deployments.models import Trial
 from integrations.clusters.base import JobIdentity
 from jobs.attempts import Status
+from model_jobs.models import Trial
 
 
 def trial_query(*, model: str, number: int) -> QuerySet[Trial]:

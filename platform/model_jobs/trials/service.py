@@ -17,12 +17,12 @@ from django.db.models import QuerySet
 from accounts.services import audit_record
 from clusters.services.cluster_selection import cluster_default
 from common.errors import Conflict
-from deployments.models import Trial
 from deployments.services.revision_change import check_ready
 from integrations.clusters.base import Job, JobKind
 from jobs import attempts
 from jobs.attempts import AttemptState, Status
 from jobs.claim import begin, broke_off, due, put_back, state_of, write_end
+from model_jobs.models import Trial
 from model_jobs.trials.order import ARGUMENTS, Tried, request_text
 from model_jobs.trials.selectors import trial_get
 from registry.domain.lineage import origin_of

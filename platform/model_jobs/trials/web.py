@@ -20,12 +20,12 @@ from accounts.domain.scopes import Scope
 from common.errors import FairleadError
 from common.http.error_pages import is_fragment
 from deployments import selectors, services, tasks
-from deployments.models import Trial
 from deployments.web.try_page import Field, shown, steps_at
 from deployments.web.try_page.views import checked, code, form_context
 from integrations.v2 import tensors
 from jobs import hints
 from jobs.attempts import Status
+from model_jobs.models import Trial
 
 _OUTCOME, _PAGE = "deployments/_try_outcome.html", "deployments/try.html"
 _OK = 200

@@ -22,9 +22,9 @@ from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from deployments.api.serializers import ServiceSerializer
-from deployments.models import Tuning
 from jobs import hints
 from jobs.attempts import Status
+from model_jobs.models import Tuning
 from model_jobs.tunings.order import TuningOrder
 from registry.api.access import OfModel
 from registry.selectors import model_version_get

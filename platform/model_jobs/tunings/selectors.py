@@ -3,7 +3,7 @@
 from django.db.models import QuerySet
 
 from common.errors import NotFound
-from deployments.models import Tuning
+from model_jobs.models import Tuning
 
 
 def tuning_query(*, model: str, number: int) -> QuerySet[Tuning]:

@@ -17,7 +17,6 @@ from clusters.services.cluster_selection import cluster_default
 from common.errors import Conflict
 from deployments.domain.service_file import content_of, is_code
 from deployments.domain.service_file.rewrite import file_saying
-from deployments.models import Tuning
 from deployments.services.egress import service_egress
 from deployments.services.revision_change import check_ready
 from deployments.services.services import runs_with, service_named, spec_of
@@ -25,6 +24,7 @@ from integrations.clusters.base import Job, JobKind, Resources
 from jobs import attempts
 from jobs.attempts import STOPPED, AttemptState, Status
 from jobs.claim import begin, broke_off, due, put_back, state_of, write_end
+from model_jobs.models import Tuning
 from model_jobs.tunings.order import SPARE_S, TuningOrder, config_with
 from model_jobs.tunings.selectors import tuning_get
 from registry.domain.lineage import origin_of

@@ -19,7 +19,7 @@ from common import durations
 from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services
 from deployments.api.listing import ListView
-from deployments.models import Recording
+from recordings.models import Recording
 from recordings.services.recordings import RecordingOrder
 
 

@@ -17,11 +17,11 @@ from deployments import selectors, services, tasks
 from deployments.api.comparison import OutputComparisonSerializer, WorstSerializer
 from deployments.api.listing import ListView
 from deployments.api.serializers import MeasurementSerializer
-from deployments.models import Replay
 from deployments.selectors import replay_summary
 from deployments.selectors.permissions import require_model_use
 from jobs import hints
 from jobs.attempts import Status
+from recordings.models import Replay
 
 
 class ReplayComparisonSerializer(serializers.Serializer[Any]):

@@ -13,9 +13,10 @@ from datetime import datetime
 from common.errors import Unavailable
 from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_state.desired import Role
-from deployments.models import InferenceService, Recording
+from deployments.models import InferenceService
 from deployments.reconcile.service_change import Change
 from integrations.clusters.base import ClusterDriver, Exchange
+from recordings.models import Recording
 from recordings.payloads import files
 from recordings.payloads.sampling import is_sampled
 

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from django.db.models import QuerySet
 
 from common.errors import NotFound
-from deployments.models import InferenceService, Recording
+from deployments.models import InferenceService
 from events.live_feed import Marks
+from recordings.models import Recording
 
 
 def recording_query(*, service: InferenceService) -> QuerySet[Recording]:

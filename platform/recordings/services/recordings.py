@@ -9,10 +9,10 @@ from accounts.services import audit_record
 from clusters.connection import can_record
 from common.errors import Conflict, InvalidInput
 from deployments.domain.rollout.event_messages import Kind
-from deployments.models import Recording
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
 from deployments.services.services import service_named
+from recordings.models import Recording
 from recordings.payloads import files, taking
 from recordings.selectors.recordings import recording_get
 

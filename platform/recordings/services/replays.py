@@ -25,7 +25,7 @@ from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import is_code
 from deployments.domain.service_state.desired import Role
 from deployments.mapping import model_config_of
-from deployments.models import InferenceService, Recording, Replay
+from deployments.models import InferenceService
 from deployments.reconcile.service_change import changing
 from deployments.services.egress import service_egress
 from deployments.services.revision_change import check_ready
@@ -35,6 +35,7 @@ from integrations.clusters.base import Candidate
 from jobs import attempts
 from jobs.attempts import AttemptState, Status
 from jobs.claim import broke_off, columns_of, due, put_back, state_of
+from recordings.models import Recording, Replay
 from recordings.selectors.recordings import recording_get
 from recordings.selectors.replays import replay_summary, replay_terms
 from registry.domain.lineage import origin_of

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from common.errors import Unavailable
-from deployments.models import Recording, Replay
 from deployments.selectors import recording_get, recording_marks, replay_get, replay_marks, replay_summary
 from deployments.web.pages import Page
 from deployments.web.rollouts.comparison_panel import compared
 from jobs.attempts import Status
+from recordings.models import Recording, Replay
 from recordings.payloads import files
 from recordings.services.replays import MAX_CONCURRENT
 

@@ -5,8 +5,9 @@ from datetime import timedelta
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from clusters.models import Cluster
 from deployments.domain.phases import Code, Phase
-from deployments.models import Cluster, InferenceService, Revision, Rollout
+from deployments.models import InferenceService, Revision, Rollout
 from deployments.reconcile.service_change import changing
 from deployments.services import service_stop
 from registry.models import ModelVersion, RegisteredModel

@@ -7,11 +7,12 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.services import teams
+from clusters.models import Cluster
 from clusters.services import clusters
-from deployments.models import Cluster, WebhookDelivery
 from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default, policy_apply
 from deployments.services.gpu_assignment import gpus_note
+from events.models import WebhookDelivery
 from events.subscriptions import webhook_test
 from gpus.services import inventory
 from integrations.clusters.base import Component, Finding, GpuPod, NodeGpus, Nodes

@@ -6,12 +6,13 @@ from typing import Any
 
 from django.utils import timezone
 
+from clusters.models import Cluster
 from deployments.domain.comparison.pairing import Pair
 from deployments.domain.comparison.report import Report
 from deployments.domain.comparison.stored import report_json, worst_json
-from deployments.models import Cluster, Recording, Replay
 from deployments.reconcile.participants.comparison import with_pair
 from deployments.services import recording_start
+from recordings.models import Recording, Replay
 from recordings.payloads import files
 from recordings.selectors.replays import replay_terms
 from recordings.services.recordings import RecordingOrder

@@ -8,11 +8,12 @@ from playwright.sync_api import Page, expect
 from deployments.domain.phases import Code, Phase
 from deployments.domain.service_state.desired import Role
 from deployments.domain.service_state.drift import note, to_json
-from deployments.models import InferenceService, Recording, Revision, Rollout, TrafficPoint
+from deployments.models import InferenceService, Revision, Rollout, TrafficPoint
 from deployments.reconcile.service_change import changing
 from deployments.services import rollout_abort, service_stop
 from deployments.web.services import log_views
 from integrations.clusters.base import Drift, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+from recordings.models import Recording
 from tests import comparisons, measuring, scenes
 from tests.browser.states.of_home import FAILED, LONGEST, PAUSED, WAVE, grows_old, silence
 from tests.browser.states.state import PageStates, Stage, State

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from deployments.models import Build, Tuning
 from jobs.claim_renewal import LEASE
+from model_jobs.models import Build, Tuning
 from model_jobs.trials.service import trial_begin, trial_fail
 from tests import scenes
 from tests.browser.states.of_models import rejected

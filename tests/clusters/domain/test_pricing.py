@@ -4,7 +4,8 @@ import pytest
 from django.utils import timezone
 
 from clusters.domain.pricing import Prices, Used, cost_of
-from deployments.models import Cluster, Revision
+from clusters.models import Cluster
+from deployments.models import Revision
 from deployments.selectors import resources_used, service_cost, service_get
 from tests import scenes
 

@@ -12,8 +12,9 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from clusters.connection import driver_of, place_of
+from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.services import cluster_apply, cluster_default, cluster_delete, service_apply, service_plan
 from fairlead_cli.up.home import Home
 from integrations.clusters.drivers import KubernetesCluster

@@ -8,9 +8,9 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
+from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_local_made
 from common.errors import InvalidInput, NotFound
-from deployments.models import Cluster
 from deployments.services import cluster_prices_set
 from tests import scenes
 

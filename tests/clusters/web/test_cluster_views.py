@@ -12,8 +12,9 @@ from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
+from clusters.models import Cluster
 from clusters.web.cluster_views import Part, limits_of, parts_of
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default
 from deployments.tasks import sweep

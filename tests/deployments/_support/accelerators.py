@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from deployments.models import Cluster, InferenceService
+from clusters.models import Cluster
+from deployments.models import InferenceService
 from deployments.services import service_apply
 from deployments.services.gpu_assignment import gpus_note
 from integrations.clusters.base import NodeGpus, Nodes

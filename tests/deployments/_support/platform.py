@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deployments.domain.phases import ServicePhase
-from deployments.models import AnalysisRun, Event, InferenceService, Rollout
+from deployments.models import AnalysisRun, InferenceService, Rollout
 from deployments.reconcile import reconciler
 from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.selectors import ServiceView, service_detail
@@ -19,6 +19,7 @@ from deployments.services import (
     service_apply,
     service_rollback,
 )
+from events.models import Event
 from registry.domain.version_lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 from tests.deployments._support.fakes import FakeCluster, FakeMetrics, ManualClock

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from deployments.models import Cluster, Repartition
+from clusters.models import Cluster
 from deployments.services import (
     RepartitionOrder,
     repartition_approve,
     repartition_propose,
 )
+from gpus.models import Repartition
 from integrations.clusters.base import NodeGpus, Nodes
 from tests.deployments._support.accelerators import name_image
 from tests.deployments._support.platform import Platform

@@ -6,10 +6,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from deployments.models import InferenceService, Recording, Replay
+from deployments.models import InferenceService
 from deployments.services import replay_start
 from integrations.clusters.base import Exchange
 from recordings import run_replay
+from recordings.models import Recording, Replay
 from recordings.payloads import files
 from tests.deployments._support.platform import Platform
 

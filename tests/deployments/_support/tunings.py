@@ -6,9 +6,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from deployments.models import Tuning
 from deployments.services import tuning_start
 from integrations.clusters.base import Job, JobResult, Told
+from model_jobs.models import Tuning
 from model_jobs.tunings import run_tuning
 from model_jobs.tunings.order import TuningOrder
 from tests.deployments._support.platform import Platform

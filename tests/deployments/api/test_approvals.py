@@ -13,8 +13,9 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, User
 from accounts.services import teams, user_get_or_create
 from deployments.domain.phases import Phase
-from deployments.models import Approval, Revision, Rollout, WebhookDelivery
+from deployments.models import Approval, Revision, Rollout
 from deployments.services import rollout_approve, rollout_retry
+from events.models import WebhookDelivery
 from registry.services import alias_set
 from tests import scenes
 from tests.deployments._support.platform import Platform

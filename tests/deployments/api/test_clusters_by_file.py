@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from deployments.models import Cluster
+from clusters.models import Cluster
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform
 from tests.e2e.harness import free_port

@@ -15,7 +15,7 @@ from django.db import OperationalError, close_old_connections, connection, conne
 from pytest_django import DjangoDbBlocker
 
 from deployments.domain.phases import Phase
-from deployments.models import Event
+from events.models import Event
 from integrations.clusters.base import Desired, Observed, Sample
 from tests.deployments._support.fakes import FakeMetrics
 from tests.deployments._support.ledger import Ledger

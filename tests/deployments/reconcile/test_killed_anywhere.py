@@ -21,12 +21,13 @@ from accounts.services import user_get_or_create
 from common.errors import Unavailable
 from deployments.domain.autoscaling import rollout_capacity
 from deployments.domain.phases import Phase
-from deployments.models import Approval, Event, InferenceService, Revision, Rollout, WebhookQuestion
+from deployments.models import Approval, InferenceService, Revision, Rollout, WebhookQuestion
 from deployments.reconcile import lease, reconciler, restarts, service_change
 from deployments.reconcile.participants import evidence, gates, replicas
 from deployments.reconcile.participants.gates import question_begin, question_end
 from deployments.services import rollout_approve, rollout_promote, service_delete
 from events import delivery
+from events.models import Event
 from tests import scenes
 from tests.deployments._support.fakes import FakeCluster
 from tests.deployments._support.killer import Line, killed_at, with_lines

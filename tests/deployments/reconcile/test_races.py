@@ -9,9 +9,10 @@ from django.db import connection
 
 from common.errors import FairleadError
 from deployments.domain.phases import Phase
-from deployments.models import Event, InferenceService, Rollout
+from deployments.models import InferenceService, Rollout
 from deployments.reconcile.reconciler import Outcome, Outside, tick
 from deployments.services import alias_follow, rollout_abort
+from events.models import Event
 from integrations.clusters.base import Observed, Sample
 from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform

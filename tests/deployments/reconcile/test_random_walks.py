@@ -8,9 +8,10 @@ from django.db.models import Count
 
 from common.errors import FairleadError, Unavailable
 from deployments.domain.phases import Phase
-from deployments.models import Event, InferenceService, Revision, Rollout
+from deployments.models import InferenceService, Revision, Rollout
 from deployments.selectors import service_detail
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_rollback
+from events.models import Event
 from integrations.clusters.base import Desired, ReplicaPhase
 from tests.deployments._support.platform import Platform
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from clusters.models import Cluster
 from common.errors import InvalidInput, NotFound, Unavailable
 from deployments.domain.phases import Phase
-from deployments.models import AnalysisRun, Cluster, InferenceService, Revision, Rollout
+from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.reconcile.lease import LEASE
 from deployments.reconcile.reconciler import Outcome, tick
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_apply, service_delete

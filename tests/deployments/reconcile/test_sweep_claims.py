@@ -11,9 +11,10 @@ from django.utils import timezone
 
 from clusters import connection
 from clusters.connection import driver_of
+from clusters.models import Cluster
 from common.errors import Unavailable
 from deployments import tasks
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.reconcile import sweep_claims
 from deployments.reconcile.restarts import pause_after
 from deployments.services import cluster_apply, service_apply

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from django.template.loader import render_to_string
 
+from clusters.models import Cluster
 from common.errors import Conflict, DoesNotFit, InvalidInput
 from deployments import mapping
-from deployments.models import Cluster, Event, InferenceService, Revision
+from deployments.models import InferenceService, Revision
 from deployments.services import alias_follow, rollout_plan, service_apply
 from deployments.services.gpu_assignment import gpus_due, gpus_look
+from events.models import Event
 from integrations.clusters.base import Arrangement, NodeGpus, Nodes, Observed, Resources
 from registry.models import ModelVersion
 from tests.deployments._support.accelerators import apply, measure, name_image, see

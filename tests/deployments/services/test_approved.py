@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict
-from deployments.models import InferenceService, Rollout, WebhookDelivery
+from deployments.models import InferenceService, Rollout
 from deployments.services import (
     rollout_abort,
     rollout_plan,
@@ -15,6 +15,7 @@ from deployments.services import (
     service_apply,
     service_plan,
 )
+from events.models import WebhookDelivery
 from registry.domain.approval import Approval
 from registry.services.governance import approval_require, version_decide
 from tests import scenes

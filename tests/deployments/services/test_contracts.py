@@ -7,9 +7,10 @@ import pytest
 
 from accounts.models import AuditEntry
 from common.errors import ContractBroken, InvalidInput
-from deployments.models import Event, Rollout
+from deployments.models import Rollout
 from deployments.selectors import rollout_detail
 from deployments.services import check_reason, rollout_plan, rollout_start, service_apply, service_plan
+from events.models import Event
 from tests.deployments._support.platform import SIGNATURE, Platform
 
 BROKEN = {**SIGNATURE, "outputs": []}

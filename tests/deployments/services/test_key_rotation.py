@@ -9,14 +9,17 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from clusters.connection import opened, sealed
+from clusters.models import Cluster
 from common.encryption import seal_bytes, unseal, unseal_bytes
 from common.errors import Unavailable
-from deployments.models import Cluster, ComparisonRun, Recording, Webhook
+from deployments.models import ComparisonRun
 from deployments.reconcile.participants import comparison
 from events.delivery import SECRET
+from events.models import Webhook
 from events.subscriptions import webhook_create
 from integrations.clusters.base import Exchange
 from integrations.clusters.kubernetes.api.access import Credentials
+from recordings.models import Recording
 from recordings.payloads import files
 from tests.deployments._support.platform import Platform
 

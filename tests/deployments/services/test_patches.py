@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from clusters.models import Cluster
 from common.errors import InvalidInput
-from deployments.models import Cluster, InferenceService, Revision
+from deployments.models import InferenceService, Revision
 from deployments.services import cluster_apply, service_apply
 from tests.deployments._support.cluster_files import CLUSTER, OF_CLUSTER
 from tests.deployments._support.platform import Platform

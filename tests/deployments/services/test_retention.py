@@ -6,12 +6,14 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from clusters.models import Cluster
 from deployments import tasks
 from deployments.domain.phases import Phase
-from deployments.models import AnalysisPoint, AnalysisRun, Cluster, ComparisonRun, Event, Rollout
+from deployments.models import AnalysisPoint, AnalysisRun, ComparisonRun, Rollout
 from deployments.reconcile.participants.evidence_points import points_keep
 from deployments.selectors import rollout_detail
 from deployments.services.retention import KEPT_EVENTS, comparisons_forget, events_forget, measurements_forget
+from events.models import Event
 from tests import scenes
 from tests.comparisons import compared_shadow
 

@@ -4,9 +4,10 @@ import pytest
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, ContractBroken, InvalidInput, NotFound
-from deployments.models import Event, InferenceService, Revision, Rollout
+from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import rollout_abort, service_apply, service_delete
 from deployments.views.shapes import FileView
+from events.models import Event
 from registry.domain.version_lifecycle import Status
 from registry.services import version_delete
 from tests.deployments._support.platform import Platform

@@ -5,7 +5,7 @@ import pytest
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, ContractBroken
-from deployments.models import Event, InferenceService
+from deployments.models import InferenceService
 from deployments.services import (
     rollout_retry,
     rollout_start,
@@ -16,6 +16,7 @@ from deployments.services import (
     service_stop,
 )
 from deployments.web.presentation import actions_of
+from events.models import Event
 from tests.deployments._support.platform import SIGNATURE, Platform
 
 

@@ -8,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
-from deployments.models import Cluster, Repartition
+from clusters.models import Cluster
+from gpus.models import Repartition
 from gpus.services import inventory
 from tests import scenes
 from tests.deployments._support.cluster_files import CLUSTER

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEntry
+from clusters.models import Cluster
 from common.errors import Conflict, FairleadError, InvalidInput, InvalidTransition, NotFound
-from deployments.models import Cluster, Event, Repartition
 from deployments.selectors import repartitions_open
 from deployments.services import (
     RepartitionOrder,
@@ -16,6 +16,8 @@ from deployments.services import (
     repartition_decline,
     repartition_propose,
 )
+from events.models import Event
+from gpus.models import Repartition
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from registry.models import ModelVersion
 from tests.deployments._support.accelerators import apply, measure, name_image, see

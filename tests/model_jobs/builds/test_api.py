@@ -18,10 +18,10 @@ from rest_framework.test import APIClient
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from deployments.api.workloads import access
-from deployments.models import Build
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from jobs.claim_renewal import LEASE
 from model_jobs.builds.service import build_begin
+from model_jobs.models import Build
 from registry.storage import store
 from tests import scenes
 from tests.deployments._support.fakes import FakeCluster

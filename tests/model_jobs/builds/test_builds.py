@@ -12,8 +12,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
+from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from deployments.models import Build, Cluster, Revision
+from deployments.models import Revision
 from deployments.services import build_start, build_stop
 from integrations.artifacts.archives import Member
 from integrations.artifacts.store import StoredArtifact
@@ -23,6 +24,7 @@ from jobs import run_claim
 from model_jobs.builds import run_build
 from model_jobs.builds.order import BuildOrder, Precision, Target
 from model_jobs.builds.service import builds_due
+from model_jobs.models import Build
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store
 from tests.deployments._support.platform import Platform

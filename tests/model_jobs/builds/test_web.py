@@ -11,8 +11,10 @@ from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services.teams import ownership_set
-from deployments.models import Build, Cluster, Revision
+from clusters.models import Cluster
+from deployments.models import Revision
 from jobs.attempts import STOPPED
+from model_jobs.models import Build
 from registry.models import ModelVersion
 from tests import scenes
 from tests.accounts._support.pages import Browser, page

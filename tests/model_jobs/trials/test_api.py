@@ -15,9 +15,9 @@ from rest_framework.test import APIClient
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from deployments.api.workloads import access
-from deployments.models import Trial
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from jobs.claim_renewal import LEASE
+from model_jobs.models import Trial
 from model_jobs.trials.order import Tried
 from model_jobs.trials.service import trial_begin, trial_end
 from tests import scenes

@@ -12,11 +12,11 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, Unavailable
-from deployments.models import Trial
 from deployments.services import trial_start, trial_stop
 from integrations.clusters.base import Job, JobKind, JobResult, Told
 from integrations.clusters.local.driver import LocalDriver
 from jobs import run_claim
+from model_jobs.models import Trial
 from model_jobs.trials import run_trial
 from model_jobs.trials.order import MOST_REQUEST_BYTES
 from model_jobs.trials.service import KEPT, trials_due, trials_forget

@@ -7,7 +7,8 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from deployments.models import InferenceService, Revision, Rollout, Tuning
+from deployments.models import InferenceService, Revision, Rollout
+from model_jobs.models import Tuning
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.tunings import CONFIG, Scene
 

@@ -8,10 +8,11 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, NotFound, Unavailable
-from deployments.models import InferenceService, Revision, Tuning
+from deployments.models import InferenceService, Revision
 from deployments.services import tuned_file, tuning_start, tuning_stop
 from integrations.clusters.base import Job, JobKind, JobResult, Told
 from jobs import run_claim
+from model_jobs.models import Tuning
 from model_jobs.tunings.order import TuningOrder
 from model_jobs.tunings.service import tunings_due
 from registry.domain.version_lifecycle import Status

@@ -11,7 +11,8 @@ from pytest_django import DjangoAssertNumQueries
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.services.teams import ownership_set
-from deployments.models import InferenceService, Rollout, Tuning
+from deployments.models import InferenceService, Rollout
+from model_jobs.models import Tuning
 from registry.models import ModelVersion
 from tests import scenes
 from tests._support.page import marked

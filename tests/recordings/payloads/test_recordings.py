@@ -9,8 +9,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
+from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from deployments.models import Cluster, Event, InferenceService, Recording
+from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from deployments.services import (
     recording_delete,
@@ -19,7 +20,9 @@ from deployments.services import (
     recordings_forget,
     service_delete,
 )
+from events.models import Event
 from integrations.clusters.base import Exchange, Tap
+from recordings.models import Recording
 from recordings.payloads import files, taking
 from recordings.payloads.sampling import is_sampled
 from recordings.services.recordings import RecordingOrder

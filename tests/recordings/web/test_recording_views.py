@@ -14,8 +14,9 @@ from pytest_django.fixtures import Settings
 from accounts.domain.roles import Owned, Role
 from accounts.models import AuditEntry
 from accounts.services.teams import ownership_set
-from deployments.models import Cluster, Recording, Replay
+from clusters.models import Cluster
 from deployments.services import rollout_abort
+from recordings.models import Recording, Replay
 from recordings.payloads import files
 from tests import scenes
 from tests._support.page import marked

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from deployments.models import KUBERNETES, Cluster
+from clusters.models import KUBERNETES, Cluster
 
 
 class Command(BaseCommand):

@@ -19,8 +19,9 @@ from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
 from clusters.connection import driver_of
+from clusters.models import Cluster
 from common.errors import NotAuthenticated, NotPermitted
-from deployments.models import Cluster, InferenceService
+from deployments.models import InferenceService
 from deployments.selectors import workload_service
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 

@@ -29,10 +29,11 @@ from deployments.domain.policy import StepWebhook, match_json
 from deployments.domain.rollout import RolloutState
 from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.rollout.webhooks import Answer, Asked, ask_again_after, read_answer, to_ask
-from deployments.models import AnalysisRun, Revision, Rollout, Webhook, WebhookQuestion
+from deployments.models import AnalysisRun, Revision, Rollout, WebhookQuestion
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
 from events.delivery import CONFIRM, SECRET, signature_of
+from events.models import Webhook
 
 _SPARE = timedelta(seconds=60)
 

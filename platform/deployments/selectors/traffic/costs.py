@@ -3,8 +3,9 @@
 from datetime import datetime, timedelta
 
 from clusters.domain.pricing import Cost, Prices, Used, cost_of
+from clusters.models import Cluster
 from deployments import mapping
-from deployments.models import Cluster, InferenceService, Revision, TrafficPoint
+from deployments.models import InferenceService, Revision, TrafficPoint
 
 OVER = timedelta(hours=1)
 

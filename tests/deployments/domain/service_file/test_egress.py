@@ -9,8 +9,8 @@ from common.errors import InvalidInput
 from deployments import mapping
 from deployments.api.serializers import RevisionSerializer
 from deployments.domain.service_file import content_of, file_saying, parse_service
-from deployments.models import Event
 from deployments.services import service_apply
+from events.models import Event
 from tests._support.page import marked
 from tests.deployments._support.pages import DETAIL, signed_in, text
 from tests.deployments._support.platform import Platform

@@ -21,10 +21,11 @@ from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from accounts.services import teams
 from deployments.domain.phases import Phase
-from deployments.models import Webhook, WebhookQuestion
+from deployments.models import WebhookQuestion
 from deployments.reconcile.participants.gates import question_begin, question_end, questions_due
 from deployments.services import rollout_abort, rollout_promote, rollout_retry
 from deployments.tasks import ask
+from events.models import Webhook
 from events.subscriptions import CreatedWebhook
 from tests import scenes
 from tests.deployments._support.fakes import ManualClock

@@ -5,10 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from deployments.models import Cluster, Event, InferenceService, Revision
+from clusters.models import Cluster
+from deployments.models import InferenceService, Revision
 from deployments.reconcile import reconciler
 from deployments.reconcile.reconciler import Outcome
 from deployments.services import rollout_abort, rollout_promote, service_apply
+from events.models import Event
 from integrations.clusters.base import ObservedScaling
 from tests.deployments._support.platform import Platform
 

@@ -9,9 +9,10 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services.teams import member_delete, member_set, team_create
 from deployments.domain.phases import Code, Phase
-from deployments.models import Event, Rollout
+from deployments.models import Rollout
 from deployments.reconcile.service_change import changing
 from deployments.services import rollout_abort
+from events.models import Event
 from tests import measuring, scenes
 from tests._support.page import marked
 from tests.deployments._support.pages import signed_in, text

@@ -1,10 +1,45 @@
-"""Addresses that are told of events, and what they were told."""
+"""Events of services and clusters, and the webhooks that receive them."""
 
 from django.db import models
 from django.db.models import Q
 
 from accounts.models import Team
-from deployments.models.choices import choices
+from common.db.choices import choices
+
+
+class Event(models.Model):
+    """What happened, in one sentence; only ever added. Belongs to a service or to the cluster itself.
+
+    Attributes:
+        seq: counts up by one within its service (or cluster), given under that row's lock, so that a reader who has
+            seen n misses nothing below.
+        request_id: the request that is behind it; empty where it happened by itself.
+    """
+
+    service = models.ForeignKey(
+        "deployments.InferenceService", null=True, on_delete=models.CASCADE, related_name="events"
+    )
+    cluster = models.ForeignKey("clusters.Cluster", null=True, on_delete=models.CASCADE, related_name="events")
+    seq = models.BigIntegerField()
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=40)
+    message = models.TextField()
+    revision = models.CharField(max_length=63, blank=True)
+    rollout = models.ForeignKey("deployments.Rollout", null=True, on_delete=models.CASCADE, related_name="events")
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+
+    class Meta:
+        db_table = "deployments_event"
+        constraints = [
+            models.UniqueConstraint(fields=["service", "seq"], name="event_seq_of_service"),
+            models.UniqueConstraint(fields=["cluster", "seq"], name="event_seq_of_cluster"),
+            models.CheckConstraint(
+                condition=Q(service__isnull=True) ^ Q(cluster__isnull=True), name="event_of_service_or_cluster"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.kind}"
 
 
 class Webhook(models.Model):
@@ -23,6 +58,9 @@ class Webhook(models.Model):
     sealed_secret = models.TextField()
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
+
+    class Meta:
+        db_table = "deployments_webhook"
 
     def __str__(self) -> str:
         return f"webhook {self.pk}"
@@ -43,6 +81,7 @@ class WebhookDelivery(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
+        db_table = "deployments_webhookdelivery"
         verbose_name_plural = "webhook deliveries"
         indexes = [
             models.Index(fields=["next_try_at"], condition=Q(status="PENDING"), name="delivery_pending"),

@@ -1,11 +1,10 @@
-"""What clients sent to a service, kept for a while with somebody's consent, and how a version answered it again."""
+"""Recordings of what clients sent to a service, kept for a while with somebody's consent, and replays of them."""
 
 from django.db import models
 from django.db.models import Q
 
-from deployments.models.choices import choices
-from deployments.models.services import InferenceService
-from jobs.attempts import Status
+from deployments.models import InferenceService
+from jobs.models import ClaimedJob
 
 
 class Recording(models.Model):
@@ -34,6 +33,7 @@ class Recording(models.Model):
     end_reason = models.TextField(blank=True)
 
     class Meta:
+        db_table = "deployments_recording"
         constraints = [
             models.UniqueConstraint(fields=["service"], condition=Q(ended_at=None), name="recording_one_at_a_time")
         ]
@@ -42,7 +42,7 @@ class Recording(models.Model):
         return f"recording {self.pk}"
 
 
-class Replay(models.Model):
+class Replay(ClaimedJob):
     """A recording, answered again by a version that serves nobody, and compared; `jobs.attempts`.
 
     Attributes:
@@ -50,27 +50,19 @@ class Replay(models.Model):
         terms: what is asked of the answers, as a policy's `analysis.comparison` has it.
         done: requests answered so far in this attempt, of `total`.
         report, worst: what the comparison came to (`comparison.stored`); empty until it ended.
-        claim, next_try_at, attempts: whose it is now, and since when another may have it.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="replays")
     recording = models.ForeignKey(Recording, null=True, on_delete=models.SET_NULL, related_name="replays")
     model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="+")
     terms = models.JSONField(default=dict)
-    status = models.CharField(max_length=10, choices=choices(Status), default=Status.PENDING)
-    reason = models.TextField(blank=True)
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     report = models.JSONField(default=dict)
     worst = models.JSONField(default=list)
-    claim = models.UUIDField(null=True)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    next_try_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField()
-    created_by = models.CharField(max_length=300)
-    finished_at = models.DateTimeField(null=True)
 
     class Meta:
+        db_table = "deployments_replay"
         indexes = [models.Index(fields=["next_try_at"], condition=Q(finished_at=None), name="replay_pending")]
 
     def __str__(self) -> str:

@@ -1,10 +1,10 @@
-"""Proposals to cut the GPUs of a node anew, what people said to them, and how far they were carried out."""
+"""Repartitions: proposals to cut a node's GPUs again, what people decided, and how far they are."""
 
 from django.db import models
 from django.db.models import Q
 
-from deployments.models.choices import choices
-from deployments.models.services import Cluster
+from clusters.models import Cluster
+from common.db.choices import choices
 from placement.repartition.machine import Phase
 
 
@@ -53,6 +53,7 @@ class Repartition(models.Model):
     abort_reason = models.TextField(blank=True, default="", db_default="")
 
     class Meta:
+        db_table = "deployments_repartition"
         constraints = [
             models.UniqueConstraint(
                 fields=["cluster", "node"], condition=Q(settled_at=None), name="repartition_one_open_of_a_node"
