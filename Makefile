@@ -86,6 +86,7 @@ check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff check .
 	FAIRLEAD_SECRET_KEY=for-the-type-checker-only $(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/nets/test_words.py
 	$(BIN)/python frontend/build.py --check
 
 # In CI what failed runs once more, alone: a machine that was busy for a moment refuses no change, what fails twice does,
