@@ -12,7 +12,7 @@ from deployments.domain.policy import parse_policy, policy_json
 from deployments.models import InferenceService, Rollout
 from deployments.reconcile.participants import comparison
 from integrations.clusters.base import Exchange
-from recordings.payloads.taking import Taken
+from recordings.reconcile.payloads import Taken
 from tests import scenes
 
 SHADOW = {

@@ -30,12 +30,12 @@ from deployments.services import (
     trial_start,
     tuning_start,
 )
-from events.subscriptions import CreatedWebhook, webhook_create
+from events.services.subscriptions import CreatedWebhook, webhook_create
 from gpus.models import Repartition
 from integrations.clusters.base import NodeGpus, Nodes
-from model_jobs.builds.order import BuildOrder
+from model_jobs.builds.domain.order import BuildOrder
 from model_jobs.models import Build, Trial, Tuning
-from model_jobs.tunings.order import TuningOrder
+from model_jobs.tunings.domain.order import TuningOrder
 from recordings.models import Recording, Replay
 from registry.models import ModelVersion, RegisteredModel
 

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from benchmarks.scale.asking import counted_queries, processor_s
 from benchmarks.scale.outside import Counters, OutsideCluster
-from clusters import connection
+from clusters.services import connection
 from deployments import tasks
 from deployments.reconcile.reconciler import Outcome
 

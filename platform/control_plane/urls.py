@@ -7,7 +7,7 @@ from common.http.unmatched_paths import NothingHereView
 from control_plane import health
 
 handler400 = "common.http.error_pages.bad_request"
-handler404 = "console.not_found.nowhere_page"
+handler404 = "console.web.not_found.nowhere_page"
 urlpatterns = [
     path("healthz", health.live),
     path("readyz", health.ready),

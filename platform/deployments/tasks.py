@@ -18,9 +18,9 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from clusters import connection
-from clusters.connection import LOCAL
 from clusters.models import Cluster
+from clusters.services import connection
+from clusters.services.connection import LOCAL
 from common.errors import FairleadError, Unavailable
 from common.http.full_disk import full_disk
 from deployments.reconcile import reconciler, restarts, schedule, sweep_claims, telemetry
@@ -31,21 +31,21 @@ from deployments.reconcile.service_counters import count_failure
 from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget, retention
 from deployments.services.gpu_assignment import gpus_due, gpus_note
 from deployments.services.revision_history import revisions_forget
-from events import delivery
-from gpus import reconcile as repartitioning
+from events.services import delivery
+from gpus.reconcile import repartition as repartitioning
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.unavailable_driver import away
 from integrations.metrics import counters
 from integrations.metrics.prometheus import Prometheus
 from integrations.webhooks import post
-from jobs.hints import send
-from model_jobs.builds import run_build
-from model_jobs.builds.service import builds_due
-from model_jobs.trials import run_trial
-from model_jobs.trials.service import MOST_AT_A_TIME, trials_due, trials_forget
-from model_jobs.tunings import run_tuning
-from model_jobs.tunings.service import tunings_due
-from recordings import run_replay
+from jobs.services.hints import send
+from model_jobs.builds.services import run_build
+from model_jobs.builds.services.builds import builds_due
+from model_jobs.trials.services import run_trial
+from model_jobs.trials.services.trials import MOST_AT_A_TIME, trials_due, trials_forget
+from model_jobs.tunings.services import run_tuning
+from model_jobs.tunings.services.tunings import tunings_due
+from recordings.services import run_replay
 from recordings.services.replays import MAX_CONCURRENT, replays_due
 from registry.tasks import check_version
 

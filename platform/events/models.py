@@ -67,7 +67,7 @@ class Webhook(models.Model):
 
 
 class WebhookDelivery(models.Model):
-    """One event that a webhook is told; `events.delivery` draws its states."""
+    """One event that a webhook is told; `events.services.delivery` draws its states."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=40)

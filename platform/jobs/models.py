@@ -1,13 +1,13 @@
-"""Claimed jobs: rows that a worker holds by a lease while it works (`jobs.claim`)."""
+"""Claimed jobs: rows that a worker holds by a lease while it works (`jobs.services.claim`)."""
 
 from django.db import models
 
 from common.db.choices import choices
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
 
 
 class ClaimedJob(models.Model):
-    """A job in a row; its states are those of `jobs.attempts`.
+    """A job in a row; its states are those of `jobs.domain.attempts`.
 
     Attributes:
         reason: why it failed, or what is in its way.

@@ -8,7 +8,7 @@ from jobs.models import ClaimedJob
 
 
 class Build(ClaimedJob):
-    """One version made of another, such as a plan for a slice of a GPU; states as `jobs.attempts`.
+    """One version made of another, such as a plan for a slice of a GPU; states as `jobs.domain.attempts`.
 
     Attributes:
         order: a `BuildOrder` as JSON.
@@ -37,7 +37,7 @@ class Build(ClaimedJob):
 
 
 class Tuning(ClaimedJob):
-    """A search for the configuration of a version that serves most within a latency; states as `jobs.attempts`.
+    """A search for the configuration of a version that serves most within a latency; states as `jobs.domain.attempts`.
 
     Attributes:
         service: whose replicas it is for: it runs with their configuration, variables and resources. None for a
@@ -65,7 +65,7 @@ class Tuning(ClaimedJob):
 
 
 class Trial(ClaimedJob):
-    """One request that a short run of the serving runtime answers; states as `jobs.attempts`.
+    """One request that a short run of the serving runtime answers; states as `jobs.domain.attempts`.
 
     Attributes:
         request: V2's JSON as text, of at most `trying.trial.MOST_REQUEST_BYTES`.

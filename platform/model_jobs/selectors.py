@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from deployments.mapping import placed_resources
 from deployments.models import Revision
-from events.live_feed import Marks
-from jobs.attempts import STOPPED, Status
-from model_jobs.builds.order import BuildOrder
+from events.services.live_feed import Marks
+from jobs.domain.attempts import STOPPED, Status
+from model_jobs.builds.domain.order import BuildOrder
 from model_jobs.models import Build, Tuning
-from model_jobs.tunings.order import TuningOrder
+from model_jobs.tunings.domain.order import TuningOrder
 from registry.hooks import Work
 
 

@@ -8,7 +8,7 @@ from jobs.models import ClaimedJob
 
 
 class Recording(models.Model):
-    """Requests of a service with stable's answers; they are in a file (`recordings.payloads.files`), sealed.
+    """Requests of a service with stable's answers; they are in a file (`recordings.reconcile.payload_files`), sealed.
 
     Attributes:
         consent: the words in which `created_by` took responsibility for keeping what clients sent.
@@ -43,7 +43,7 @@ class Recording(models.Model):
 
 
 class Replay(ClaimedJob):
-    """A recording, answered again by a version that serves nobody, and compared; `jobs.attempts`.
+    """A recording, answered again by a version that serves nobody, and compared; `jobs.domain.attempts`.
 
     Attributes:
         recording: None once that was deleted.

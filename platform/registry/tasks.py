@@ -16,8 +16,8 @@ from common.errors import FairleadError, Unavailable
 from common.uris import parse
 from integrations import sources
 from integrations.clusters.base import Job, JobKind, JobResult, Resources
-from jobs import hints
-from jobs.claim_renewal import LEASE, RENEW_EVERY_S, held
+from jobs.services import hints
+from jobs.services.claim_renewal import LEASE, RENEW_EVERY_S, held
 from registry import hooks
 from registry.domain.inspection import NotAccepted, at_least, read_inspection, read_profile, with_batch_size
 from registry.domain.version_lifecycle import Accepted, Outcome, Unchecked

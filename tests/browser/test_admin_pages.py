@@ -22,7 +22,7 @@ from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default
 from deployments.tasks import deliver
 from events.models import WebhookDelivery
-from events.subscriptions import webhook_test
+from events.services.subscriptions import webhook_test
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
 from tests.browser.axe import violations

@@ -9,10 +9,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
-from jobs.claim_renewal import LEASE
+from jobs.services.claim_renewal import LEASE
 from model_jobs.models import Trial
-from model_jobs.trials.order import Tried
-from model_jobs.trials.service import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
+from model_jobs.trials.domain.order import Tried
+from model_jobs.trials.services.trials import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
 from registry.models import ModelVersion
 from tests import scenes
 from tests.browser._support.images import png

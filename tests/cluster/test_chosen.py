@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from clusters.connection import driver_of
+from clusters.services.connection import driver_of
 from deployments.services import cluster_apply
 from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.plane import ControlPlane

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Cluster
-from clusters.watch import Follower
+from clusters.services.watch import Follower
 from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from deployments.reconcile.reconciler import Outside

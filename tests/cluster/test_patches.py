@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from clusters.connection import driver_of
 from clusters.models import Cluster
+from clusters.services.connection import driver_of
 from common.errors import InvalidInput
 from deployments.models import InferenceService
 from deployments.services import cluster_patches_try, plan_patched, service_plan

@@ -22,7 +22,7 @@ from deployments.services import (
 )
 from deployments.services.gpu_assignment import gpus_note
 from gpus.models import Repartition
-from gpus.reconcile import tick
+from gpus.reconcile.repartition import tick
 from integrations.clusters.base import DesiredNode
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY

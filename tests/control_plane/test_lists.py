@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from common.uris import parse_prefixes
-from events.subscriptions import webhook_test
+from events.services.subscriptions import webhook_test
 from registry.services import alias_set
 from registry.services.imports import import_request
 from tests import scenes

@@ -30,7 +30,7 @@ from schemathesis.specs.openapi.checks import (
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from common.uris import parse_prefixes
-from events.subscriptions import webhook_test
+from events.services.subscriptions import webhook_test
 from integrations.clusters.base import Component
 from integrations.clusters.local.files import ClusterStatus, Layout, cluster_status_to_json, write_json
 from recordings.services.recordings import RecordingOrder, recording_start

@@ -16,7 +16,7 @@ from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity
 from accounts.services import teams, token_create, user_get_or_create
 from common.uris import parse_prefixes
-from events.subscriptions import webhook_test
+from events.services.subscriptions import webhook_test
 from recordings.services.recordings import RecordingOrder, recording_start
 from registry.models import ModelVersion
 from registry.services import alias_set

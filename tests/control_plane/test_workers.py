@@ -8,7 +8,7 @@ from celery.contrib.testing.worker import start_worker
 from celery.signals import task_postrun
 from django.conf import settings
 
-from clusters import connection as connecting
+from clusters.services import connection as connecting
 from control_plane.celery import app
 from deployments import tasks
 from deployments.domain.phases import Phase

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from clusters import connection
 from clusters.models import Cluster
+from clusters.services import connection
 from deployments import tasks
 from deployments.models import InferenceService
 from deployments.services import service_apply

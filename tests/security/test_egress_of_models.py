@@ -28,8 +28,8 @@ from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job
 from integrations.clusters.local.jobs import jobs
 from integrations.clusters.local.jobs.replays import replay
 from integrations.clusters.local.runtime import RUNTIME
-from model_jobs.tunings.order import TuningOrder
-from model_jobs.tunings.service import tuning_begin
+from model_jobs.tunings.domain.order import TuningOrder
+from model_jobs.tunings.services.tunings import tuning_begin
 from recordings.services.recordings import RecordingOrder
 from recordings.services.replays import replay_begin
 from registry.models import ModelVersion

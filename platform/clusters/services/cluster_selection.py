@@ -5,8 +5,8 @@ from datetime import datetime
 from django.conf import settings
 from django.utils import timezone
 
-from clusters.connection import LOCAL, driver_of, file_of
 from clusters.models import Cluster
+from clusters.services.connection import LOCAL, driver_of, file_of
 from common.errors import Conflict, NotFound
 from deployments.models import InferenceService
 from integrations.clusters.base import ClusterDriver

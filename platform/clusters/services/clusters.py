@@ -8,9 +8,9 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.services import audit_record
-from clusters.connection import LOCAL, access_of, driver_of, opened, sealed
 from clusters.domain.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
 from clusters.models import Cluster
+from clusters.services.connection import LOCAL, access_of, driver_of, opened, sealed
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
 from deployments.models import InferenceService, Revision
 from deployments.reconcile import hints, schedule

@@ -17,9 +17,9 @@ from accounts.auth.access import Place, is_administrator, require, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
-from clusters.connection import LOCAL
 from clusters.domain.pricing import REPLICA
 from clusters.models import Cluster
+from clusters.services.connection import LOCAL
 from common.db.count import count_up_to
 from common.errors import FairleadError, NotFound
 from common.http.error_pages import is_fragment, leave

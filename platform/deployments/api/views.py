@@ -16,7 +16,7 @@ from accounts.api.idempotency import idempotent
 from accounts.auth.access import Place, is_administrator, visible
 from accounts.auth.permissions import actor_of, caller_token
 from accounts.domain.roles import Owned
-from clusters.connection import driver_of
+from clusters.services.connection import driver_of
 from common.http.filters import Filter, Kind
 from deployments import selectors, services
 from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query

@@ -39,7 +39,7 @@ from deployments.reconcile.service_change import Change, changing, load
 from deployments.reconcile.service_counters import expect_end
 from deployments.selectors import approval_tally
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedRevision, Sample
-from recordings.payloads import taking
+from recordings.reconcile import payloads
 
 BLIND = timedelta(minutes=1)
 """A longer time without a look at the cluster (all was off, or the cluster away) counts for no hold and no deadline."""
@@ -118,7 +118,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int
     confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
     unseen = _unseen(read.service, read.rollout, read.now)
     metrics = cache(outside.metrics)  # analysis and scaling are to see the same counters, read once
-    taken = taking.take(read, outside.driver)
+    taken = payloads.take(read, outside.driver)
     compared = comparison.carry_on(read.rollout, taken, confirmed=confirmed, now=read.now)
     evidence = gather(
         read.rollout,
@@ -132,7 +132,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int
     )
     samples = _load(read, seen, metrics)
     looked = traffic.look(read.service, seen, metrics, read.now)
-    kept = taking.keep(read, taken)
+    kept = payloads.keep(read, taken)
     with changing(read.service.pk, now=read.now) as change:
         if change.service.changes != read.service.changes or change.service.lease_owner != owner:
             raise _OvertakenError
@@ -140,7 +140,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int
         if seen is not None:
             replicas.set_replicas(change, seen, samples, window=outside.scale_down_window)
         traffic.keep(change.service, change.revisions, seen, looked, change.now)
-        taking.note(change, taken, kept)
+        payloads.note(change, taken, kept)
         comparison.note(compared)
         _describe(change, seen, (problem and _unseen_since(read.service, problem)) or evidence.problem)
     desired = change.desired()

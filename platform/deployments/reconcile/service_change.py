@@ -26,8 +26,8 @@ from deployments.domain.service_state.desired import RevisionState, Role, Servic
 from deployments.domain.service_state.service_lifecycle import roles_after
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.reconcile.service_counters import count_ends
-from events.delivery import deliveries_queue, of_service
 from events.models import Event
+from events.services.delivery import deliveries_queue, of_service
 from integrations.clusters.base import Desired
 
 logger = logging.getLogger(__name__)

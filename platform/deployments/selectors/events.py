@@ -11,8 +11,8 @@ from common.errors import NotFound
 from deployments.domain.phases import ServicePhase
 from deployments.models import InferenceService
 from deployments.views.shapes import EventView
-from events.live_feed import Marks
 from events.models import Event
+from events.services.live_feed import Marks
 
 _NEWEST = 200
 

@@ -6,7 +6,7 @@ from django.conf import settings
 from common.errors import NotFound, NotPermitted
 from deployments.models import InferenceService, Revision
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
 from model_jobs.models import Build, Trial, Tuning
 from recordings.models import Replay
 from registry.selectors import is_being_checked

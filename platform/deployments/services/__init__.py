@@ -23,10 +23,10 @@ from deployments.services.services import alias_follow, service_apply, service_d
 from gpus.services.inventory import ClusterGpus, cluster_gpus, cluster_nodes, gpus_ask
 from gpus.services.repartition_proposal import RepartitionOrder
 from gpus.services.repartitions import repartition_abort, repartition_approve, repartition_decline, repartition_propose
-from model_jobs.builds.result import build_take, build_taker
-from model_jobs.builds.service import build_start, build_stop
-from model_jobs.trials.service import trial_start, trial_stop
-from model_jobs.tunings.service import tuned_file, tuning_start, tuning_stop
+from model_jobs.builds.services.builds import build_start, build_stop
+from model_jobs.builds.services.result import build_take, build_taker
+from model_jobs.trials.services.trials import trial_start, trial_stop
+from model_jobs.tunings.services.tunings import tuned_file, tuning_start, tuning_stop
 from recordings.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
 from recordings.services.replays import replay_start
 

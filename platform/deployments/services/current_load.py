@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from clusters.connection import driver_now
+from clusters.services.connection import driver_now
 from deployments.services import cluster_of
 from integrations.clusters.base import Nodes, Observed, Sample
 from integrations.metrics import counters

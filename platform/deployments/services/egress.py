@@ -3,8 +3,8 @@
 A service has it while its stable revision has it, or its file says so: both went through `check_egress`.
 """
 
-from clusters.connection import allows_python
 from clusters.models import Cluster
+from clusters.services.connection import allows_python
 from common.errors import NotPermitted
 from deployments.domain.service_file import EGRESS, ServiceSpec, is_code
 from deployments.domain.service_state.desired import Role

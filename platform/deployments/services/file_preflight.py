@@ -3,7 +3,7 @@
 from typing import Any
 
 from accounts.models import ApiToken
-from clusters.connection import driver_of
+from clusters.services.connection import driver_of
 from deployments import services
 from deployments.selectors.permissions import require_model_import, require_model_use, storage_uri_of
 from deployments.views.shapes import Plan

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db.models import Q
 
-from clusters.connection import file_of
 from clusters.models import Cluster
+from clusters.services.connection import file_of
 from common.errors import Conflict, DoesNotFit, FairleadError
 from deployments.domain.service_file import ServiceSpec
 from deployments.domain.service_file.resources import AUTO

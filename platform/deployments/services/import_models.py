@@ -20,7 +20,7 @@ from deployments.domain.service_file import STORAGE_URI, ServiceSpec, imported_m
 from deployments.models import InferenceService
 from deployments.reconcile.service_change import Change, changing
 from deployments.services.revision_change import turn_to
-from jobs import hints
+from jobs.services import hints
 from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelImport

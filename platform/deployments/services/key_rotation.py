@@ -13,16 +13,16 @@ from django.contrib.sessions.models import Session
 from django.core import signing
 from django.db.models import Model
 
-from clusters import connection
 from clusters.models import Cluster
+from clusters.services import connection
 from common.encryption import resealed
 from common.errors import Unavailable
 from deployments.models import ComparisonRun
 from deployments.reconcile.participants import comparison
-from events import delivery
 from events.models import Webhook
+from events.services import delivery
 from recordings.models import Recording
-from recordings.payloads import files
+from recordings.reconcile import payload_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _recordings(is_stopped: bool) -> Resealed:
     def replace(row: Recording) -> bool:
         if row.ended_at is None and not is_stopped:
             raise Unavailable("it is under way; run this again once it has ended")
-        return files.reseal(row.pk, length=row.bytes)
+        return payload_files.reseal(row.pk, length=row.bytes)
 
     return _each("recordings", Recording.objects.all(), replace)
 

@@ -5,10 +5,10 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from clusters.connection import access_of, is_away
 from clusters.domain.cluster_file import parse_cluster
 from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_for
+from clusters.services.connection import access_of, is_away
 from common.errors import FairleadError, InvalidInput, Unavailable
 from deployments.domain.service_file import CONFIG, PATCHES, parse_service
 from deployments.models import InferenceService

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
-from clusters.connection import file_of
 from clusters.models import Cluster
+from clusters.services.connection import file_of
 from common.errors import Conflict, InvalidInput
 from deployments import mapping
 from deployments.domain import rollout as machine

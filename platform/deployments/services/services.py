@@ -6,8 +6,8 @@ from django.db import transaction
 
 from accounts.selectors import audit_list
 from accounts.services import audit_record
-from clusters.connection import allows_python
 from clusters.services.cluster_selection import check_stays, cluster_chosen
+from clusters.services.connection import allows_python
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments.domain.phases import ServicePhase
 from deployments.domain.rollout.approvals import Author

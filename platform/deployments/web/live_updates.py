@@ -30,8 +30,8 @@ from accounts.models import ApiToken
 from accounts.selectors import token_of_session
 from common.errors import NotFound
 from common.http import sse
-from console.home import home_marks
-from console.home_page import home_page
+from console.selectors.home import home_marks
+from console.web.home_page import home_page
 from deployments.reconcile.participants import traffic
 from deployments.selectors import (
     build_get,
@@ -49,10 +49,10 @@ from deployments.selectors import (
 from deployments.web.pages import Page, detail_page, list_page
 from deployments.web.rollouts.page import rollout_page
 from deployments.web.services.filter import parse_filter
-from events.live_feed import NOTHING, Feed, Marks, Topic
+from events.services.live_feed import NOTHING, Feed, Marks, Topic
 from gpus.web.gpu_page import gpu_page
-from model_jobs.pages import build_page, tuning_page
 from model_jobs.selectors import build_marks, tuning_marks
+from model_jobs.web.pages import build_page, tuning_page
 from recordings.web.recording_pages import recording_page, replay_page
 
 PERIOD_S = 1.0

@@ -18,9 +18,9 @@ from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from common.http.filters import Filter
 from common.http.request_serializer import RequestSerializer
-from events import delivery, subscriptions
 from events.models import Webhook, WebhookDelivery
-from events.subscriptions import CreatedWebhook, Teams
+from events.services import delivery, subscriptions
+from events.services.subscriptions import CreatedWebhook, Teams
 
 
 class WebhookSerializer(serializers.ModelSerializer[Webhook]):

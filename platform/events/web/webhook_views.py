@@ -16,10 +16,10 @@ from accounts.domain.scopes import Scope
 from accounts.services.teams import team_query
 from common.errors import InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
-from events import subscriptions
-from events.delivery import DELIVERED, EVENTS, FAILED, PENDING
 from events.models import WebhookDelivery
-from events.subscriptions import Teams, Wish
+from events.services import subscriptions
+from events.services.delivery import DELIVERED, EVENTS, FAILED, PENDING
+from events.services.subscriptions import Teams, Wish
 from events.web.event_groups import grouped
 
 _DELIVERIES_SHOWN = 20

@@ -23,7 +23,7 @@ from deployments.api.listing import ListView
 from deployments.services import RepartitionOrder
 from gpus.api.gpus import GpuSerializer
 from gpus.models import Repartition
-from gpus.repartition_change import plan_of
+from gpus.reconcile.repartition_change import plan_of
 from placement.inventory import cut_drawn
 from placement.repartition.machine import Phase
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection
 
 from clusters.models import Cluster
-from events.live_feed import Marks
+from events.services.live_feed import Marks
 from gpus.models import Repartition
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from clusters.connection import driver_of
 from clusters.models import Cluster
+from clusters.services.connection import driver_of
 from deployments.services.gpu_assignment import gpus_note
 from integrations.clusters.base import Nodes
 from placement.inventory import GpuNode, gpu_node

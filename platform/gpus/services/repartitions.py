@@ -1,6 +1,6 @@
 """Repartitions as people see to them: proposed for what finds no slice, approved or declined, aborted on the way.
 
-Nothing is done to a node here; the sweep does that (`gpus.reconcile`). What the nodes are like now is read
+Nothing is done to a node here; the sweep does that (`gpus.reconcile.repartition`). What the nodes are like now is read
 before, with no transaction open (`services.gpus.cluster_nodes`).
 """
 
@@ -9,13 +9,13 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.services import audit_record
-from clusters.connection import file_of
 from clusters.models import Cluster
+from clusters.services.connection import file_of
 from common.errors import Conflict, InvalidInput
 from common.identifiers import check_comment
 from deployments.domain.rollout.event_messages import Kind
 from gpus.models import Repartition
-from gpus.repartition_change import Change, cut_json, event_add, plan_of, repartition_changing, state_of
+from gpus.reconcile.repartition_change import Change, cut_json, event_add, plan_of, repartition_changing, state_of
 from gpus.selectors.repartitions import repartition_get
 from gpus.services.repartition_proposal import Lack, RepartitionOrder, lack_of
 from integrations.clusters.base import NodeGpus, Nodes

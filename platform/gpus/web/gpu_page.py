@@ -11,7 +11,7 @@ from deployments.selectors import cluster_get, gpu_marks, repartitions_open, rep
 from deployments.services import gpus_of
 from deployments.web.pages import Page
 from gpus.models import Repartition
-from gpus.repartition_change import plan_of
+from gpus.reconcile.repartition_change import plan_of
 from placement.inventory import GpuNode, cut_drawn, gpu_node
 from placement.mig.diagram import Cuts, DrawnGpu, beside, drawn, free_rooms
 from placement.mig.geometry import GEOMETRIES

@@ -17,9 +17,9 @@ from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
-from jobs import hints
-from jobs.attempts import Status
-from model_jobs.builds.order import BuildOrder, Precision, Target
+from jobs.domain.attempts import Status
+from jobs.services import hints
+from model_jobs.builds.domain.order import BuildOrder, Precision, Target
 from model_jobs.models import Build
 from registry.api.access import OfModel
 from registry.selectors import model_version_get

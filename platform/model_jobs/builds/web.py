@@ -17,10 +17,10 @@ from common.errors import InvalidInput
 from common.http.error_pages import leave, newest
 from deployments import selectors, services, tasks
 from deployments.services import gpus_of
-from jobs import hints
-from model_jobs.forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
-from model_jobs.pages import build_page, build_rows
+from jobs.services import hints
 from model_jobs.selectors import services_on_gpus
+from model_jobs.web.forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
+from model_jobs.web.pages import build_page, build_rows
 from registry.domain.signature import parse
 from registry.domain.version_lifecycle import Status
 from registry.selectors import model_version_get

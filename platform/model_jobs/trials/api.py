@@ -16,8 +16,8 @@ from accounts.auth.permissions import actor_of
 from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
-from jobs import hints
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
+from jobs.services import hints
 from model_jobs.models import Trial
 from registry.api.access import OfModel
 from registry.selectors import model_version_get

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from common.errors import NotFound
 from integrations.clusters.base import JobIdentity
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
 from model_jobs.models import Trial
 
 

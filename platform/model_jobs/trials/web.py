@@ -23,8 +23,8 @@ from deployments import selectors, services, tasks
 from deployments.web.try_page import Field, shown, steps_at
 from deployments.web.try_page.views import checked, code, form_context
 from integrations.v2 import tensors
-from jobs import hints
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
+from jobs.services import hints
 from model_jobs.models import Trial
 
 _OUTCOME, _PAGE = "deployments/_try_outcome.html", "deployments/try.html"

@@ -15,17 +15,17 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
-from clusters.connection import driver_of
+from clusters.services.connection import driver_of
 from common.errors import InvalidInput
 from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from deployments.api.serializers import ServiceSerializer
-from jobs import hints
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
+from jobs.services import hints
 from model_jobs.models import Tuning
-from model_jobs.tunings.order import TuningOrder
+from model_jobs.tunings.domain.order import TuningOrder
 from registry.api.access import OfModel
 from registry.selectors import model_version_get
 

@@ -19,9 +19,9 @@ from deployments import selectors, services, tasks
 from deployments.selectors import service_get
 from deployments.selectors.trying import reaches_of
 from deployments.web.services.config_preview import looked_at
-from jobs import hints
-from model_jobs.forms import NUMBERS, shapes_of, tuning_order
-from model_jobs.pages import tuning_page, tuning_rows
+from jobs.services import hints
+from model_jobs.web.forms import NUMBERS, shapes_of, tuning_order
+from model_jobs.web.pages import tuning_page, tuning_rows
 from registry.domain.signature import parse
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion

@@ -19,8 +19,8 @@ from deployments.api.listing import ListView
 from deployments.api.serializers import MeasurementSerializer
 from deployments.selectors import replay_summary
 from deployments.selectors.permissions import require_model_use
-from jobs import hints
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
+from jobs.services import hints
 from recordings.models import Replay
 
 

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from common.errors import NotFound
 from deployments.models import InferenceService
-from events.live_feed import Marks
+from events.services.live_feed import Marks
 from recordings.models import Recording
 
 

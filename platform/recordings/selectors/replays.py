@@ -13,8 +13,8 @@ from deployments.domain.comparison.stored import stored_report
 from deployments.domain.comparison.summary import Summary, summary_of
 from deployments.domain.policy.comparison import parse_terms
 from deployments.models import InferenceService
-from events.live_feed import Marks
-from jobs.attempts import Status
+from events.services.live_feed import Marks
+from jobs.domain.attempts import Status
 from recordings.models import Replay
 
 

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.services import audit_record
-from clusters.connection import can_record
+from clusters.services.connection import can_record
 from common.errors import Conflict, InvalidInput
 from deployments.domain.rollout.event_messages import Kind
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
 from deployments.services.services import service_named
 from recordings.models import Recording
-from recordings.payloads import files, taking
+from recordings.reconcile import payload_files, payloads
 from recordings.selectors.recordings import recording_get
 
 MAX_REQUESTS = 1_000_000
@@ -125,7 +125,7 @@ def recording_stop(*, namespace: str, name: str, recording_id: int, actor: str, 
     recording = recording_get(namespace=namespace, name=name, recording_id=recording_id)
     if recording.ended_at is None:
         with changing(recording.service_id, now=now) as change:
-            taking.end(change, recording.pk, f"{actor} stopped it")
+            payloads.end(change, recording.pk, f"{actor} stopped it")
             audit_record(actor=actor, action="recording.stop", target=_target(recording), now=now)
         hints.reconcile_soon(recording.service_id)
     return recording_get(namespace=namespace, name=name, recording_id=recording_id)
@@ -150,14 +150,14 @@ def recordings_forget(*, now: datetime) -> int:
     for recording in Recording.objects.select_related("service").filter(expires_at__lte=now):
         with transaction.atomic():
             _delete(recording, f"recording {recording.pk} was deleted, its time is over", actor=_PLATFORM, now=now)
-    return files.delete_others(set(Recording.objects.values_list("pk", flat=True)))
+    return payload_files.delete_others(set(Recording.objects.values_list("pk", flat=True)))
 
 
 def _delete(recording: Recording, message: str, *, actor: str, now: datetime) -> None:
     target = _target(recording)
     with changing(recording.service_id, now=now) as change:
         if recording.ended_at is None:
-            taking.end(change, recording.pk, "it is deleted", by_itself=actor == _PLATFORM)
+            payloads.end(change, recording.pk, "it is deleted", by_itself=actor == _PLATFORM)
         change.event(Kind.RECORDING_DELETED, message, by_itself=actor == _PLATFORM)
         Recording.objects.filter(pk=recording.pk).delete()
         audit_record(actor=actor, action="recording.delete", target=target, now=now)

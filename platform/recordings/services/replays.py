@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.services import audit_record
-from clusters.connection import file_of
+from clusters.services.connection import file_of
 from common.document import Document
 from common.errors import Conflict, NotFound
 from deployments.domain.comparison.agreement import shown_percent
@@ -32,9 +32,9 @@ from deployments.services.revision_change import check_ready
 from deployments.services.rollouts import version_of
 from deployments.services.services import service_named, spec_of
 from integrations.clusters.base import Candidate
-from jobs import attempts
-from jobs.attempts import AttemptState, Status
-from jobs.claim import broke_off, columns_of, due, put_back, state_of
+from jobs.domain import attempts
+from jobs.domain.attempts import AttemptState, Status
+from jobs.services.claim import broke_off, columns_of, due, put_back, state_of
 from recordings.models import Recording, Replay
 from recordings.selectors.recordings import recording_get
 from recordings.selectors.replays import replay_summary, replay_terms

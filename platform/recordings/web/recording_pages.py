@@ -8,9 +8,9 @@ from common.errors import Unavailable
 from deployments.selectors import recording_get, recording_marks, replay_get, replay_marks, replay_summary
 from deployments.web.pages import Page
 from deployments.web.rollouts.comparison_panel import compared
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
 from recordings.models import Recording, Replay
-from recordings.payloads import files
+from recordings.reconcile import payload_files
 from recordings.services.replays import MAX_CONCURRENT
 
 RECORDING, REPLAY = "deployments/_recording_state.html", "deployments/_replay_state.html"
@@ -84,7 +84,7 @@ def request_log(row: Recording) -> RequestLog:
     What they hold is not in it.
     """
     try:
-        found = files.newest(row.pk, length=row.bytes, most=REQUESTS_SHOWN)
+        found = payload_files.newest(row.pk, length=row.bytes, most=REQUESTS_SHOWN)
     except Unavailable as error:
         return RequestLog([], error.message)
     rows = [

@@ -12,14 +12,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.auth.access import Place, may, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
-from clusters.connection import can_record
+from clusters.services.connection import can_record
 from common import durations
 from common.http.error_pages import leave, newest
 from deployments import selectors, services, tasks
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService
 from deployments.selectors.permissions import require_model_use
-from jobs import hints
+from jobs.services import hints
 from recordings.services.recordings import LONGEST, MAX_BYTES, MAX_REQUESTS, RecordingOrder
 from recordings.web.recording_form import recording_order, replay_terms_said
 from recordings.web.recording_pages import recording_page, replay_page, request_log

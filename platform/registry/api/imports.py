@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
-from jobs import hints
+from jobs.services import hints
 from registry import selectors
 from registry.api import queries
 from registry.api.access import OfModel

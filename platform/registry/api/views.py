@@ -22,7 +22,7 @@ from accounts.domain.scopes import Scope
 from common.http.downloads import Asked, Download, download
 from common.identifiers import check_model_name
 from integrations.artifacts import stream as artifact_stream
-from jobs import hints
+from jobs.services import hints
 from registry import selectors, services
 from registry.api import queries, uploads
 from registry.api.access import OfModel

@@ -11,7 +11,7 @@ from accounts.auth.access import Place, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.http.error_pages import leave
-from jobs import hints
+from jobs.services import hints
 from registry.services import imports
 from registry.tasks import import_model
 

@@ -15,7 +15,7 @@ from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
-from jobs import hints
+from jobs.services import hints
 from registry import hooks, selectors, services
 from registry.domain.approval import Approval, refusal
 from registry.domain.import_lifecycle import ImportStatus

@@ -13,7 +13,7 @@ from deployments.reconcile.restarts import note_components
 from deployments.services import cluster_default, policy_apply
 from deployments.services.gpu_assignment import gpus_note
 from events.models import WebhookDelivery
-from events.subscriptions import webhook_test
+from events.services.subscriptions import webhook_test
 from gpus.services import inventory
 from integrations.clusters.base import Component, Finding, GpuPod, NodeGpus, Nodes
 from integrations.machine.limits import Limit

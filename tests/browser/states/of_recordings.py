@@ -13,7 +13,7 @@ from deployments.domain.comparison.stored import report_json, worst_json
 from deployments.reconcile.participants.comparison import with_pair
 from deployments.services import recording_start
 from recordings.models import Recording, Replay
-from recordings.payloads import files
+from recordings.reconcile import payload_files
 from recordings.selectors.replays import replay_terms
 from recordings.services.recordings import RecordingOrder
 from tests import comparisons, scenes
@@ -35,10 +35,10 @@ def recording(stage: Stage, *, name: str = "digits", count: int = 0, over: bool 
         at = now.timestamp() - 3 * count
         told = comparisons.exchanges(count, at, of=of.name)[::2]
         took = [replace(each, took_ms=0.042 * 1.7 ** (number % 20)) for number, each in enumerate(told)]
-        length = files.append(row.pk, took, at=0)
+        length = payload_files.append(row.pk, took, at=0)
         refused = {"response": {"error": "no such input"}, "error_code": "INVALID_ARGUMENT"}
         more = comparisons.exchange("f" * 36, f"{of.name}-00001", at + count, **refused)
-        length = files.append(row.pk, [more], at=length)
+        length = payload_files.append(row.pk, [more], at=length)
         Recording.objects.filter(pk=row.pk).update(requests=count + 1, bytes=length)
     if over:
         ended = {"ended_at": now, "end_reason": "it has the 500 requests that were asked for"}

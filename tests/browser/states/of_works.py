@@ -4,9 +4,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from jobs.claim_renewal import LEASE
+from jobs.services.claim_renewal import LEASE
 from model_jobs.models import Build, Tuning
-from model_jobs.trials.service import trial_begin, trial_fail
+from model_jobs.trials.services.trials import trial_begin, trial_fail
 from tests import scenes
 from tests.browser.states.of_models import rejected
 from tests.browser.states.state import PageStates, Stage, State

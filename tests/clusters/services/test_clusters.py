@@ -11,8 +11,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
-from clusters.connection import driver_of, place_of
 from clusters.models import Cluster
+from clusters.services.connection import driver_of, place_of
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments.models import InferenceService
 from deployments.services import cluster_apply, cluster_default, cluster_delete, service_apply, service_plan

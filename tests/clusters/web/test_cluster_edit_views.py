@@ -9,8 +9,8 @@ import yaml
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from clusters.connection import opened
 from clusters.models import Cluster
+from clusters.services.connection import opened
 from clusters.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from deployments.web.policies.form import digest_of
 from deployments.web.services.file_text import text_of

@@ -9,9 +9,9 @@ from django.utils import timezone
 from deployments.models import InferenceService
 from deployments.services import replay_start
 from integrations.clusters.base import Exchange
-from recordings import run_replay
 from recordings.models import Recording, Replay
-from recordings.payloads import files
+from recordings.reconcile import payload_files
+from recordings.services import run_replay
 from tests.deployments._support.platform import Platform
 
 SERVICE = {"namespace": "default", "name": "digits"}
@@ -47,7 +47,7 @@ class Scene:
             ended_at=timezone.now(),
         )
         if count:
-            row.bytes = files.append(row.pk, [exchange(number) for number in range(count)], at=0)
+            row.bytes = payload_files.append(row.pk, [exchange(number) for number in range(count)], at=0)
             row.requests = count
             row.save()
         return row

@@ -9,8 +9,8 @@ from django.utils import timezone
 from deployments.services import tuning_start
 from integrations.clusters.base import Job, JobResult, Told
 from model_jobs.models import Tuning
-from model_jobs.tunings import run_tuning
-from model_jobs.tunings.order import TuningOrder
+from model_jobs.tunings.domain.order import TuningOrder
+from model_jobs.tunings.services import run_tuning
 from tests.deployments._support.platform import Platform
 
 SERVICE = ("default", "digits")

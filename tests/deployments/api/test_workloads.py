@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from deployments.api.workloads import access
 from deployments.models import Revision
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
-from jobs.attempts import Status
+from jobs.domain.attempts import Status
 from recordings.models import Replay
 from recordings.services.recordings import RecordingOrder, recording_start
 from registry.models import ModelVersion

@@ -26,8 +26,8 @@ from deployments.reconcile import lease, reconciler, restarts, service_change
 from deployments.reconcile.participants import evidence, gates, replicas
 from deployments.reconcile.participants.gates import question_begin, question_end
 from deployments.services import rollout_approve, rollout_promote, service_delete
-from events import delivery
 from events.models import Event
+from events.services import delivery
 from tests import scenes
 from tests.deployments._support.fakes import FakeCluster
 from tests.deployments._support.killer import Line, killed_at, with_lines

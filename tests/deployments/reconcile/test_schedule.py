@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
-from clusters import connection
+from clusters.services import connection
 from deployments import tasks
 from deployments.domain.service_state.quiescence import TOUCHED, UNSETTLED
 from deployments.models import InferenceService

@@ -8,7 +8,7 @@ from prometheus_client import REGISTRY
 
 from accounts.domain.roles import Owned
 from accounts.services import teams
-from clusters import connection
+from clusters.services import connection
 from deployments import tasks
 from deployments.domain.phases import Phase
 from deployments.models import InferenceService

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters import connection
-from clusters.connection import driver_of
 from clusters.models import Cluster
+from clusters.services import connection
+from clusters.services.connection import driver_of
 from common.errors import Unavailable
 from deployments import tasks
 from deployments.models import InferenceService

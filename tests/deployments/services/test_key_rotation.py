@@ -8,19 +8,19 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from clusters.connection import opened, sealed
 from clusters.models import Cluster
+from clusters.services.connection import opened, sealed
 from common.encryption import seal_bytes, unseal, unseal_bytes
 from common.errors import Unavailable
 from deployments.models import ComparisonRun
 from deployments.reconcile.participants import comparison
-from events.delivery import SECRET
 from events.models import Webhook
-from events.subscriptions import webhook_create
+from events.services.delivery import SECRET
+from events.services.subscriptions import webhook_create
 from integrations.clusters.base import Exchange
 from integrations.clusters.kubernetes.api.access import Credentials
 from recordings.models import Recording
-from recordings.payloads import files
+from recordings.reconcile import payload_files
 from tests.deployments._support.platform import Platform
 
 CREDENTIALS = Credentials(server="https://10.0.0.1", token="abc")
@@ -55,7 +55,7 @@ class Stored:
             ended_at=now,
         )
         for _ in range(2):
-            self.recording.bytes = files.append(self.recording.pk, [EXCHANGE], at=self.recording.bytes)
+            self.recording.bytes = payload_files.append(self.recording.pk, [EXCHANGE], at=self.recording.bytes)
         self.recording.save()
         self.session = SessionStore()
         self.session["token"] = 7
@@ -65,7 +65,7 @@ class Stored:
         """Return whether everything is read as it was written; raises Unavailable where it cannot be."""
         webhook = Webhook.objects.get(pk=self.webhook_id)
         halves = unseal_bytes(bytes(ComparisonRun.objects.get().waiting), purpose=comparison.PURPOSE)
-        exchanges = list(files.read(self.recording.pk, length=self.recording.bytes))
+        exchanges = list(payload_files.read(self.recording.pk, length=self.recording.bytes))
         return (
             unseal(webhook.sealed_secret, purpose=SECRET) == self.secret
             and opened(Cluster.objects.get().credentials) == CREDENTIALS

@@ -1,6 +1,6 @@
 """Events by what they are about."""
 
-from events.delivery import EVENTS
+from events.services.delivery import EVENTS
 from events.web.event_groups import Group, grouped
 
 

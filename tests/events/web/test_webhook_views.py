@@ -11,7 +11,7 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.services import teams, token_create, user_get_or_create
 from events.models import Webhook, WebhookDelivery
-from events.subscriptions import webhook_test
+from events.services.subscriptions import webhook_test
 from tests import scenes
 from tests._support.page import marked
 

@@ -19,8 +19,8 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from deployments.api.workloads import access
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
-from jobs.claim_renewal import LEASE
-from model_jobs.builds.service import build_begin
+from jobs.services.claim_renewal import LEASE
+from model_jobs.builds.services.builds import build_begin
 from model_jobs.models import Build
 from registry.storage import store
 from tests import scenes

@@ -20,10 +20,10 @@ from integrations.artifacts.archives import Member
 from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import Job, JobKind, JobResult, Made, Told
 from integrations.clusters.local.driver import LocalDriver
-from jobs import run_claim
-from model_jobs.builds import run_build
-from model_jobs.builds.order import BuildOrder, Precision, Target
-from model_jobs.builds.service import builds_due
+from jobs.services import run_claim
+from model_jobs.builds.domain.order import BuildOrder, Precision, Target
+from model_jobs.builds.services import run_build
+from model_jobs.builds.services.builds import builds_due
 from model_jobs.models import Build
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store

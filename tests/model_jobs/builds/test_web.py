@@ -13,7 +13,7 @@ from accounts.models import AuditEntry
 from accounts.services.teams import ownership_set
 from clusters.models import Cluster
 from deployments.models import Revision
-from jobs.attempts import STOPPED
+from jobs.domain.attempts import STOPPED
 from model_jobs.models import Build
 from registry.models import ModelVersion
 from tests import scenes

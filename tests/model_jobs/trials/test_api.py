@@ -16,10 +16,10 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from deployments.api.workloads import access
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
-from jobs.claim_renewal import LEASE
+from jobs.services.claim_renewal import LEASE
 from model_jobs.models import Trial
-from model_jobs.trials.order import Tried
-from model_jobs.trials.service import trial_begin, trial_end
+from model_jobs.trials.domain.order import Tried
+from model_jobs.trials.services.trials import trial_begin, trial_end
 from tests import scenes
 from tests.deployments._support.fakes import FakeCluster
 

@@ -15,11 +15,11 @@ from common.errors import Conflict, InvalidInput, Unavailable
 from deployments.services import trial_start, trial_stop
 from integrations.clusters.base import Job, JobKind, JobResult, Told
 from integrations.clusters.local.driver import LocalDriver
-from jobs import run_claim
+from jobs.services import run_claim
 from model_jobs.models import Trial
-from model_jobs.trials import run_trial
-from model_jobs.trials.order import MOST_REQUEST_BYTES
-from model_jobs.trials.service import KEPT, trials_due, trials_forget
+from model_jobs.trials.domain.order import MOST_REQUEST_BYTES
+from model_jobs.trials.services import run_trial
+from model_jobs.trials.services.trials import KEPT, trials_due, trials_forget
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store
 from tests.deployments._support.platform import Platform

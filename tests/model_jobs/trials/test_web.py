@@ -13,10 +13,10 @@ from django.utils import timezone
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from deployments.web.try_page import steps_at
-from jobs.claim_renewal import LEASE
+from jobs.services.claim_renewal import LEASE
 from model_jobs.models import Trial
-from model_jobs.trials.order import Tried
-from model_jobs.trials.service import TrialClaim, trial_begin, trial_end, trial_renew
+from model_jobs.trials.domain.order import Tried
+from model_jobs.trials.services.trials import TrialClaim, trial_begin, trial_end, trial_renew
 from registry.models import ModelVersion
 from tests import scenes
 from tests._support.page import marked

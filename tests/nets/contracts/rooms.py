@@ -32,15 +32,18 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("urls",),
     ("api", "web", "templatetags"),
     ("tasks",),
+    ("auth",),
     ("services",),
     ("reconcile",),
     ("selectors",),
     ("views", "mapping"),
-    ("hooks",),
+    ("hooks", "storage"),
     ("models",),
     ("domain",),
 )
 """Modules and packages of an app from above to below, which import as rooms do."""
+SUB_ROOMS = frozenset({"builds", "tunings", "trials"})
+"""Folders of an app that have the layers inside."""
 OUTSIDE = frozenset({"migrations"})
 """Parts of an app that no layer has."""
 PURE_ROOMS = ("placement",)
@@ -61,19 +64,22 @@ def level(room: str) -> int | None:
 @cache
 def layer(module: str) -> int | None:
     """Return the place of an app's module from above; None where no layer has it."""
-    _, _, inside = module.partition(".")
-    part = inside.partition(".")[0]
+    part = part_of(module)
     found = next((place for place, each in enumerate(LAYERS) if part in each), None)
     return len(LAYERS) - 1 if found is None and not part else found
 
 
+def part_of(module: str) -> str:
+    """Return the word of a module's name that says its layer; empty for an app itself and for a folder of layers."""
+    _, *inside = module.split(".")
+    return next((word for word in inside if word not in SUB_ROOMS), "")
+
+
 def is_pure(module: str) -> bool:
     """Return whether a module's path says that it is pure."""
-    room, *inside = module.split(".")
-    return room in PURE_ROOMS or "domain" in inside[:1]
+    return module.split(".", maxsplit=1)[0] in PURE_ROOMS or part_of(module) == "domain"
 
 
 def is_edge(module: str) -> bool:
     """Return whether a module may read the clock: it calls code that takes `now` from it."""
-    room, *inside = module.split(".")
-    return room in EDGE_ROOMS or bool(EDGES.intersection(inside[:1]))
+    return module.split(".", maxsplit=1)[0] in EDGE_ROOMS or part_of(module) in EDGES

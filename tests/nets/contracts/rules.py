@@ -24,7 +24,7 @@ def of_layers() -> Iterator[str]:
     for module in in_layers():
         mine = rooms.layer(module.name)
         for used in sorted(imports(module.name)):
-            if used.partition(".")[0] != module.room or _part(used) == _part(module.name):
+            if used.partition(".")[0] != module.room or rooms.part_of(used) == rooms.part_of(module.name):
                 continue
             theirs = rooms.layer(used)
             both_pure = mine == theirs == len(rooms.LAYERS) - 1
@@ -40,7 +40,9 @@ def unplaced() -> Iterator[str]:
 def in_layers() -> Iterator[Module]:
     """Yield the modules of apps, but for those that need no layer."""
     yield from (
-        module for module in modules().values() if module.room in rooms.APPS and _part(module.name) not in rooms.OUTSIDE
+        module
+        for module in modules().values()
+        if module.room in rooms.APPS and rooms.part_of(module.name) not in rooms.OUTSIDE
     )
 
 
@@ -86,8 +88,3 @@ def claimed_pure() -> Iterator[str]:
             head = module.text.split('"""')[1] if module.text.startswith('"""') else ""
             if "Pure." in head or "Pure:" in head or "pure" in head.split("\n")[0]:
                 yield name
-
-
-def _part(name: str) -> str:
-    """Return the second part of a module's name: in an app the layer."""
-    return name.partition(".")[2].partition(".")[0]

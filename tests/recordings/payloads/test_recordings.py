@@ -22,9 +22,9 @@ from deployments.services import (
 )
 from events.models import Event
 from integrations.clusters.base import Exchange, Tap
+from recordings.domain.sampling import is_sampled
 from recordings.models import Recording
-from recordings.payloads import files, taking
-from recordings.payloads.sampling import is_sampled
+from recordings.reconcile import payload_files, payloads
 from recordings.services.recordings import RecordingOrder
 from serving_runtime.telemetry.tap import sampling as replicas_sampling
 from tests.deployments._support.cluster_files import LEAST
@@ -63,7 +63,7 @@ class Recorded:
         return Recording.objects.get(pk=self.id)
 
     def ids(self) -> list[str]:
-        return [each.request_id for each in files.read(self.id, length=self.row().bytes)]
+        return [each.request_id for each in payload_files.read(self.id, length=self.row().bytes)]
 
     def taps(self) -> dict[str, Tap | None]:
         desired = self.platform.cluster.desired["default", "digits"]
@@ -91,7 +91,7 @@ def test_turns_keep_what_came_in_order_and_each_once(recorded: Recorded) -> None
     recorded.platform.turn()
     assert recorded.ids() == ["a", "b", "c"]
     assert recorded.row().requests == 3
-    (first, *_) = files.read(recorded.id, length=recorded.row().bytes)
+    (first, *_) = payload_files.read(recorded.id, length=recorded.row().bytes)
     assert (first.request, first.response, first.model_version) == ({"inputs": ["a"]}, {"outputs": ["a"]}, "1")
 
 
@@ -171,7 +171,7 @@ def test_a_turn_that_dies_is_made_good_by_the_next(
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(taking, where, dies)
+        patched.setattr(payloads, where, dies)
         with pytest.raises(SystemExit):
             recorded.platform.turn()
     recorded.platform.clock.go_on(60)
@@ -182,14 +182,14 @@ def test_a_turn_that_dies_is_made_good_by_the_next(
 
 def test_a_turn_that_was_overtaken_keeps_nothing_twice(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded.tell("a")
-    keep = taking.keep
+    keep = payloads.keep
 
     def overtaken(*arguments: Any) -> Any:
         InferenceService.objects.update(changes=InferenceService.objects.get().changes + 1)
         return keep(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(taking, "keep", overtaken)
+        patched.setattr(payloads, "keep", overtaken)
         assert recorded.platform.turn() is reconciler.Outcome.OVERTAKEN
     assert recorded.row().requests == 0
     recorded.platform.turn()
@@ -301,17 +301,17 @@ def test_the_newest_are_read_from_the_end_of_the_file_alone(monkeypatch: pytest.
     told = [Exchange(f"r{number}", "digits-00001", "1", number, {}, {}) for number in range(30)]
     lengths = [0]
     for begin in range(0, 30, 10):
-        lengths.append(files.append(1, told[begin : begin + 10], at=lengths[-1]))
-    files.append(1, told, at=lengths[-1])  # what a turn left behind that did not come to its end
+        lengths.append(payload_files.append(1, told[begin : begin + 10], at=lengths[-1]))
+    payload_files.append(1, told, at=lengths[-1])  # what a turn left behind that did not come to its end
 
     def newest(most: int, length: int = lengths[-1]) -> list[str]:
-        return [each.request_id for each in files.newest(1, length=length, most=most)]
+        return [each.request_id for each in payload_files.newest(1, length=length, most=most)]
 
     assert newest(12) == [f"r{number}" for number in range(29, 17, -1)]
     assert newest(99) == [f"r{number}" for number in range(29, -1, -1)]
     assert newest(99, length=lengths[1]) == [f"r{number}" for number in range(9, -1, -1)]
     assert newest(99, length=0) == []
-    monkeypatch.setattr(files, "_TAIL_BYTES", lengths[-1] - lengths[1] - 5)
+    monkeypatch.setattr(payload_files, "_TAIL_BYTES", lengths[-1] - lengths[1] - 5)
     assert newest(99) == [f"r{number}" for number in range(29, 19, -1)]
-    monkeypatch.setattr(files, "_TAIL_UNPACKED_BYTES", 40)
+    monkeypatch.setattr(payload_files, "_TAIL_UNPACKED_BYTES", 40)
     assert newest(99) == []

@@ -17,7 +17,7 @@ from accounts.services.teams import ownership_set
 from clusters.models import Cluster
 from deployments.services import rollout_abort
 from recordings.models import Recording, Replay
-from recordings.payloads import files
+from recordings.reconcile import payload_files
 from tests import scenes
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
@@ -46,7 +46,7 @@ def begun(client: Client, **said: str) -> tuple[Recording, str]:
 def filled(row: Recording, count: int = 30) -> None:
     """Let a recording hold requests, every tenth with an error."""
     told = [exchange(number, error="" if number % 10 else "no memory") for number in range(count)]
-    length = files.append(row.pk, told, at=0)
+    length = payload_files.append(row.pk, told, at=0)
     Recording.objects.filter(pk=row.pk).update(requests=count, bytes=length)
 
 
@@ -101,8 +101,8 @@ def test_the_log_tells_when_requests_came_and_how_they_were_answered_and_not_wha
     client = signed_in()
     row, address = begun(client)
     told = [exchange(number, label=424242) for number in range(70)]
-    length = files.append(row.pk, told[:69], at=0)
-    length = files.append(row.pk, [replace(exchange(69, error="secret 424242"), took_ms=12.4687)], at=length)
+    length = payload_files.append(row.pk, told[:69], at=0)
+    length = payload_files.append(row.pk, [replace(exchange(69, error="secret 424242"), took_ms=12.4687)], at=length)
     Recording.objects.filter(pk=row.pk).update(requests=70, bytes=length)
     shown = text(client, address)
     log = shown.partition('id="requests"')[2].partition("</section>")[0]

@@ -28,8 +28,8 @@ class Command(BaseCommand):
         if check:
             self.stdout.write("yes" if Cluster.objects.filter(kind=KUBERNETES).exists() else "no")
             return
-        from clusters.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
-        from clusters.watch import Follower  # noqa: PLC0415
+        from clusters.services.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
+        from clusters.services.watch import Follower  # noqa: PLC0415
         from control_plane.telemetry import serve  # noqa: PLC0415
 
         stopped = threading.Event()

@@ -18,8 +18,8 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
-from clusters.connection import driver_of
 from clusters.models import Cluster
+from clusters.services.connection import driver_of
 from common.errors import NotAuthenticated, NotPermitted
 from deployments.models import InferenceService
 from deployments.selectors import workload_service

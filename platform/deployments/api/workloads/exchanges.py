@@ -10,7 +10,7 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters.connection import driver_of
+from clusters.services.connection import driver_of
 from common.errors import InvalidInput, TooLarge
 from common.http.asgi import allow_body
 from deployments.api.workloads.access import WorkloadView, workload_of

@@ -22,7 +22,7 @@ from deployments.domain.phases import Phase
 from deployments.models import ComparisonRun, Rollout
 from integrations.clusters.base import Exchange
 from integrations.v2 import tensors
-from recordings.payloads.taking import Taken
+from recordings.reconcile.payloads import Taken
 
 logger = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ from deployments.domain.rollout.webhooks import Answer, Asked, ask_again_after, 
 from deployments.models import AnalysisRun, Revision, Rollout, WebhookQuestion
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
-from events.delivery import CONFIRM, SECRET, signature_of
 from events.models import Webhook
+from events.services.delivery import CONFIRM, SECRET, signature_of
 
 _SPARE = timedelta(seconds=60)
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from django.db.models import Q
 from django.urls import reverse
 
-from clusters.connection import driver_now
+from clusters.services.connection import driver_now
 from common.errors import NotFound
 from deployments.models import InferenceService, Revision
 from deployments.views.shapes import TargetView

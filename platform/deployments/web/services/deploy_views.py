@@ -13,7 +13,7 @@ from accounts.auth.access import Place, may_names, require, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
-from clusters.connection import driver_of
+from clusters.services.connection import driver_of
 from common.errors import FairleadError, InvalidInput
 from common.http.error_pages import leave
 from deployments import selectors, services

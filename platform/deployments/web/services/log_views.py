@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.auth.permissions import page_scope
 from accounts.domain.scopes import Scope
-from clusters.connection import driver_now
+from clusters.services.connection import driver_now
 from common.http.error_pages import is_fragment
 from deployments.selectors import service_get
 

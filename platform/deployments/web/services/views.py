@@ -15,7 +15,7 @@ from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.errors import NotFound
 from common.http.error_pages import is_fragment, leave
-from console.home_page import home_page
+from console.web.home_page import home_page
 from deployments.models import Rollout
 from deployments.selectors import rollout_namespace
 from deployments.services import (

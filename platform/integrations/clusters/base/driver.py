@@ -40,7 +40,7 @@ class ClusterDriver(Protocol):
     def touched(self, since: float) -> Collection[tuple[str, str]] | None:
         """Return namespace and name of the services of which something runs otherwise since a moment, in Unix seconds.
 
-        It costs little, and may name more. None where somebody else watches the cluster (`clusters.watch`).
+        It costs little, and may name more. None where somebody else watches the cluster (`clusters.services.watch`).
         """
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:

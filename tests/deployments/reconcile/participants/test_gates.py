@@ -26,7 +26,7 @@ from deployments.reconcile.participants.gates import question_begin, question_en
 from deployments.services import rollout_abort, rollout_promote, rollout_retry
 from deployments.tasks import ask
 from events.models import Webhook
-from events.subscriptions import CreatedWebhook
+from events.services.subscriptions import CreatedWebhook
 from tests import scenes
 from tests.deployments._support.fakes import ManualClock
 from tests.deployments._support.platform import Platform

@@ -1,0 +1,1 @@
+"""What the home page shows of all rooms."""

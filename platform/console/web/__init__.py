@@ -1,0 +1,1 @@
+"""The home page, navigation, and the page of an unknown address."""

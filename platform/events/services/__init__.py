@@ -1,0 +1,1 @@
+"""Webhooks: subscriptions, delivery, and the live feed of pages."""

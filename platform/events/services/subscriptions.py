@@ -1,0 +1,199 @@
+"""Webhooks: who wants to be told of which events. What they are told is `events.services.delivery`.
+
+A webhook belongs to a team, whose admins manage it and whose namespaces and models it is told of, or to the
+installation. `teams` is whose webhooks the caller may manage, as `accounts.auth.access.administered` says: None for
+all.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypedDict
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from accounts.services import audit_record
+from accounts.services.teams import team_get
+from common.encryption import seal
+from common.errors import Conflict, InvalidInput, NotFound
+from deployments.reconcile import hints
+from events.models import Webhook, WebhookDelivery
+from events.services.delivery import EVENTS, PENDING, SECRET, TEST, deliveries_give_up
+from integrations.webhooks import check_url
+
+_MAX_WEBHOOKS = 50
+_MAX_DESCRIPTION = 300
+Teams = AbstractSet[str] | None
+
+
+class Wish(TypedDict, total=False):
+    """What a webhook is to be; what is left out stays."""
+
+    url: str
+    events: Sequence[str]
+    description: str
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedWebhook:
+    """A webhook with its new secret, which is shown once."""
+
+    webhook: Webhook
+    secret: str
+
+
+def webhook_query(*, teams: Teams) -> QuerySet[Webhook]:
+    """Return the webhooks of these teams; for None all, the installation's own included."""
+    webhooks = Webhook.objects.select_related("team")
+    return webhooks if teams is None else webhooks.filter(team__name__in=teams)
+
+
+def webhook_get(*, webhook_id: int, teams: Teams) -> Webhook:
+    """Return one webhook; raises NotFound."""
+    webhook = webhook_query(teams=teams).filter(pk=webhook_id).first()
+    if webhook is None:
+        raise NotFound(f"there is no webhook {webhook_id} that you may see")
+    return webhook
+
+
+def delivery_query(*, webhook_id: int, teams: Teams) -> QuerySet[WebhookDelivery]:
+    """Return what was and will be told to the webhook; raises NotFound."""
+    return WebhookDelivery.objects.filter(webhook=webhook_get(webhook_id=webhook_id, teams=teams))
+
+
+def delivery_get(*, webhook_id: int, delivery_id: int, teams: Teams) -> WebhookDelivery:
+    """Return one delivery of the webhook; raises NotFound."""
+    delivery = delivery_query(webhook_id=webhook_id, teams=teams).filter(pk=delivery_id).first()
+    if delivery is None:
+        raise NotFound(f"webhook {webhook_id} has no delivery {delivery_id}; finished ones are kept for 14 days")
+    return delivery
+
+
+@transaction.atomic
+def webhook_create(
+    *, url: str, events: Sequence[str], description: str, actor: str, now: datetime, team: str | None = None
+) -> CreatedWebhook:
+    """Make a webhook of the team, or of the installation for None, with a secret of its own."""
+    wish = _checked({"url": url, "events": events, "description": description})
+    owner = None if team is None else team_get(name=team)
+    if Webhook.objects.filter(team=owner).count() >= _MAX_WEBHOOKS:
+        whose = "the installation" if owner is None else f"team {owner}"
+        raise InvalidInput(f"{whose} has {_MAX_WEBHOOKS} webhooks already, which is the most; delete one first")
+    secret = _new_secret()
+    webhook = Webhook.objects.create(
+        **wish, team=owner, sealed_secret=seal(secret, purpose=SECRET), created_at=now, created_by=actor
+    )
+    _audit(webhook, "create", actor, now, after=_fields(webhook))
+    return CreatedWebhook(webhook, secret)
+
+
+@transaction.atomic
+def webhook_change(*, webhook_id: int, wish: Wish, teams: Teams, actor: str, now: datetime) -> Webhook:
+    """Change what the wish names; one that is disabled is not told any more what it was not told yet."""
+    webhook = _locked(webhook_id, teams)
+    before = _fields(webhook)
+    for name, value in _checked(wish).items():
+        setattr(webhook, name, value)
+    if (after := _fields(webhook)) == before:
+        return webhook
+    webhook.save()
+    if not webhook.enabled:
+        deliveries_give_up(webhook=webhook, why="the webhook was disabled", now=now)
+    _audit(webhook, "change", actor, now, before=before, after=after)
+    return webhook
+
+
+@transaction.atomic
+def webhook_renew_secret(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> CreatedWebhook:
+    """Give the webhook another secret, which signs everything from now on."""
+    webhook, secret = _locked(webhook_id, teams), _new_secret()
+    webhook.sealed_secret = seal(secret, purpose=SECRET)
+    webhook.save(update_fields=["sealed_secret"])
+    _audit(webhook, "renew_secret", actor, now)
+    return CreatedWebhook(webhook, secret)
+
+
+@transaction.atomic
+def webhook_delete(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> None:
+    """Delete the webhook with its deliveries; what was not told yet is not told any more."""
+    webhook = _locked(webhook_id, teams)
+    _audit(webhook, "delete", actor, now, before=_fields(webhook))
+    webhook.delete()
+
+
+@transaction.atomic
+def webhook_test(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> WebhookDelivery:
+    """Tell the webhook, enabled or not, of an event that is none, once, and return the delivery."""
+    webhook = webhook_get(webhook_id=webhook_id, teams=teams)
+    payload = {"event": TEST, "at": now.isoformat(), "message": f"{actor} tests this webhook"}
+    delivery = _tell(webhook, TEST, payload, now)
+    _audit(webhook, "test", actor, now, detail={"delivery": delivery.pk})
+    return delivery
+
+
+@transaction.atomic
+def delivery_repeat(*, webhook_id: int, delivery_id: int, teams: Teams, actor: str, now: datetime) -> WebhookDelivery:
+    """Tell the webhook again what it was told, under the id of the first time; returns the new delivery.
+
+    Raises:
+        Conflict: it is still being told the first time.
+    """
+    told = delivery_get(webhook_id=webhook_id, delivery_id=delivery_id, teams=teams)
+    if told.status == PENDING:
+        raise Conflict(f"delivery {delivery_id} is still being tried; wait until it was taken or given up")
+    delivery = _tell(told.webhook, told.event, {"id": told.pk, **told.payload}, now)
+    _audit(told.webhook, "redeliver", actor, now, detail={"delivery": delivery.pk, "of": told.pk})
+    return delivery
+
+
+def _tell(webhook: Webhook, event: str, payload: Mapping[str, object], now: datetime) -> WebhookDelivery:
+    delivery = WebhookDelivery.objects.create(
+        webhook=webhook, event=event, payload=payload, next_try_at=now, created_at=now
+    )
+    hints.deliver_soon([delivery.pk])
+    return delivery
+
+
+def _locked(webhook_id: int, teams: Teams) -> Webhook:
+    webhook_get(webhook_id=webhook_id, teams=teams)
+    webhook = Webhook.objects.select_for_update(of=("self",)).select_related("team").filter(pk=webhook_id).first()
+    return webhook or webhook_get(webhook_id=webhook_id, teams=teams)
+
+
+def _checked(wish: Wish) -> Wish:
+    """Return the wish with its events in order; raises InvalidInput."""
+    if "url" in wish:
+        check_url(wish["url"])
+    if "events" in wish:
+        unknown = sorted(set(wish["events"]) - {*EVENTS})
+        if not wish["events"]:
+            raise InvalidInput("events is empty; choose at least one event", field="events")
+        if unknown:
+            found = f"{unknown[0][:60]!r}, which is no event"
+            raise InvalidInput(f"events has {found}; expected some of {', '.join(EVENTS)}", field="events")
+        wish = {**wish, "events": sorted(set(wish["events"]))}
+    if len(wish.get("description", "")) > _MAX_DESCRIPTION:
+        raise InvalidInput(f"description has more than {_MAX_DESCRIPTION} characters", field="description")
+    return wish
+
+
+def _new_secret() -> str:
+    return "whsec_" + secrets.token_urlsafe(32)
+
+
+def _fields(webhook: Webhook) -> dict[str, object]:
+    return {
+        "team": None if webhook.team is None else webhook.team.name,
+        "url": webhook.url,
+        "events": webhook.events,
+        "description": webhook.description,
+        "enabled": webhook.enabled,
+    }
+
+
+def _audit(webhook: Webhook, verb: str, actor: str, now: datetime, **what: dict[str, object]) -> None:
+    audit_record(actor=actor, action=f"webhook.{verb}", target=f"webhooks/{webhook.pk}", now=now, **what)

@@ -1,0 +1,1 @@
+"""Repartition on its way: observe the node, advance, record, apply."""

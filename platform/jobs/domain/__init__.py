@@ -1,0 +1,1 @@
+"""How often a job is tried, and when again. Pure."""

@@ -1,0 +1,1 @@
+"""Claims of jobs: taken, renewed, ended."""

@@ -1,0 +1,1 @@
+"""Changes of builds, and their run by a worker."""

@@ -1,0 +1,1 @@
+"""Changes of trials, and their run by a worker."""

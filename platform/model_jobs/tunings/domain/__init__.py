@@ -1,0 +1,1 @@
+"""Orders, results and the plot of tunings. Pure."""

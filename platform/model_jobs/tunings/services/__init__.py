@@ -1,0 +1,1 @@
+"""Changes of tunings, and their run by a worker."""

@@ -1,0 +1,1 @@
+"""Forms and pages that builds and tunings share."""

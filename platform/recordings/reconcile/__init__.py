@@ -1,0 +1,1 @@
+"""The recordings' part in a tick of the reconciler."""
