@@ -19,24 +19,20 @@ from deployments.domain.service_state.service_lifecycle import roles_after
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout, TrafficPoint
 from deployments.reconcile.participants.traffic import EVERY
 from deployments.reconcile.service_change import changing
-from deployments.services import (
-    RepartitionOrder,
-    build_start,
-    policy_apply,
-    repartition_propose,
-    replay_start,
-    rollout_start,
-    service_apply,
-    trial_start,
-    tuning_start,
-)
+from deployments.services import policy_apply, rollout_start, service_apply
 from events.services.subscriptions import CreatedWebhook, webhook_create
 from gpus.models import Repartition
+from gpus.services.repartition_proposal import RepartitionOrder
+from gpus.services.repartitions import repartition_propose
 from integrations.clusters.base import NodeGpus, Nodes
 from model_jobs.builds.domain.order import BuildOrder
+from model_jobs.builds.services.builds import build_start
 from model_jobs.models import Build, Trial, Tuning
+from model_jobs.trials.services.trials import trial_start
 from model_jobs.tunings.domain.order import TuningOrder
+from model_jobs.tunings.services.tunings import tuning_start
 from recordings.models import Recording, Replay
+from recordings.services.replays import replay_start
 from registry.models import ModelVersion, RegisteredModel
 
 POLICY = {

@@ -8,6 +8,16 @@ from control_plane import health
 
 handler400 = "common.http.error_pages.bad_request"
 handler404 = "console.web.not_found.nowhere_page"
+_PAGES_OF_SERVICES = [
+    path("", include("console.urls")),
+    path("", include("clusters.urls")),
+    path("", include("events.urls")),
+    path("", include("deployments.urls")),
+    path("", include("gpus.urls")),
+    path("", include("recordings.urls")),
+    path("", include("model_jobs.urls")),
+]
+"""Templates name these pages in one namespace, `deployments`."""
 urlpatterns = [
     path("healthz", health.live),
     path("readyz", health.ready),
@@ -15,9 +25,14 @@ urlpatterns = [
     path("api/v1/schema/", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="schema"),
     path("api/v1/", include("accounts.api.urls")),
     path("api/v1/", include("registry.api.urls")),
+    path("api/v1/", include("clusters.api.urls")),
+    path("api/v1/", include("events.api.urls")),
     path("api/v1/", include("deployments.api.urls")),
+    path("api/v1/", include("gpus.api.urls")),
+    path("api/v1/", include("recordings.api.urls")),
+    path("api/v1/", include("model_jobs.api.urls")),
     re_path(r"^api/", NothingHereView.as_view()),
     path("", include("accounts.urls")),
     path("", include("registry.urls")),
-    path("", include("deployments.urls")),
+    path("", include((_PAGES_OF_SERVICES, "deployments"))),
 ]

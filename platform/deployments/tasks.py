@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from clusters.models import Cluster
 from clusters.services import connection
+from clusters.services.cluster_selection import cluster_local_made
 from clusters.services.connection import LOCAL
 from common.errors import FairleadError, Unavailable
 from common.http.full_disk import full_disk
@@ -28,7 +29,7 @@ from deployments.reconcile.participants import gates, traffic
 from deployments.reconcile.participants.metric_queries import Ask, ask_nobody
 from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.reconcile.service_counters import count_failure
-from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget, retention
+from deployments.services import alias_follow, import_follow, retention
 from deployments.services.gpu_assignment import gpus_due, gpus_note
 from deployments.services.revision_history import revisions_forget
 from events.services import delivery
@@ -46,6 +47,7 @@ from model_jobs.trials.services.trials import MOST_AT_A_TIME, trials_due, trials
 from model_jobs.tunings.services import run_tuning
 from model_jobs.tunings.services.tunings import tunings_due
 from recordings.services import run_replay
+from recordings.services.recordings import recordings_forget
 from recordings.services.replays import MAX_CONCURRENT, replays_due
 from registry.tasks import check_version
 

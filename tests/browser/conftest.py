@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from accounts.domain.scopes import Scope
-from deployments.web import live_updates
+from events.web import live_updates
 from tests import scenes
 from tests.browser._support.chromium import browser, screenshots
 from tests.browser.serving import DEADLINE_S, Running

@@ -18,8 +18,8 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity, Membership, User
 from accounts.services import teams
+from clusters.services.cluster_selection import cluster_default
 from deployments.reconcile.restarts import note_components
-from deployments.services import cluster_default
 from deployments.tasks import deliver
 from events.models import WebhookDelivery
 from events.services.subscriptions import webhook_test

@@ -11,9 +11,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
+from clusters.services.clusters import cluster_apply
 from deployments.domain.service_state.drift import note, to_json
 from deployments.models import InferenceService
-from deployments.services import cluster_apply
 from integrations.clusters.base import Drift
 from tests import scenes
 from tests.browser.axe import violations

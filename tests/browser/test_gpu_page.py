@@ -13,10 +13,10 @@ from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
-from deployments.services import repartition_abort
 from deployments.services.gpu_assignment import gpus_note
 from gpus.models import Repartition
 from gpus.services import inventory
+from gpus.services.repartitions import repartition_abort
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 from tests.browser.axe import violations

@@ -4,8 +4,8 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from clusters.services.clusters import cluster_apply
 from clusters.services.connection import driver_of
-from deployments.services import cluster_apply
 from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.cluster_files import LEAST

@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from clusters.domain.cluster_file.file import parse_cluster
+from clusters.services.clusters import cluster_apply
 from common.errors import InvalidInput
-from deployments.services import cluster_apply, service_apply
+from deployments.services import service_apply
 from integrations.clusters.kubernetes.manifests import render
 from tests.charts.chart import Json
 from tests.charts.kustomize import BASE, COMPONENTS, FOLDER, NAMESPACE, Key, objects

@@ -18,13 +18,15 @@ from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from clusters.models import Cluster
+from clusters.services.clusters import cluster_apply
 from clusters.services.connection import driver_of
-from deployments.services import build_start, cluster_apply, trial_start
 from integrations.artifacts.archives import Member
 from model_jobs.builds.domain.order import BuildOrder
+from model_jobs.builds.services.builds import build_start
 from model_jobs.builds.services.run_build import build_make
 from model_jobs.models import Build
 from model_jobs.trials.services.run_trial import trial_make
+from model_jobs.trials.services.trials import trial_start
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version

@@ -13,8 +13,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from clusters.services.clusters import cluster_apply
 from deployments.models import ComparisonRun
-from deployments.services import cluster_apply
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.resource_types import POD
 from integrations.clusters.kubernetes.driver import KubernetesDriver

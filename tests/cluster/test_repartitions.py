@@ -9,20 +9,16 @@ import pytest
 import yaml
 
 from clusters.models import Cluster
+from clusters.services.cluster_selection import cluster_default
 from common.errors import DoesNotFit
 from deployments.models import InferenceService
 from deployments.reconcile import reconciler
-from deployments.services import (
-    RepartitionOrder,
-    cluster_default,
-    repartition_abort,
-    repartition_approve,
-    repartition_propose,
-    service_apply,
-)
+from deployments.services import service_apply
 from deployments.services.gpu_assignment import gpus_note
 from gpus.models import Repartition
 from gpus.reconcile.repartition import tick
+from gpus.services.repartition_proposal import RepartitionOrder
+from gpus.services.repartitions import repartition_abort, repartition_approve, repartition_propose
 from integrations.clusters.base import DesiredNode
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY

@@ -1,3 +1,4 @@
+from clusters.services.cluster_selection import cluster_default
 from deployments.models import InferenceService
 from deployments.reconcile.restarts import note_components
 from deployments.selectors import (
@@ -7,7 +8,6 @@ from deployments.selectors import (
     events_newest,
     service_list,
 )
-from deployments.services import cluster_default
 from integrations.clusters.base import Component, Nodes
 from tests.deployments._support.platform import Platform
 

@@ -20,7 +20,7 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services import teams, token_create, user_get_or_create
 from deployments.models import InferenceService, Revision
-from deployments.services import recording_start, rollout_abort, service_apply, tuning_start
+from deployments.services import rollout_abort, service_apply
 from deployments.web.services.config_preview import digest_of
 from deployments.web.services.file_text import text_of
 from integrations.artifacts.store import digest_of_folder
@@ -29,8 +29,8 @@ from integrations.clusters.local.jobs import jobs
 from integrations.clusters.local.jobs.replays import replay
 from integrations.clusters.local.runtime import RUNTIME
 from model_jobs.tunings.domain.order import TuningOrder
-from model_jobs.tunings.services.tunings import tuning_begin
-from recordings.services.recordings import RecordingOrder
+from model_jobs.tunings.services.tunings import tuning_begin, tuning_start
+from recordings.services.recordings import RecordingOrder, recording_start
 from recordings.services.replays import replay_begin
 from registry.models import ModelVersion
 from tests import scenes

@@ -15,14 +15,14 @@ from django.utils import timezone
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.services import teams, token_create, user_get_or_create
-from deployments.web import live_updates
+from events.web import live_updates
 from recordings.services.recordings import RecordingOrder, recording_start
 from tests import scenes
 
 pytestmark = pytest.mark.django_db
 
 PLATFORM = Path(live_updates.__file__).parents[2]
-MAKERS = {"deployments/web/live_updates.py", "common/http/downloads.py"}
+MAKERS = {"events/web/live_updates.py", "common/http/downloads.py"}
 """Who makes answers that go on: the streams of pages, and files, which views send after `require`."""
 SHARED = {"home-stream", "service-list-stream"}
 """Streams that show everybody what he may see."""

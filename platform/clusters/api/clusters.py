@@ -14,6 +14,7 @@ from accounts.auth.access import Place
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from clusters.api.serializers import ClusterCheckSerializer, ClusterDetailSerializer, ClusterSerializer
+from clusters.services.clusters import cluster_apply, cluster_check, cluster_delete
 from common.identifiers import check_dns_label
 from deployments import selectors, services
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
@@ -68,13 +69,13 @@ class ClusterDetailView(APIView):
         )
         if is_dry_run(request):
             return Response(PlanSerializer(replace(plan, patched=patched, untried=untried)).data)
-        cluster, created = services.cluster_apply(**wish)
+        cluster, created = cluster_apply(**wish)
         return Response(ClusterDetailSerializer(cluster).data, status=201 if created else 200)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Forget the cluster; refused while services are on it."""
-        services.cluster_delete(name=name, actor=actor_of(request), now=timezone.now())
+        cluster_delete(name=name, actor=actor_of(request), now=timezone.now())
         return Response(status=204)
 
 
@@ -86,7 +87,7 @@ class ClusterCheckView(APIView):
     @extend_schema(parameters=[_NAMESPACE], responses=ClusterCheckSerializer)
     def get(self, request: Request, name: str) -> Response:
         """Ask the cluster now, and return what is found and what to do; nothing is changed."""
-        findings = services.cluster_check(cluster=selectors.cluster_get(name=name), namespaces=_namespaces(request))
+        findings = cluster_check(cluster=selectors.cluster_get(name=name), namespaces=_namespaces(request))
         body = {"name": name, "ok": all(each.ok for each in findings), "findings": findings}
         return Response(ClusterCheckSerializer(body).data)
 

@@ -12,7 +12,8 @@ from rest_framework.views import APIView
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
-from deployments import selectors, services
+from clusters.services.prices import cluster_prices_set
+from deployments import selectors
 
 
 class PricesSerializer(serializers.Serializer[Any]):
@@ -38,7 +39,7 @@ class ClusterPricesView(APIView):
     @extend_schema(request=PricesSerializer, responses=PricesSerializer)
     def put(self, request: Request, name: str) -> Response:
         """Set all prices; a resource that is left out has none any more."""
-        row = services.cluster_prices_set(name=name, document=request.data, actor=actor_of(request), now=timezone.now())
+        row = cluster_prices_set(name=name, document=request.data, actor=actor_of(request), now=timezone.now())
         return _answer(row)
 
 

@@ -18,6 +18,7 @@ from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from clusters.domain.cluster_file import STORED
 from clusters.models import Cluster
+from clusters.services.clusters import cluster_apply, cluster_delete
 from clusters.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from common.errors import Conflict, FairleadError, InvalidInput
 from common.http.error_pages import is_fragment, leave
@@ -92,9 +93,7 @@ def cluster_apply_action(request: HttpRequest, name: str = "") -> HttpResponse:
     document = _document(request.POST.dict(), name)
     if request.POST.get("looked") != _digest(document):
         raise Conflict("what you typed, or the cluster's file, was changed since you looked; look at it again")
-    row, created = services.cluster_apply(
-        document=document, name=name or None, actor=page_actor(request), now=timezone.now()
-    )
+    row, created = cluster_apply(document=document, name=name or None, actor=page_actor(request), now=timezone.now())
     messages.success(request, f"Cluster {row.name} is {'there' if created else 'changed'} now.")
     return leave(request, "deployments:cluster-detail", row.name)
 
@@ -104,7 +103,7 @@ def cluster_apply_action(request: HttpRequest, name: str = "") -> HttpResponse:
 def cluster_delete_action(request: HttpRequest, name: str) -> HttpResponse:
     """Forget a cluster that no service runs on."""
     require(page_token(request), Scope.ADMIN, Place.installation())
-    services.cluster_delete(name=name, actor=page_actor(request), now=timezone.now())
+    cluster_delete(name=name, actor=page_actor(request), now=timezone.now())
     messages.success(request, f"Cluster {name} is forgotten; what runs on it was left alone.")
     return leave(request, "deployments:platform")
 

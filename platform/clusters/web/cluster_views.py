@@ -19,9 +19,9 @@ from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from clusters.domain.pricing import REPLICA
 from clusters.models import Cluster
-from clusters.services.connection import LOCAL
+from clusters.services.clusters import cluster_check
+from clusters.services.prices import cluster_prices_set
 from common.db.count import count_up_to
-from common.errors import FairleadError, NotFound
 from common.http.error_pages import is_fragment, leave
 from deployments.selectors import (
     cluster_events_newest,
@@ -31,29 +31,11 @@ from deployments.selectors import (
     resources_used,
     services_worst_first,
 )
-from deployments.services import (
-    RepartitionOrder,
-    cluster_check,
-    cluster_nodes,
-    cluster_prices_set,
-    gpus_ask,
-    repartition_abort,
-    repartition_approve,
-    repartition_decline,
-    repartition_propose,
-)
 from deployments.views.shapes import EventView
-from gpus.web.gpu_page import gpu_page
 from integrations.machine.limits import Level, Limit
 
 EVENTS_SHOWN = 25
 SERVICES_SHOWN = 50
-_OTHERS_SHOWN = 20
-_DONE = {
-    "approve": "Approved; the node is drained, and then cut.",
-    "decline": "Declined; the node stays as it is.",
-    "abort": "Aborted; the node is brought back to what it was.",
-}
 _PRICE = "price "
 LOOKED_LATELY = timedelta(seconds=15)
 
@@ -144,66 +126,6 @@ def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
     findings = cluster_check(cluster=cluster, namespaces=())
     context = {"cluster": cluster, "findings": findings, "ok": all(f.ok for f in findings)}
     return _answer(request, "Check", "deployments/_cluster_check.html", context)
-
-
-@never_cache
-@require_safe
-@page_scope(Scope.ADMIN)
-def cluster_gpus_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Ask the cluster now for its GPUs, and draw them as they are cut; one that is silent is drawn as it was."""
-    require(page_token(request), Scope.ADMIN, Place.installation())
-    problem, cluster = "", cluster_get(name=name)
-    try:
-        gpus_ask(cluster=cluster, now=timezone.now())
-    except FairleadError as error:
-        problem = error.message
-    page = gpu_page(name, problem)
-    context = {**page.context, "cursor": page.cursor}
-    if cluster.kind == LOCAL and not context["nodes"]:
-        context["others"] = cluster_query().exclude(kind=LOCAL).order_by("name")[:_OTHERS_SHOWN]
-    return render(request, page.template, context)
-
-
-@require_POST
-@page_scope(Scope.ADMIN)
-def repartition_propose_action(request: HttpRequest, name: str) -> HttpResponse:
-    """Propose the cut that makes room for slices; go back to the page."""
-    require(page_token(request), Scope.ADMIN, Place.installation())
-    cluster, asked = cluster_get(name=name), request.POST
-    row = repartition_propose(
-        cluster=cluster,
-        order=RepartitionOrder((f"{asked.get('count', '')} x {asked.get('profile', '')}",)),
-        nodes=cluster_nodes(cluster=cluster),
-        actor=page_actor(request),
-        now=timezone.now(),
-    )
-    messages.success(request, f"Proposed: {row.why}.")
-    return leave(request, "deployments:cluster-gpus", name)
-
-
-@require_POST
-@page_scope(Scope.ADMIN)
-def repartition_action(request: HttpRequest, name: str, repartition_id: int, verb: str) -> HttpResponse:
-    """Approve, decline or abort a repartition; go back to the page."""
-    require(page_token(request), Scope.ADMIN, Place.installation())
-    said: dict[str, Any] = {
-        "cluster": name,
-        "repartition_id": repartition_id,
-        "reason": request.POST.get("reason", ""),
-        "actor": page_actor(request),
-        "now": timezone.now(),
-    }
-    match verb:
-        case "approve":
-            repartition_approve(nodes=cluster_nodes(cluster=cluster_get(name=name)), **said)
-        case "decline":
-            repartition_decline(**said)
-        case "abort":
-            repartition_abort(**said)
-        case _:
-            raise NotFound(f"a repartition cannot be told to {verb}")
-    messages.success(request, _DONE[verb])
-    return leave(request, "deployments:cluster-gpus", name)
 
 
 @require_POST

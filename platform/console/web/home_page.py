@@ -24,8 +24,8 @@ from console.selectors.home import (
 from deployments.domain.phases import Phase
 from deployments.models import Rollout
 from deployments.selectors import NO_TRAFFIC, RolloutView, rollout_views, service_views, traffic_of
-from deployments.web.pages import Page
 from deployments.web.presentation import ServiceRow, progress_of, service_row
+from events.web.live_updates import Page
 from gpus.selectors.repartitions import repartitions_proposed
 from model_jobs.selectors import works_failed, works_going
 from registry.selectors import model_list, versions_to_approve

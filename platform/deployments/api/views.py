@@ -16,6 +16,7 @@ from accounts.api.idempotency import idempotent
 from accounts.auth.access import Place, is_administrator, visible
 from accounts.auth.permissions import actor_of, caller_token
 from accounts.domain.roles import Owned
+from clusters.services.cluster_selection import cluster_of
 from clusters.services.connection import driver_of
 from common.http.filters import Filter, Kind
 from deployments import selectors, services
@@ -296,7 +297,7 @@ class RolloutListView(_ListView):
         }
         foreseen: dict[str, Any] = {"look": look, "survey": survey} if is_dry_run(request) else {}
         plan = services.rollout_plan(**asked_for, **foreseen)
-        services.plan_check(plan, driver_of(services.cluster_of(namespace=namespace, name=name)))
+        services.plan_check(plan, driver_of(cluster_of(namespace=namespace, name=name)))
         if is_dry_run(request):
             return Response(PlanSerializer(plan).data)
         started = services.rollout_start(**asked_for)

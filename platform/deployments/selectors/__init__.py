@@ -51,27 +51,6 @@ from deployments.views.shapes import (
     ServiceView,
     StepView,
 )
-from gpus.selectors.gpus import gpu_marks
-from gpus.selectors.repartitions import repartition_get, repartition_query, repartitions_open, repartitions_settled
-from model_jobs.builds.selectors import build_get, build_query
-from model_jobs.trials.selectors import trial_get, trial_query, trial_request
-from model_jobs.tunings.selectors import tuning_get, tuning_query
-from recordings.selectors.recordings import (
-    recording_get,
-    recording_marks,
-    recording_query,
-    recording_running,
-    recordings_newest,
-)
-from recordings.selectors.replays import (
-    ReplayView,
-    replay_get,
-    replay_marks,
-    replay_query,
-    replay_summary,
-    replays_newest,
-    replays_of,
-)
 
 __all__ = [
     "NO_TRAFFIC",
@@ -80,7 +59,6 @@ __all__ = [
     "EventView",
     "Evidence",
     "ReasonView",
-    "ReplayView",
     "RequestsView",
     "RevisionView",
     "RolloutView",
@@ -90,8 +68,6 @@ __all__ = [
     "Traffic",
     "TrafficHistory",
     "approval_tally",
-    "build_get",
-    "build_query",
     "change_marks",
     "cluster_event_query",
     "cluster_events_newest",
@@ -105,26 +81,10 @@ __all__ = [
     "events_after",
     "events_newest",
     "evidence",
-    "gpu_marks",
     "job_artifact",
     "policy_get",
     "policy_query",
     "prices_of",
-    "recording_get",
-    "recording_marks",
-    "recording_query",
-    "recording_running",
-    "recordings_newest",
-    "repartition_get",
-    "repartition_query",
-    "repartitions_open",
-    "repartitions_settled",
-    "replay_get",
-    "replay_marks",
-    "replay_query",
-    "replay_summary",
-    "replays_newest",
-    "replays_of",
     "replica_metrics",
     "resources_used",
     "revision_query",
@@ -149,11 +109,6 @@ __all__ = [
     "stable_before",
     "traffic_history",
     "traffic_of",
-    "trial_get",
-    "trial_query",
-    "trial_request",
-    "tuning_get",
-    "tuning_query",
     "workload_artifact",
     "workload_service",
 ]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
+from clusters.services.cluster_selection import cluster_of
 from clusters.services.connection import driver_now
-from deployments.services import cluster_of
 from integrations.clusters.base import Nodes, Observed, Sample
 from integrations.metrics import counters
 

@@ -3,9 +3,7 @@
 Called by the views for the whole page and by the event stream for its fragments, so that both always say the same.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
@@ -21,8 +19,6 @@ from deployments.selectors import (
     change_marks,
     earlier_stable_query,
     events_newest,
-    recordings_newest,
-    replays_newest,
     rollout_policy,
     service_cost,
     service_count_by_phase,
@@ -53,27 +49,14 @@ from deployments.web.rollouts.detectable_effects import foreseen_of
 from deployments.web.rollouts.timeline import stations_of
 from deployments.web.services.example_request import curl_line
 from deployments.web.services.filter import EVERYTHING, LIMIT, ServiceFilter
+from events.web.live_updates import Page
+from recordings.selectors.recordings import recordings_newest
+from recordings.selectors.replays import replays_newest
 from registry.selectors import model_version_get
 
 EVENTS_SHOWN = 25
 ROLLBACKS_SHOWN = 10
 RECORDINGS_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page in one state.
-
-    Attributes:
-        template: the whole page.
-        fragments: templates of its parts; each has one root element with an id of its own.
-        cursor: another number for another state.
-    """
-
-    template: str
-    fragments: tuple[str, ...]
-    cursor: int
-    context: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.domain.scopes import Scope
-from deployments import selectors, services
+from deployments import selectors
+from gpus.services.inventory import cluster_gpus
 
 
 class SliceSerializer(serializers.Serializer[Any]):
@@ -74,5 +75,5 @@ class ClusterGpusView(APIView):
     @extend_schema(responses=ClusterGpusSerializer)
     def get(self, _request: Request, name: str) -> Response:
         """Ask the cluster now which GPUs it has, how they are cut, and which pods have them."""
-        found = services.cluster_gpus(cluster=selectors.cluster_get(name=name))
+        found = cluster_gpus(cluster=selectors.cluster_get(name=name))
         return Response(ClusterGpusSerializer(found).data)

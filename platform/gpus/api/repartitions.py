@@ -18,12 +18,15 @@ from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from common.http.request_serializer import RequestSerializer
-from deployments import selectors, services
+from deployments import selectors
 from deployments.api.listing import ListView
-from deployments.services import RepartitionOrder
 from gpus.api.gpus import GpuSerializer
 from gpus.models import Repartition
 from gpus.reconcile.repartition_change import plan_of
+from gpus.selectors.repartitions import repartition_get, repartition_query
+from gpus.services.inventory import cluster_nodes
+from gpus.services.repartition_proposal import RepartitionOrder
+from gpus.services.repartitions import repartition_abort, repartition_approve, repartition_decline, repartition_propose
 from placement.inventory import cut_drawn
 from placement.repartition.machine import Phase
 
@@ -122,7 +125,7 @@ class RepartitionListView(ListView):
     def get(self, _request: Request, name: str) -> Response:
         """Return a page of repartitions."""
         cluster = selectors.cluster_get(name=name)
-        return self.page(selectors.repartition_query(cluster=cluster), list, RepartitionSerializer)
+        return self.page(repartition_query(cluster=cluster), list, RepartitionSerializer)
 
     @idempotent(asks_outside=True)
     @extend_schema(request=RepartitionProposeSerializer, responses={201: RepartitionSerializer})
@@ -131,10 +134,10 @@ class RepartitionListView(ListView):
         asked = RepartitionProposeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         cluster = selectors.cluster_get(name=name)
-        row = services.repartition_propose(
+        row = repartition_propose(
             cluster=cluster,
             order=asked.order(),
-            nodes=services.cluster_nodes(cluster=cluster),
+            nodes=cluster_nodes(cluster=cluster),
             actor=actor_of(request),
             now=timezone.now(),
         )
@@ -149,7 +152,7 @@ class RepartitionDetailView(APIView):
     @extend_schema(responses=RepartitionSerializer)
     def get(self, _request: Request, name: str, repartition_id: int) -> Response:
         """Return the repartition, and how far it is."""
-        found = selectors.repartition_get(cluster=name, repartition_id=repartition_id)
+        found = repartition_get(cluster=name, repartition_id=repartition_id)
         return Response(RepartitionSerializer(found).data)
 
 
@@ -162,9 +165,9 @@ class RepartitionApproveView(APIView):
     @extend_schema(request=ReasonSerializer, responses=RepartitionSerializer)
     def post(self, request: Request, name: str, repartition_id: int) -> Response:
         """Look at the node again, and have it drained and cut; refused where it is no longer as it was."""
-        row = selectors.repartition_get(cluster=name, repartition_id=repartition_id)
+        row = repartition_get(cluster=name, repartition_id=repartition_id)
         reason = _reason(request)
-        approve = partial(services.repartition_approve, nodes=services.cluster_nodes(cluster=row.cluster))
+        approve = partial(repartition_approve, nodes=cluster_nodes(cluster=row.cluster))
         return _moved(approve, request, name, repartition_id, reason)
 
 
@@ -177,7 +180,7 @@ class RepartitionDeclineView(APIView):
     @extend_schema(request=ReasonSerializer, responses=RepartitionSerializer)
     def post(self, request: Request, name: str, repartition_id: int) -> Response:
         """Leave the proposal; say why."""
-        return _moved(services.repartition_decline, request, name, repartition_id, _reason(request))
+        return _moved(repartition_decline, request, name, repartition_id, _reason(request))
 
 
 class RepartitionAbortView(APIView):
@@ -189,7 +192,7 @@ class RepartitionAbortView(APIView):
     @extend_schema(request=ReasonSerializer, responses=RepartitionSerializer)
     def post(self, request: Request, name: str, repartition_id: int) -> Response:
         """Stop, and bring the node back to what it was."""
-        return _moved(services.repartition_abort, request, name, repartition_id, _reason(request))
+        return _moved(repartition_abort, request, name, repartition_id, _reason(request))
 
 
 def _moved(move: Callable[..., Repartition], request: Request, name: str, repartition_id: int, reason: str) -> Response:

@@ -7,11 +7,13 @@ looks where services have GPUs.
 import zlib
 from dataclasses import dataclass
 
-from deployments.selectors import cluster_get, gpu_marks, repartitions_open, repartitions_settled
+from deployments.selectors import cluster_get
 from deployments.services import gpus_of
-from deployments.web.pages import Page
+from events.web.live_updates import Page
 from gpus.models import Repartition
 from gpus.reconcile.repartition_change import plan_of
+from gpus.selectors.gpus import gpu_marks
+from gpus.selectors.repartitions import repartitions_open, repartitions_settled
 from placement.inventory import GpuNode, cut_drawn, gpu_node
 from placement.mig.diagram import Cuts, DrawnGpu, beside, drawn, free_rooms
 from placement.mig.geometry import GEOMETRIES

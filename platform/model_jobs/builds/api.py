@@ -14,12 +14,14 @@ from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from common.http.request_serializer import RequestSerializer
-from deployments import selectors, services, tasks
+from deployments import tasks
 from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from jobs.domain.attempts import Status
 from jobs.services import hints
 from model_jobs.builds.domain.order import BuildOrder, Precision, Target
+from model_jobs.builds.selectors import build_get, build_query
+from model_jobs.builds.services.builds import build_start, build_stop
 from model_jobs.models import Build
 from registry.api.access import OfModel
 from registry.selectors import model_version_get
@@ -100,7 +102,7 @@ class BuildListView(OfModel, ListView):
     def get(self, _request: Request, name: str, number: int) -> Response:
         """Return a page of builds."""
         model_version_get(model=name, number=number)
-        return self.page(selectors.build_query(model=name, number=number), list, BuildSerializer)
+        return self.page(build_query(model=name, number=number), list, BuildSerializer)
 
     @idempotent()
     @extend_schema(request=BuildStartSerializer, responses={202: BuildSerializer})
@@ -113,7 +115,7 @@ class BuildListView(OfModel, ListView):
         asked = BuildStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said: dict[str, Any] = dict(asked.validated_data)
-        row = services.build_start(
+        row = build_start(
             model=name,
             number=number,
             service=named_service(request, said.pop("service"), Scope.READ) if "service" in said else None,
@@ -131,11 +133,11 @@ class BuildDetailView(OfModel, APIView):
     @extend_schema(responses=BuildSerializer)
     def get(self, _request: Request, name: str, number: int, build_id: int) -> Response:
         """Return the build: how far it is, and in the end the version that it became."""
-        return Response(BuildSerializer(selectors.build_get(model=name, number=number, build_id=build_id)).data)
+        return Response(BuildSerializer(build_get(model=name, number=number, build_id=build_id)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int, build_id: int) -> Response:
         """Stop the build, which then is FAILED; refused once it is over."""
         now = timezone.now()
-        services.build_stop(model=name, number=number, build_id=build_id, actor=actor_of(request), now=now)
+        build_stop(model=name, number=number, build_id=build_id, actor=actor_of(request), now=now)
         return Response(status=204)

@@ -13,11 +13,14 @@ from accounts.auth.access import Place, may, require, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
+from clusters.services.cluster_selection import cluster_default
 from common.errors import InvalidInput
 from common.http.error_pages import leave, newest
-from deployments import selectors, services, tasks
+from deployments import tasks
 from deployments.services import gpus_of
 from jobs.services import hints
+from model_jobs.builds.selectors import build_query
+from model_jobs.builds.services.builds import build_start, build_stop
 from model_jobs.selectors import services_on_gpus
 from model_jobs.web.forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
 from model_jobs.web.pages import build_page, build_rows
@@ -37,7 +40,7 @@ def build_list_page(request: HttpRequest, model: str, number: int) -> HttpRespon
     if request.method == "POST":
         return _start(request, model, number)
     version = model_version_get(model=model, number=number)
-    rows, older = newest(request, selectors.build_query(model=model, number=number), _SHOWN)
+    rows, older = newest(request, build_query(model=model, number=number), _SHOWN)
     why = (
         why_unbuilt(version.platform) if version.status == Status.READY.value else f"it is {version.status}, not READY"
     )
@@ -72,7 +75,7 @@ def build_stop_action(request: HttpRequest, model: str, number: int, build_id: i
     """Stop a build that goes on."""
     require(page_token(request), Scope.WRITE, Place.model(model))
     now = timezone.now()
-    services.build_stop(model=model, number=number, build_id=build_id, actor=page_actor(request), now=now)
+    build_stop(model=model, number=number, build_id=build_id, actor=page_actor(request), now=now)
     messages.success(request, f"Build {build_id} is stopped.")
     return leave(request, "deployments:build-detail", model, number, build_id)
 
@@ -92,16 +95,14 @@ def _start(request: HttpRequest, model: str, number: int) -> HttpResponse:
     if said.get("kind") == PLAN and service is None and not order.accelerator:
         raise InvalidInput("a plan is built on the GPU or slice that it is to run on; name one", field="accelerator")
     now = timezone.now()
-    row = services.build_start(
-        model=model, number=number, service=service, order=order, actor=page_actor(request), now=now
-    )
+    row = build_start(model=model, number=number, service=service, order=order, actor=page_actor(request), now=now)
     hints.send(tasks.build, row.pk)
     return leave(request, "deployments:build-detail", model, number, row.pk)
 
 
 def _choices(request: HttpRequest) -> dict[str, Any]:
     """Return on which GPUs and slices a plan could be built, as far as they were seen."""
-    cluster = services.cluster_default(now=timezone.now())
+    cluster = cluster_default(now=timezone.now())
     only = visible(page_token(request), Owned.NAMESPACE, "service__namespace")
     nodes = gpus_of(cluster).nodes
     return {

@@ -14,11 +14,13 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from common.http.request_serializer import RequestSerializer
-from deployments import selectors, services, tasks
+from deployments import tasks
 from deployments.api.listing import ListView
 from jobs.domain.attempts import Status
 from jobs.services import hints
 from model_jobs.models import Trial
+from model_jobs.trials.selectors import trial_get, trial_query
+from model_jobs.trials.services.trials import trial_start, trial_stop
 from registry.api.access import OfModel
 from registry.selectors import model_version_get
 
@@ -86,7 +88,7 @@ class TrialListView(OfModel, ListView):
     def get(self, _request: Request, name: str, number: int) -> Response:
         """Return a page of trials, without what was sent and what came back."""
         model_version_get(model=name, number=number)
-        return self.page(selectors.trial_query(model=name, number=number), list, TrialSerializer)
+        return self.page(trial_query(model=name, number=number), list, TrialSerializer)
 
     @idempotent()
     @extend_schema(request=TrialStartSerializer, responses={202: TrialSerializer})
@@ -97,7 +99,7 @@ class TrialListView(OfModel, ListView):
         """
         asked = TrialStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        row = services.trial_start(
+        row = trial_start(
             model=name,
             number=number,
             request=asked.validated_data["request"],
@@ -114,12 +116,12 @@ class TrialDetailView(OfModel, APIView):
     @extend_schema(responses=TrialDetailSerializer)
     def get(self, _request: Request, name: str, number: int, trial_id: int) -> Response:
         """Return the trial: what it is at, and in the end the answer and how long it took."""
-        row = selectors.trial_get(model=name, number=number, trial_id=trial_id)
+        row = trial_get(model=name, number=number, trial_id=trial_id)
         return Response(TrialDetailSerializer(row).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int, trial_id: int) -> Response:
         """Stop the trial, which then is FAILED; refused once it is over."""
         now = timezone.now()
-        services.trial_stop(model=name, number=number, trial_id=trial_id, actor=actor_of(request), now=now)
+        trial_stop(model=name, number=number, trial_id=trial_id, actor=actor_of(request), now=now)
         return Response(status=204)

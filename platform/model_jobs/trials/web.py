@@ -19,13 +19,15 @@ from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.errors import FairleadError
 from common.http.error_pages import is_fragment
-from deployments import selectors, services, tasks
+from deployments import tasks
 from deployments.web.try_page import Field, shown, steps_at
 from deployments.web.try_page.views import checked, code, form_context
 from integrations.v2 import tensors
 from jobs.domain.attempts import Status
 from jobs.services import hints
 from model_jobs.models import Trial
+from model_jobs.trials.selectors import trial_get
+from model_jobs.trials.services.trials import trial_start, trial_stop
 
 _OUTCOME, _PAGE = "deployments/_try_outcome.html", "deployments/try.html"
 _OK = 200
@@ -43,7 +45,7 @@ def trial_start_action(request: HttpRequest, model: str, number: int) -> HttpRes
     try:
         body = checked(context["fields"], said)
         actor = page_actor(request)
-        row = services.trial_start(model=model, number=number, request=body, actor=actor, now=timezone.now())
+        row = trial_start(model=model, number=number, request=body, actor=actor, now=timezone.now())
     except FairleadError as error:
         context |= {"problem": error.message, "said": said, "is_sent": True}
         return render(request, _OUTCOME if is_fragment(request) else _PAGE, context)
@@ -61,7 +63,7 @@ def trial_start_action(request: HttpRequest, model: str, number: int) -> HttpRes
 def trial_page(request: HttpRequest, model: str, number: int, trial_id: int) -> HttpResponse:
     """Show a trial beside the form; 204 to who asks again and has seen the stage that it is at already."""
     context = form_context(request, model, number, "")
-    row = selectors.trial_get(model=model, number=number, trial_id=trial_id)
+    row = trial_get(model=model, number=number, trial_id=trial_id)
     if is_fragment(request) and row.status == Status.PENDING and request.headers.get("Trial-Seen") == _mark(row):
         return HttpResponse(status=204)
     context |= _outcome(row, context)
@@ -75,10 +77,10 @@ def trial_stop_action(request: HttpRequest, model: str, number: int, trial_id: i
     """Stop a trial and show its end."""
     context = form_context(request, model, number, "")
     require(page_token(request), Scope.WRITE, Place.model(model))
-    services.trial_stop(model=model, number=number, trial_id=trial_id, actor=page_actor(request), now=timezone.now())
+    trial_stop(model=model, number=number, trial_id=trial_id, actor=page_actor(request), now=timezone.now())
     if not is_fragment(request):
         return redirect("deployments:trial", model, number, trial_id)
-    row = selectors.trial_get(model=model, number=number, trial_id=trial_id)
+    row = trial_get(model=model, number=number, trial_id=trial_id)
     return render(request, _OUTCOME, context | _outcome(row, context))
 
 

@@ -26,6 +26,8 @@ from jobs.domain.attempts import Status
 from jobs.services import hints
 from model_jobs.models import Tuning
 from model_jobs.tunings.domain.order import TuningOrder
+from model_jobs.tunings.selectors import tuning_get, tuning_query
+from model_jobs.tunings.services.tunings import tuned_file, tuning_start, tuning_stop
 from registry.api.access import OfModel
 from registry.selectors import model_version_get
 
@@ -125,7 +127,7 @@ class TuningListView(OfModel, ListView):
     def get(self, _request: Request, name: str, number: int) -> Response:
         """Return a page of tunings."""
         model_version_get(model=name, number=number)
-        return self.page(selectors.tuning_query(model=name, number=number), list, TuningSerializer)
+        return self.page(tuning_query(model=name, number=number), list, TuningSerializer)
 
     @idempotent()
     @extend_schema(request=TuningStartSerializer, responses={202: TuningSerializer})
@@ -138,7 +140,7 @@ class TuningListView(OfModel, ListView):
         asked.is_valid(raise_exception=True)
         said = dict(asked.validated_data)
         service = named_service(request, said.pop("service"), Scope.READ) if "service" in said else None
-        row = services.tuning_start(
+        row = tuning_start(
             model=name,
             number=number,
             service=service,
@@ -156,14 +158,14 @@ class TuningDetailView(OfModel, APIView):
     @extend_schema(responses=TuningDetailSerializer)
     def get(self, _request: Request, name: str, number: int, tuning_id: int) -> Response:
         """Return the tuning: how far it is, and in the end what was measured and chosen, with a plot."""
-        row = selectors.tuning_get(model=name, number=number, tuning_id=tuning_id)
+        row = tuning_get(model=name, number=number, tuning_id=tuning_id)
         return Response(TuningDetailSerializer(row).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int, tuning_id: int) -> Response:
         """Stop the tuning, which then is FAILED; refused once it is over."""
         now = timezone.now()
-        services.tuning_stop(model=name, number=number, tuning_id=tuning_id, actor=actor_of(request), now=now)
+        tuning_stop(model=name, number=number, tuning_id=tuning_id, actor=actor_of(request), now=now)
         return Response(status=204)
 
 
@@ -176,12 +178,12 @@ class TuningApplyView(OfModel, APIView):
         """Write what was chosen into the service's file: a new revision, rolled out by the policy that it names."""
         asked = TuningApplySerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        row = selectors.tuning_get(model=name, number=number, tuning_id=tuning_id)
+        row = tuning_get(model=name, number=number, tuning_id=tuning_id)
         named = asked.validated_data.get("service") or (row.service and f"{row.service.namespace}/{row.service.name}")
         if not named:
             raise InvalidInput(f"{row} is for no service; name the one to configure", field="service")
         service = named_service(request, named, Scope.WRITE)
-        document = services.tuned_file(row=row, service=service)
+        document = tuned_file(row=row, service=service)
         namespace, service_name = service
         wish: dict[str, Any] = {
             "document": document,

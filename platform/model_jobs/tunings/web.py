@@ -13,13 +13,16 @@ from accounts.auth.access import Place, may, may_names, require, seen_names
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
+from clusters.services.cluster_selection import cluster_default
 from common.errors import FairleadError, InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
-from deployments import selectors, services, tasks
+from deployments import tasks
 from deployments.selectors import service_get
 from deployments.selectors.trying import reaches_of
 from deployments.web.services.config_preview import looked_at
 from jobs.services import hints
+from model_jobs.tunings.selectors import tuning_get, tuning_query
+from model_jobs.tunings.services.tunings import tuned_file, tuning_start, tuning_stop
 from model_jobs.web.forms import NUMBERS, shapes_of, tuning_order
 from model_jobs.web.pages import tuning_page, tuning_rows
 from registry.domain.signature import parse
@@ -40,7 +43,7 @@ def tuning_list_page(request: HttpRequest, model: str, number: int) -> HttpRespo
     shapes = shapes_of(parse(version.signature)) if version.signature else ()
     if request.method == "POST":
         return _start(request, version, shapes)
-    rows, older = newest(request, selectors.tuning_query(model=model, number=number).defer("plot"), _SHOWN)
+    rows, older = newest(request, tuning_query(model=model, number=number).defer("plot"), _SHOWN)
     reaches = reaches_of(version=version)
     seen = seen_names(page_token(request), Owned.NAMESPACE, {reach.namespace for reach in reaches})
     context = {
@@ -49,7 +52,7 @@ def tuning_list_page(request: HttpRequest, model: str, number: int) -> HttpRespo
         "older": older,
         "may_write": may(page_token(request), Scope.WRITE, Place.model(model)),
         "is_ready": version.status == Status.READY.value,
-        "cluster": services.cluster_default(now=timezone.now()),
+        "cluster": cluster_default(now=timezone.now()),
         "services": [reach for reach in reaches if reach.namespace in seen],
         "asked": request.GET.get("service", ""),
         "numbers": NUMBERS,
@@ -73,7 +76,7 @@ def tuning_stop_action(request: HttpRequest, model: str, number: int, tuning_id:
     """Stop a tuning that goes on."""
     require(page_token(request), Scope.WRITE, Place.model(model))
     now = timezone.now()
-    services.tuning_stop(model=model, number=number, tuning_id=tuning_id, actor=page_actor(request), now=now)
+    tuning_stop(model=model, number=number, tuning_id=tuning_id, actor=page_actor(request), now=now)
     messages.success(request, f"Tuning {tuning_id} is stopped.")
     return leave(request, "deployments:tuning-detail", model, number, tuning_id)
 
@@ -88,10 +91,10 @@ def tuning_look_action(request: HttpRequest, model: str, number: int, tuning_id:
         raise InvalidInput("service is missing; choose the one to configure", field="service")
     require(page_token(request), Scope.WRITE, Place.namespace(namespace))
     service = service_get(namespace=namespace, name=name)
-    row = selectors.tuning_get(model=model, number=number, tuning_id=tuning_id)
+    row = tuning_get(model=model, number=number, tuning_id=tuning_id)
     context: dict[str, Any] = {"service": service}
     try:
-        document = services.tuned_file(row=row, service=(namespace, name))
+        document = tuned_file(row=row, service=(namespace, name))
     except FairleadError as error:
         context["refusal"] = error.message
     else:
@@ -109,7 +112,7 @@ def _start(request: HttpRequest, version: ModelVersion, shapes: Any) -> HttpResp
         namespace, _, name = said.partition("/")
         require(page_token(request), Scope.READ, Place.namespace(namespace))
         service = namespace, name
-    row = services.tuning_start(
+    row = tuning_start(
         model=model,
         number=version.number,
         service=service,

@@ -7,15 +7,16 @@ from typing import Any
 
 import yaml
 
-from deployments.selectors import build_get, tuning_get
 from deployments.selectors.trying import reaches_of
-from deployments.web.pages import Page
+from events.web.live_updates import Page
 from jobs.domain.attempts import Status
 from model_jobs.builds.domain.order import BuildOrder
+from model_jobs.builds.selectors import build_get
 from model_jobs.models import Build, Tuning
 from model_jobs.selectors import build_marks, stage_of, tuning_marks
 from model_jobs.tunings.domain.order import TuningOrder
 from model_jobs.tunings.domain.plot import drawing_of, points_of
+from model_jobs.tunings.selectors import tuning_get
 
 BUILD, TUNING = "deployments/_build_state.html", "deployments/_tuning_state.html"
 

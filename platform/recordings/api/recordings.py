@@ -17,10 +17,11 @@ from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from common import durations
 from common.http.request_serializer import RequestSerializer
-from deployments import selectors, services
+from deployments import selectors
 from deployments.api.listing import ListView
 from recordings.models import Recording
-from recordings.services.recordings import RecordingOrder
+from recordings.selectors.recordings import recording_get, recording_query
+from recordings.services.recordings import RecordingOrder, recording_delete, recording_start, recording_stop
 
 
 class RecordingSerializer(serializers.ModelSerializer[Recording]):
@@ -78,7 +79,7 @@ class RecordingListView(ListView):
     def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return a page of recordings."""
         service = selectors.service_get(namespace=namespace, name=name)
-        return self.page(selectors.recording_query(service=service), list, RecordingSerializer)
+        return self.page(recording_query(service=service), list, RecordingSerializer)
 
     @idempotent()
     @extend_schema(request=RecordingStartSerializer, responses={201: RecordingSerializer})
@@ -86,7 +87,7 @@ class RecordingListView(ListView):
         """Begin to keep a share of the requests with stable's answers; one recording runs at a time."""
         asked = RecordingStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        recording = services.recording_start(
+        recording = recording_start(
             namespace=namespace, name=name, order=asked.order(), actor=actor_of(request), now=timezone.now()
         )
         return Response(RecordingSerializer(recording).data, status=201)
@@ -100,13 +101,13 @@ class RecordingDetailView(APIView):
     @extend_schema(responses=RecordingSerializer)
     def get(self, _request: Request, namespace: str, name: str, recording_id: int) -> Response:
         """Return the recording."""
-        found = selectors.recording_get(namespace=namespace, name=name, recording_id=recording_id)
+        found = recording_get(namespace=namespace, name=name, recording_id=recording_id)
         return Response(RecordingSerializer(found).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, namespace: str, name: str, recording_id: int) -> Response:
         """Delete the recording with everything in it, also while it runs."""
-        services.recording_delete(
+        recording_delete(
             namespace=namespace, name=name, recording_id=recording_id, actor=actor_of(request), now=timezone.now()
         )
         return Response(status=204)
@@ -121,7 +122,7 @@ class RecordingStopView(APIView):
     @extend_schema(request=None, responses=RecordingSerializer)
     def post(self, request: Request, namespace: str, name: str, recording_id: int) -> Response:
         """Let the recording end; what it has stays until it expires."""
-        recording = services.recording_stop(
+        recording = recording_stop(
             namespace=namespace, name=name, recording_id=recording_id, actor=actor_of(request), now=timezone.now()
         )
         return Response(RecordingSerializer(recording).data)

@@ -13,15 +13,16 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of, caller_token
 from common.http.request_serializer import RequestSerializer
-from deployments import selectors, services, tasks
+from deployments import selectors, tasks
 from deployments.api.comparison import OutputComparisonSerializer, WorstSerializer
 from deployments.api.listing import ListView
 from deployments.api.serializers import MeasurementSerializer
-from deployments.selectors import replay_summary
 from deployments.selectors.permissions import require_model_use
 from jobs.domain.attempts import Status
 from jobs.services import hints
 from recordings.models import Replay
+from recordings.selectors.replays import replay_get, replay_query, replay_summary
+from recordings.services.replays import replay_start
 
 
 class ReplayComparisonSerializer(serializers.Serializer[Any]):
@@ -94,7 +95,7 @@ class ReplayListView(ListView):
     def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return a page of replays."""
         service = selectors.service_get(namespace=namespace, name=name)
-        return self.page(selectors.replay_query(service=service), list, ReplaySerializer)
+        return self.page(replay_query(service=service), list, ReplaySerializer)
 
     @idempotent()
     @extend_schema(request=ReplayStartSerializer, responses={201: ReplaySerializer})
@@ -104,7 +105,7 @@ class ReplayListView(ListView):
         asked.is_valid(raise_exception=True)
         said = asked.validated_data
         require_model_use(caller_token(request), said["version"])
-        row = services.replay_start(
+        row = replay_start(
             namespace=namespace,
             name=name,
             recording=said.get("recording"),
@@ -123,5 +124,5 @@ class ReplayDetailView(APIView):
     @extend_schema(responses=ReplaySerializer)
     def get(self, _request: Request, namespace: str, name: str, replay_id: int) -> Response:
         """Return the replay: how far it is, and in the end how the answers differ."""
-        found = selectors.replay_get(namespace=namespace, name=name, replay_id=replay_id)
+        found = replay_get(namespace=namespace, name=name, replay_id=replay_id)
         return Response(ReplaySerializer(found).data)

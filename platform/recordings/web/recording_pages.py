@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from common.errors import Unavailable
-from deployments.selectors import recording_get, recording_marks, replay_get, replay_marks, replay_summary
-from deployments.web.pages import Page
 from deployments.web.rollouts.comparison_panel import compared
+from events.web.live_updates import Page
 from jobs.domain.attempts import Status
 from recordings.models import Recording, Replay
 from recordings.reconcile import payload_files
+from recordings.selectors.recordings import recording_get, recording_marks
+from recordings.selectors.replays import replay_get, replay_marks, replay_summary
 from recordings.services.replays import MAX_CONCURRENT
 
 RECORDING, REPLAY = "deployments/_recording_state.html", "deployments/_replay_state.html"

@@ -15,12 +15,23 @@ from accounts.domain.scopes import Scope
 from clusters.services.connection import can_record
 from common import durations
 from common.http.error_pages import leave, newest
-from deployments import selectors, services, tasks
+from deployments import selectors, tasks
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService
 from deployments.selectors.permissions import require_model_use
 from jobs.services import hints
-from recordings.services.recordings import LONGEST, MAX_BYTES, MAX_REQUESTS, RecordingOrder
+from recordings.selectors.recordings import recording_query, recording_running
+from recordings.selectors.replays import replays_newest, replays_of
+from recordings.services.recordings import (
+    LONGEST,
+    MAX_BYTES,
+    MAX_REQUESTS,
+    RecordingOrder,
+    recording_delete,
+    recording_start,
+    recording_stop,
+)
+from recordings.services.replays import replay_start
 from recordings.web.recording_form import recording_order, replay_terms_said
 from recordings.web.recording_pages import recording_page, replay_page, request_log
 from registry.domain.version_lifecycle import Status
@@ -38,16 +49,16 @@ def recording_list_page(request: HttpRequest, namespace: str, name: str) -> Http
     if request.method == "POST":
         return _start(request, namespace, name)
     service = selectors.service_get(namespace=namespace, name=name)
-    rows, older = newest(request, selectors.recording_query(service=service), _SHOWN)
+    rows, older = newest(request, recording_query(service=service), _SHOWN)
     may_admin = may(page_token(request), Scope.ADMIN, Place.namespace(namespace))
     without = RecordingOrder("")
     context = {
         "service": service,
         "rows": rows,
         "older": older,
-        "replays": selectors.replays_newest(service_id=service.pk, limit=_SHOWN),
+        "replays": replays_newest(service_id=service.pk, limit=_SHOWN),
         "may_admin": may_admin,
-        "running": selectors.recording_running(service_id=service.pk),
+        "running": recording_running(service_id=service.pk),
         "can_record": can_record(service.cluster),
         "without": without,
         "without_mib": without.max_bytes >> 20,
@@ -70,7 +81,7 @@ def recording_detail_page(request: HttpRequest, namespace: str, name: str, recor
         "may_admin": may(token, Scope.ADMIN, place),
         "may_write": may(token, Scope.WRITE, place),
         "log": request_log(recording),
-        "replays": selectors.replays_of(recording_id=recording.pk, limit=_SHOWN),
+        "replays": replays_of(recording_id=recording.pk, limit=_SHOWN),
         "versions": _versions(recording.service),
     }
     return render(request, page.template, context)
@@ -81,7 +92,7 @@ def recording_detail_page(request: HttpRequest, namespace: str, name: str, recor
 def recording_stop_action(request: HttpRequest, namespace: str, name: str, recording_id: int) -> HttpResponse:
     """Let a recording end."""
     actor, now = page_actor(request), timezone.now()
-    services.recording_stop(namespace=namespace, name=name, recording_id=recording_id, actor=actor, now=now)
+    recording_stop(namespace=namespace, name=name, recording_id=recording_id, actor=actor, now=now)
     messages.success(request, f"Recording {recording_id} is stopped; what it has stays until it expires.")
     return leave(request, "deployments:recording-detail", namespace, name, recording_id)
 
@@ -91,7 +102,7 @@ def recording_stop_action(request: HttpRequest, namespace: str, name: str, recor
 def recording_delete_action(request: HttpRequest, namespace: str, name: str, recording_id: int) -> HttpResponse:
     """Delete a recording with everything in it."""
     actor, now = page_actor(request), timezone.now()
-    services.recording_delete(namespace=namespace, name=name, recording_id=recording_id, actor=actor, now=now)
+    recording_delete(namespace=namespace, name=name, recording_id=recording_id, actor=actor, now=now)
     messages.success(request, f"Recording {recording_id} is deleted with everything in it.")
     return leave(request, "deployments:recording-list", namespace, name)
 
@@ -102,7 +113,7 @@ def replay_start_action(request: HttpRequest, namespace: str, name: str, recordi
     """Have a recording answered again by a version, and go to the replay's page."""
     version = request.POST.get("version", "").strip()
     require_model_use(page_token(request), version)
-    row = services.replay_start(
+    row = replay_start(
         namespace=namespace,
         name=name,
         recording=recording_id,
@@ -127,7 +138,7 @@ def replay_detail_page(request: HttpRequest, namespace: str, name: str, replay_i
 
 def _start(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     require(page_token(request), Scope.ADMIN, Place.namespace(namespace))
-    row = services.recording_start(
+    row = recording_start(
         namespace=namespace,
         name=name,
         order=recording_order(request.POST.dict()),

@@ -9,8 +9,9 @@ from playwright.sync_api import Page, expect
 from accounts.services import teams
 from clusters.models import Cluster
 from clusters.services import clusters
+from clusters.services.cluster_selection import cluster_default
 from deployments.reconcile.restarts import note_components
-from deployments.services import cluster_default, policy_apply
+from deployments.services import policy_apply
 from deployments.services.gpu_assignment import gpus_note
 from events.models import WebhookDelivery
 from events.services.subscriptions import webhook_test

@@ -11,11 +11,10 @@ from deployments.domain.comparison.pairing import Pair
 from deployments.domain.comparison.report import Report
 from deployments.domain.comparison.stored import report_json, worst_json
 from deployments.reconcile.participants.comparison import with_pair
-from deployments.services import recording_start
 from recordings.models import Recording, Replay
 from recordings.reconcile import payload_files
 from recordings.selectors.replays import replay_terms
-from recordings.services.recordings import RecordingOrder
+from recordings.services.recordings import RecordingOrder, recording_start
 from tests import comparisons, scenes
 from tests.browser.states.of_home import LONGEST
 from tests.browser.states.state import PageStates, Stage, State

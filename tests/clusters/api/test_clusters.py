@@ -3,8 +3,8 @@ from collections.abc import Callable
 from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
+from clusters.services.cluster_selection import cluster_default
 from deployments.reconcile.restarts import note_components
-from deployments.services import cluster_default
 from integrations.clusters.base import Component, Nodes
 from integrations.machine.limits import Limit
 from tests.deployments._support.platform import Platform

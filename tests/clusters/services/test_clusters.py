@@ -12,10 +12,12 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from clusters.models import Cluster
+from clusters.services.cluster_selection import cluster_default
+from clusters.services.clusters import cluster_apply, cluster_delete
 from clusters.services.connection import driver_of, place_of
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments.models import InferenceService
-from deployments.services import cluster_apply, cluster_default, cluster_delete, service_apply, service_plan
+from deployments.services import service_apply, service_plan
 from fairlead_cli.up.home import Home
 from integrations.clusters.drivers import KubernetesCluster
 from integrations.clusters.kubernetes.api.access import Credentials, KubeconfigFile

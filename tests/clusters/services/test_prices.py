@@ -10,8 +10,8 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_local_made
+from clusters.services.prices import cluster_prices_set
 from common.errors import InvalidInput, NotFound
-from deployments.services import cluster_prices_set
 from tests import scenes
 
 pytestmark = pytest.mark.django_db

@@ -13,10 +13,10 @@ from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
+from clusters.services.cluster_selection import cluster_default
 from clusters.web.cluster_views import Part, limits_of, parts_of
 from deployments.models import InferenceService
 from deployments.reconcile.restarts import note_components
-from deployments.services import cluster_default
 from deployments.tasks import sweep
 from integrations.clusters.base import Component, Nodes
 from tests import scenes

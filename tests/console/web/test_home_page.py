@@ -16,7 +16,7 @@ from console.web.home_page import SHOWN, home_page
 from deployments.domain.phases import Code, Phase
 from deployments.models import InferenceService, Rollout
 from deployments.services import rollout_abort, service_stop
-from deployments.web.live_updates import Fragments
+from events.web.live_updates import Fragments
 from gpus.models import Repartition
 from registry.domain.approval import Approval
 from registry.models import ModelImport, ModelVersion, RegisteredModel

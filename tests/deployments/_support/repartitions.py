@@ -5,12 +5,9 @@ from typing import Any
 import pytest
 
 from clusters.models import Cluster
-from deployments.services import (
-    RepartitionOrder,
-    repartition_approve,
-    repartition_propose,
-)
 from gpus.models import Repartition
+from gpus.services.repartition_proposal import RepartitionOrder
+from gpus.services.repartitions import repartition_approve, repartition_propose
 from integrations.clusters.base import NodeGpus, Nodes
 from tests.deployments._support.accelerators import name_image
 from tests.deployments._support.platform import Platform

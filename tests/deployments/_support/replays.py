@@ -7,11 +7,11 @@ from typing import Any
 from django.utils import timezone
 
 from deployments.models import InferenceService
-from deployments.services import replay_start
 from integrations.clusters.base import Exchange
 from recordings.models import Recording, Replay
 from recordings.reconcile import payload_files
 from recordings.services import run_replay
+from recordings.services.replays import replay_start
 from tests.deployments._support.platform import Platform
 
 SERVICE = {"namespace": "default", "name": "digits"}

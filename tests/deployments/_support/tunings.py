@@ -6,11 +6,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from deployments.services import tuning_start
 from integrations.clusters.base import Job, JobResult, Told
 from model_jobs.models import Tuning
 from model_jobs.tunings.domain.order import TuningOrder
 from model_jobs.tunings.services import run_tuning
+from model_jobs.tunings.services.tunings import tuning_start
 from tests.deployments._support.platform import Platform
 
 SERVICE = ("default", "digits")

@@ -7,6 +7,7 @@ import pytest
 from django.db.models import F
 
 from clusters.services import connection
+from clusters.services.clusters import cluster_apply
 from deployments import tasks
 from deployments.domain.service_state.quiescence import TOUCHED, UNSETTLED
 from deployments.models import InferenceService
@@ -20,7 +21,7 @@ from deployments.reconcile.schedule import (
     most_settled,
     services_due,
 )
-from deployments.services import cluster_apply, service_restart
+from deployments.services import service_restart
 from registry.services import alias_delete, alias_set
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform

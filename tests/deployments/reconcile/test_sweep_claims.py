@@ -11,13 +11,14 @@ from django.utils import timezone
 
 from clusters.models import Cluster
 from clusters.services import connection
+from clusters.services.clusters import cluster_apply
 from clusters.services.connection import driver_of
 from common.errors import Unavailable
 from deployments import tasks
 from deployments.models import InferenceService
 from deployments.reconcile import sweep_claims
 from deployments.reconcile.restarts import pause_after
-from deployments.services import cluster_apply, service_apply
+from deployments.services import service_apply
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.kubernetes.api import client
 from tests.deployments._support.cluster_files import LEAST

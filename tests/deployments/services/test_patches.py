@@ -6,9 +6,10 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Cluster
+from clusters.services.clusters import cluster_apply
 from common.errors import InvalidInput
 from deployments.models import InferenceService, Revision
-from deployments.services import cluster_apply, service_apply
+from deployments.services import service_apply
 from tests.deployments._support.cluster_files import CLUSTER, OF_CLUSTER
 from tests.deployments._support.platform import Platform
 

@@ -20,8 +20,8 @@ from deployments.domain.phases import Phase
 from deployments.models import InferenceService, Rollout
 from deployments.selectors import service_detail
 from deployments.services import rollout_abort
-from deployments.web import live_updates
-from deployments.web.pages import Page
+from events.web import live_updates
+from events.web.live_updates import Page
 from tests import scenes
 
 pytestmark = pytest.mark.django_db(transaction=True)

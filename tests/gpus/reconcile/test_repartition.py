@@ -6,10 +6,10 @@ import pytest
 
 from clusters.models import Cluster
 from common.errors import Conflict
-from deployments.services import repartition_abort
 from events.models import Event
 from gpus.models import Repartition
 from gpus.reconcile.repartition import repartitions_carry_out
+from gpus.services.repartitions import repartition_abort
 from integrations.clusters.base import GpuPod, NodeGpus, ObservedNode
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.repartitions import approve, propose

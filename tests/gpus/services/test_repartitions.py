@@ -7,17 +7,13 @@ import pytest
 
 from accounts.models import AuditEntry
 from clusters.models import Cluster
+from clusters.services.clusters import cluster_delete
 from common.errors import Conflict, FairleadError, InvalidInput, InvalidTransition, NotFound
-from deployments.selectors import repartitions_open
-from deployments.services import (
-    RepartitionOrder,
-    cluster_delete,
-    repartition_abort,
-    repartition_decline,
-    repartition_propose,
-)
 from events.models import Event
 from gpus.models import Repartition
+from gpus.selectors.repartitions import repartitions_open
+from gpus.services.repartition_proposal import RepartitionOrder
+from gpus.services.repartitions import repartition_abort, repartition_decline, repartition_propose
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from registry.models import ModelVersion
 from tests.deployments._support.accelerators import apply, measure, name_image, see

@@ -13,9 +13,9 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
-from deployments.selectors import gpu_marks
 from deployments.services.gpu_assignment import LOOKS_EVERY, gpus_due, gpus_note
 from gpus.models import Repartition
+from gpus.selectors.gpus import gpu_marks
 from gpus.services import inventory
 from gpus.web.gpu_page import gpu_page
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes

@@ -15,7 +15,6 @@ from accounts.models import AuditEntry
 from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments.models import Revision
-from deployments.services import build_start, build_stop
 from integrations.artifacts.archives import Member
 from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import Job, JobKind, JobResult, Made, Told
@@ -23,7 +22,7 @@ from integrations.clusters.local.driver import LocalDriver
 from jobs.services import run_claim
 from model_jobs.builds.domain.order import BuildOrder, Precision, Target
 from model_jobs.builds.services import run_build
-from model_jobs.builds.services.builds import builds_due
+from model_jobs.builds.services.builds import build_start, build_stop, builds_due
 from model_jobs.models import Build
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store

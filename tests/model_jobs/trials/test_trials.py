@@ -12,14 +12,13 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, Unavailable
-from deployments.services import trial_start, trial_stop
 from integrations.clusters.base import Job, JobKind, JobResult, Told
 from integrations.clusters.local.driver import LocalDriver
 from jobs.services import run_claim
 from model_jobs.models import Trial
 from model_jobs.trials.domain.order import MOST_REQUEST_BYTES
 from model_jobs.trials.services import run_trial
-from model_jobs.trials.services.trials import KEPT, trials_due, trials_forget
+from model_jobs.trials.services.trials import KEPT, trial_start, trial_stop, trials_due, trials_forget
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store
 from tests.deployments._support.platform import Platform

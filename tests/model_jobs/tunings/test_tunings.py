@@ -9,12 +9,11 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from common.errors import Conflict, NotFound, Unavailable
 from deployments.models import InferenceService, Revision
-from deployments.services import tuned_file, tuning_start, tuning_stop
 from integrations.clusters.base import Job, JobKind, JobResult, Told
 from jobs.services import run_claim
 from model_jobs.models import Tuning
 from model_jobs.tunings.domain.order import TuningOrder
-from model_jobs.tunings.services.tunings import tunings_due
+from model_jobs.tunings.services.tunings import tuned_file, tuning_start, tuning_stop, tunings_due
 from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.tunings import CONFIG, POINT, REPORT, SERVICE, Run, Scene

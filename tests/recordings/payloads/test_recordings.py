@@ -13,19 +13,19 @@ from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments.models import InferenceService
 from deployments.reconcile import reconciler
-from deployments.services import (
-    recording_delete,
-    recording_start,
-    recording_stop,
-    recordings_forget,
-    service_delete,
-)
+from deployments.services import service_delete
 from events.models import Event
 from integrations.clusters.base import Exchange, Tap
 from recordings.domain.sampling import is_sampled
 from recordings.models import Recording
 from recordings.reconcile import payload_files, payloads
-from recordings.services.recordings import RecordingOrder
+from recordings.services.recordings import (
+    RecordingOrder,
+    recording_delete,
+    recording_start,
+    recording_stop,
+    recordings_forget,
+)
 from serving_runtime.telemetry.tap import sampling as replicas_sampling
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform

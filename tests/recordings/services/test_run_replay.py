@@ -10,12 +10,12 @@ from pytest_django.fixtures import Settings
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments import tasks
-from deployments.selectors import replay_summary
-from deployments.services import recording_delete
 from events.models import Event
 from integrations.clusters.base import Exchange
 from jobs.services import run_claim
 from recordings.models import Recording, Replay
+from recordings.selectors.replays import replay_summary
+from recordings.services.recordings import recording_delete
 from recordings.services.replays import replays_due
 from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform

@@ -9,8 +9,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from deployments.api.workloads.access import IsJob, WorkloadView, caller_of
-from deployments.selectors import trial_request
 from integrations.clusters.base import JobIdentity
+from model_jobs.trials.selectors import trial_request
 
 _JSON = "application/json"
 

@@ -11,8 +11,8 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from clusters.services.clusters import cluster_apply
 from common.errors import FairleadError
-from deployments.services import cluster_apply
 
 _ACTOR = "cluster_apply (command line)"
 

@@ -11,7 +11,6 @@ from deployments.selectors import (
     rollout_views,
     service_detail,
 )
-from deployments.web.pages import Page
 from deployments.web.presentation import (
     actions_of,
     background_of,
@@ -25,6 +24,7 @@ from deployments.web.presentation import (
 from deployments.web.rollouts.comparison_panel import comparison_of
 from deployments.web.rollouts.detectable_effects import foreseen_of
 from deployments.web.rollouts.timeline import stations_of
+from events.web.live_updates import Page
 
 EVENTS_SHOWN = 30
 SIBLINGS_SHOWN = 8

@@ -13,6 +13,7 @@ from accounts.auth.access import Place, may_names, require, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
+from clusters.services.cluster_selection import cluster_of
 from clusters.services.connection import driver_of
 from common.errors import FairleadError, InvalidInput
 from common.http.error_pages import leave
@@ -138,7 +139,7 @@ def _require(request: HttpRequest, model: str, namespace: str) -> None:
 
 
 def _cluster(namespace: str, name: str) -> Any:
-    return services.cluster_of(namespace=namespace, name=name)
+    return cluster_of(namespace=namespace, name=name)
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -10,12 +10,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.auth.access import Place, is_administrator, may, require
+from accounts.auth.access import Place, is_administrator, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.errors import NotFound
 from common.http.error_pages import is_fragment, leave
-from console.web.home_page import home_page
 from deployments.models import Rollout
 from deployments.selectors import rollout_namespace
 from deployments.services import (
@@ -31,9 +30,10 @@ from deployments.services import (
     service_rollback,
     service_stop,
 )
-from deployments.web.pages import Page, detail_page, list_page
+from deployments.web.pages import detail_page, list_page
 from deployments.web.rollouts.page import rollout_page
 from deployments.web.services.filter import parse_filter
+from events.web.live_updates import whole_page
 
 ROLLOUT_VERBS = {
     "promote": (rollout_promote, "Promoted; the rollout goes on."),
@@ -58,17 +58,9 @@ SERVICE_VERBS: Mapping[str, tuple[Callable[..., object], str]] = {
 @never_cache
 @require_safe
 @page_scope(Scope.READ)
-def home(request: HttpRequest) -> HttpResponse:
-    """Show what waits for the viewer, what broke, what is rolling and what is live."""
-    return _whole(request, home_page(page_token(request)), Place.anywhere())
-
-
-@never_cache
-@require_safe
-@page_scope(Scope.READ)
 def service_list_page(request: HttpRequest) -> HttpResponse:
     """Show the services, or those that the address asks for."""
-    return _whole(request, list_page(page_token(request), parse_filter(request.GET.dict())), Place.anywhere())
+    return whole_page(request, list_page(page_token(request), parse_filter(request.GET.dict())), Place.anywhere())
 
 
 @never_cache
@@ -76,7 +68,7 @@ def service_list_page(request: HttpRequest) -> HttpResponse:
 @page_scope(Scope.READ)
 def service_detail_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     """Show one service with its rollout."""
-    return _whole(request, detail_page(namespace, name), Place.namespace(namespace))
+    return whole_page(request, detail_page(namespace, name), Place.namespace(namespace))
 
 
 @never_cache
@@ -84,7 +76,7 @@ def service_detail_page(request: HttpRequest, namespace: str, name: str) -> Http
 @page_scope(Scope.READ)
 def rollout_detail_page(request: HttpRequest, namespace: str, name: str, rollout_id: int) -> HttpResponse:
     """Show one rollout."""
-    return _whole(request, rollout_page(namespace, name, rollout_id), Place.namespace(namespace))
+    return whole_page(request, rollout_page(namespace, name, rollout_id), Place.namespace(namespace))
 
 
 @require_POST
@@ -161,9 +153,3 @@ def _done(request: HttpRequest, namespace: str, name: str, what: str) -> HttpRes
         return render(request, "deployments/_rollout.html", {**page.context, **viewing})
     messages.success(request, what)
     return redirect("deployments:service-detail", namespace, name)
-
-
-def _whole(request: HttpRequest, page: Page, place: Place) -> HttpResponse:
-    token = page_token(request)
-    viewing = {"may_write": may(token, Scope.WRITE, place), "viewer": token.user.username}
-    return render(request, page.template, {**page.context, "cursor": page.cursor, **viewing})

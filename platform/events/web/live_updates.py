@@ -6,17 +6,17 @@ that comes back with the cursor it has seen (`Last-Event-ID`, or `?seen=` from t
 """
 
 import asyncio
-import time
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncIterator, Callable, Collection, Hashable
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.middleware.csrf import get_token
+from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -30,34 +30,27 @@ from accounts.models import ApiToken
 from accounts.selectors import token_of_session
 from common.errors import NotFound
 from common.http import sse
-from console.selectors.home import home_marks
-from console.web.home_page import home_page
-from deployments.reconcile.participants import traffic
-from deployments.selectors import (
-    build_get,
-    change_marks,
-    cluster_get,
-    gpu_marks,
-    recording_get,
-    recording_marks,
-    replay_get,
-    replay_marks,
-    rollout_of_service,
-    service_detail,
-    tuning_get,
-)
-from deployments.web.pages import Page, detail_page, list_page
-from deployments.web.rollouts.page import rollout_page
-from deployments.web.services.filter import parse_filter
 from events.services.live_feed import NOTHING, Feed, Marks, Topic
-from gpus.web.gpu_page import gpu_page
-from model_jobs.selectors import build_marks, tuning_marks
-from model_jobs.web.pages import build_page, tuning_page
-from recordings.web.recording_pages import recording_page, replay_page
 
 PERIOD_S = 1.0
 HEARTBEAT_S = 15.0
 RETRY_MS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page in one state.
+
+    Attributes:
+        template: the whole page.
+        fragments: templates of its parts; each has one root element with an id of its own.
+        cursor: another number for another state.
+    """
+
+    template: str
+    fragments: tuple[str, ...]
+    cursor: int
+    context: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -67,12 +60,6 @@ class Source:
     marks: Callable[[Collection[int]], Marks]
     scope: Scope
     feeds: WeakKeyDictionary[AbstractEventLoop, Feed] = field(default_factory=WeakKeyDictionary)
-
-
-_OF_HOME = Source(home_marks, Scope.READ)
-_OF_SERVICES, _OF_GPUS = Source(change_marks, Scope.READ), Source(gpu_marks, Scope.ADMIN)
-_OF_BUILDS, _OF_TUNINGS = Source(build_marks, Scope.READ), Source(tuning_marks, Scope.READ)
-_OF_RECORDINGS, _OF_REPLAYS = Source(recording_marks, Scope.READ), Source(replay_marks, Scope.READ)
 
 
 def streamed(source: Source, place: Callable[..., Place]) -> Callable[[Callable[..., Topic]], Callable[..., Any]]:
@@ -103,90 +90,29 @@ def streamed(source: Source, place: Callable[..., Place]) -> Callable[[Callable[
     return decorate
 
 
-def _anywhere() -> Place:
+def anywhere() -> Place:
+    """Return the place of a page that shows what its viewer may see."""
     return Place.anywhere()
 
 
-def _of_service(namespace: str, **_: object) -> Place:
+def of_service(namespace: str, **_: object) -> Place:
+    """Return the place of a service's page."""
     return Place.namespace(namespace)
 
 
-def _of_model(model: str, **_: object) -> Place:
+def of_model(model: str, **_: object) -> Place:
+    """Return the place of a model's page."""
     return Place.model(model)
 
 
-def _of_cluster(**_: object) -> Place:
+def of_installation(**_: object) -> Place:
+    """Return the place of a page of the whole installation."""
     return Place.installation()
 
 
-@streamed(_OF_HOME, _anywhere)
-def home_stream(request: HttpRequest) -> Topic:
-    """Stream what changes at Home."""
-    token = page_token(request)
-    return Topic(key=("home", token.pk), mark=_with_traffic, load=partial(_of_token, token.pk, home_page))
-
-
-@streamed(_OF_SERVICES, _anywhere)
-def service_list_stream(request: HttpRequest) -> Topic:
-    """Stream what changes in the list of services."""
-    token = page_token(request)
-    shown = parse_filter(request.GET.dict())
-    load = partial(_of_token, token.pk, partial(list_page, shown=shown))
-    return Topic(key=("services", token.pk, shown), mark=_with_traffic, load=load)
-
-
-@streamed(_OF_SERVICES, _of_service)
-def service_stream(_request: HttpRequest, namespace: str, name: str) -> Topic:
-    """Stream what changes on a service's page; raises NotFound."""
-    service = service_detail(namespace=namespace, name=name)
-    return Topic.of_row(service.id, partial(_or_none, partial(detail_page, namespace, name)), key=service.id)
-
-
-@streamed(_OF_SERVICES, _of_service)
-def rollout_stream(_request: HttpRequest, namespace: str, name: str, rollout_id: int) -> Topic:
-    """Stream what changes on a rollout's page; raises NotFound."""
-    row = rollout_of_service(namespace=namespace, name=name, rollout_id=rollout_id)
-    load = partial(_or_none, partial(rollout_page, namespace, name, rollout_id))
-    return Topic.of_row(row.service_id, load, key=("rollout", row.pk))
-
-
-@streamed(_OF_GPUS, _of_cluster)
-def gpu_stream(_request: HttpRequest, name: str) -> Topic:
-    """Stream what changes on the page of a cluster's GPUs; raises NotFound."""
-    return _topic("gpus", cluster_get(name=name).pk, partial(gpu_page, name))
-
-
-@streamed(_OF_BUILDS, _of_model)
-def build_stream(_request: HttpRequest, model: str, number: int, build_id: int) -> Topic:
-    """Stream what changes on a build's page; raises NotFound."""
-    row = build_get(model=model, number=number, build_id=build_id)
-    return _topic("build", row.pk, partial(build_page, model, number, build_id))
-
-
-@streamed(_OF_TUNINGS, _of_model)
-def tuning_stream(_request: HttpRequest, model: str, number: int, tuning_id: int) -> Topic:
-    """Stream what changes on a tuning's page; raises NotFound."""
-    row = tuning_get(model=model, number=number, tuning_id=tuning_id)
-    return _topic("tuning", row.pk, partial(tuning_page, model, number, tuning_id))
-
-
-@streamed(_OF_RECORDINGS, _of_service)
-def recording_stream(_request: HttpRequest, namespace: str, name: str, recording_id: int) -> Topic:
-    """Stream what changes on a recording's page; raises NotFound."""
-    row = recording_get(namespace=namespace, name=name, recording_id=recording_id)
-    return _topic("recording", row.pk, partial(recording_page, namespace, name, recording_id))
-
-
-@streamed(_OF_REPLAYS, _of_service)
-def replay_stream(_request: HttpRequest, namespace: str, name: str, replay_id: int) -> Topic:
-    """Stream what changes on a replay's page; raises NotFound."""
-    row = replay_get(namespace=namespace, name=name, replay_id=replay_id)
-    return _topic("replay", row.pk, partial(replay_page, namespace, name, replay_id))
-
-
-def _topic(kind: str, pk: int, page: Callable[[], Page]) -> Topic:
-    """Return what changes on the page of one row of a kind."""
-    return Topic.of_row(pk, partial(_or_none, page), key=(kind, pk))
+def row_topic(kind: str, pk: int, page: Callable[[], Page]) -> Topic:
+    """Return the changes of the page of one row of a kind."""
+    return Topic.of_row(pk, partial(page_or_none, page), key=(kind, pk))
 
 
 def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source) -> StreamingHttpResponse:
@@ -265,23 +191,25 @@ class Fragments:
         ]
 
 
-def _with_traffic(marks: Marks) -> Hashable:
-    """Return a mark for all services that is another one also when their traffic was looked up again."""
-    return marks.everything, int(time.monotonic() / traffic.EVERY.total_seconds())
-
-
-def _of_token(token_id: int, page: Callable[[ApiToken], Page]) -> Page | None:
+def page_of_token(token_id: int, page: Callable[[ApiToken], Page]) -> Page | None:
     """Return the page as the token's user may see it at this moment; None where the token is gone."""
     token = ApiToken.objects.filter(pk=token_id).first()
     return None if token is None else page(token)
 
 
-def _or_none(load: Callable[[], Page]) -> Page | None:
+def page_or_none(load: Callable[[], Page]) -> Page | None:
     """Return the page; None where its service is gone."""
     try:
         return load()
     except NotFound:
         return None
+
+
+def whole_page(request: HttpRequest, page: Page, place: Place) -> HttpResponse:
+    """Return a page that is kept up to date, for the viewer."""
+    token = page_token(request)
+    viewing = {"may_write": may(token, Scope.WRITE, place), "viewer": token.user.username}
+    return render(request, page.template, {**page.context, "cursor": page.cursor, **viewing})
 
 
 def _seen(request: HttpRequest) -> int | None:

@@ -1,0 +1,1 @@
+"""Addresses of builds, tunings and trials under `/api/v1/models/`."""
