@@ -33,6 +33,7 @@ from deployments.services import alias_follow, import_follow, retention
 from deployments.services.gpu_assignment import gpus_due, gpus_note
 from deployments.services.revision_history import revisions_forget
 from events.services import delivery
+from events.tasks import deliver
 from gpus.reconcile import repartition as repartitioning
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.unavailable_driver import away
@@ -40,21 +41,11 @@ from integrations.metrics import counters
 from integrations.metrics.prometheus import Prometheus
 from integrations.webhooks import post
 from jobs.services.hints import send
-from model_jobs.builds.services import run_build
-from model_jobs.builds.services.builds import builds_due
-from model_jobs.trials.services import run_trial
-from model_jobs.trials.services.trials import MOST_AT_A_TIME, trials_due, trials_forget
-from model_jobs.tunings.services import run_tuning
-from model_jobs.tunings.services.tunings import tunings_due
-from recordings.services import run_replay
-from recordings.services.recordings import recordings_forget
-from recordings.services.replays import MAX_CONCURRENT, replays_due
-from registry.tasks import check_version
+from model_jobs.trials.services.trials import trials_forget
 
 logger = logging.getLogger(__name__)
 _BUDGET_S = 10.0
 _MAX_DELIVERIES = 20
-_WEBHOOK_TIMEOUT_S = 10.0
 
 
 @shared_task(name="deployments.tasks.reconcile", expires=10)
@@ -111,99 +102,6 @@ def forget() -> None:
         logger.info("forgot %s revisions beyond the history limits of their services", revisions)
     if events or steps:
         logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)
-
-
-@shared_task(name="deployments.tasks.forget_recordings", expires=60)
-def forget_recordings() -> None:
-    """Delete recordings whose time is over, and the files of those that were deleted."""
-    if files := recordings_forget(now=timezone.now()):
-        logger.info("deleted the files of %s recordings", files)
-
-
-@shared_task(name="deployments.tasks.replay", expires=60)
-def replay(replay_id: int) -> None:
-    """Have a recording answered again, unless somebody else is at it."""
-    run_replay.replay_make(
-        replay_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
-    )
-    sweep_replays()
-
-
-@shared_task(name="deployments.tasks.sweep_replays", expires=60)
-def sweep_replays() -> None:
-    """Send a hint for the replays that have waited longest."""
-    for replay_id in replays_due(now=timezone.now(), limit=MAX_CONCURRENT):
-        send(replay, replay_id)
-
-
-@shared_task(name="deployments.tasks.tune", expires=60)
-def tune(tuning_id: int) -> None:
-    """Search for the best configuration of a version, unless somebody else is at it."""
-    run_tuning.tuning_make(
-        tuning_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
-    )
-    sweep_tunings()
-
-
-@shared_task(name="deployments.tasks.sweep_tunings", expires=60)
-def sweep_tunings() -> None:
-    """Send a hint for the tunings that have waited longest."""
-    for tuning_id in tunings_due(now=timezone.now(), limit=MAX_CONCURRENT):
-        send(tune, tuning_id)
-
-
-@shared_task(name="deployments.tasks.build", expires=60)
-def build(build_id: int) -> None:
-    """Build a version of another, unless somebody else is at it; the new one is checked then."""
-    version_id = run_build.build_make(
-        build_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
-    )
-    if version_id is not None:
-        send(check_version, version_id)
-    sweep_builds()
-
-
-@shared_task(name="deployments.tasks.sweep_builds", expires=60)
-def sweep_builds() -> None:
-    """Send a hint for the builds that have waited longest."""
-    for build_id in builds_due(now=timezone.now(), limit=MAX_CONCURRENT):
-        send(build, build_id)
-
-
-@shared_task(name="deployments.tasks.try_version", expires=60)
-def try_version(trial_id: int) -> None:
-    """Have a request answered by a version, unless somebody else is at it."""
-    run_trial.trial_make(
-        trial_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
-    )
-    sweep_trials()
-
-
-@shared_task(name="deployments.tasks.sweep_trials", expires=60)
-def sweep_trials() -> None:
-    """Send a hint for the trials that have waited longest."""
-    for trial_id in trials_due(now=timezone.now(), limit=MOST_AT_A_TIME):
-        send(try_version, trial_id)
-
-
-@shared_task(name="deployments.tasks.deliver", expires=60)
-def deliver(delivery_id: int) -> None:
-    """Tell a webhook of one event, unless it is not due or somebody else is at it."""
-    attempt = delivery.try_begin(delivery_id=delivery_id, now=timezone.now())
-    if attempt is None:
-        return
-    status: int | None = None
-    try:
-        status, answer = post(
-            attempt.url,
-            attempt.body,
-            attempt.headers(timezone.now()),
-            allowed=settings.EGRESS_ALLOWED_NETWORKS,
-            timeout_s=_WEBHOOK_TIMEOUT_S,
-        )
-    except Unavailable as error:
-        answer = error.message
-    delivery.try_end(of=attempt, status=status, answer=answer, now=timezone.now())
 
 
 @shared_task(name="deployments.tasks.ask", expires=60)

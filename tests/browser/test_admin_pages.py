@@ -20,9 +20,9 @@ from accounts.models import ApiToken, Identity, Membership, User
 from accounts.services import teams
 from clusters.services.cluster_selection import cluster_default
 from deployments.reconcile.restarts import note_components
-from deployments.tasks import deliver
 from events.models import WebhookDelivery
 from events.services.subscriptions import webhook_test
+from events.tasks import deliver
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
 from tests.browser.axe import violations

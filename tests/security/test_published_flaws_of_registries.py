@@ -19,8 +19,8 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.domain.scopes import Scope
 from accounts.services import token_create, user_get_or_create
 from common.uris import parse_prefixes
-from deployments.tasks import deliver
 from events.models import WebhookDelivery
+from events.tasks import deliver
 from registry.models import ModelImport, ModelVersion, RegisteredModel
 from registry.tasks import import_model
 from tests.integrations._support.web_servers import WebServer, web_server

@@ -14,11 +14,11 @@ from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from common.http.request_serializer import RequestSerializer
-from deployments import tasks
 from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from jobs.domain.attempts import Status
 from jobs.services import hints
+from model_jobs import tasks
 from model_jobs.builds.domain.order import BuildOrder, Precision, Target
 from model_jobs.builds.selectors import build_get, build_query
 from model_jobs.builds.services.builds import build_start, build_stop

@@ -16,9 +16,9 @@ from accounts.domain.scopes import Scope
 from clusters.services.cluster_selection import cluster_default
 from common.errors import InvalidInput
 from common.http.error_pages import leave, newest
-from deployments import tasks
 from deployments.services import gpus_of
 from jobs.services import hints
+from model_jobs import tasks
 from model_jobs.builds.selectors import build_query
 from model_jobs.builds.services.builds import build_start, build_stop
 from model_jobs.selectors import services_on_gpus

@@ -14,10 +14,10 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from common.http.request_serializer import RequestSerializer
-from deployments import tasks
 from deployments.api.listing import ListView
 from jobs.domain.attempts import Status
 from jobs.services import hints
+from model_jobs import tasks
 from model_jobs.models import Trial
 from model_jobs.trials.selectors import trial_get, trial_query
 from model_jobs.trials.services.trials import trial_start, trial_stop

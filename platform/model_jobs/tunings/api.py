@@ -18,12 +18,13 @@ from accounts.domain.scopes import Scope
 from clusters.services.connection import driver_of
 from common.errors import InvalidInput
 from common.http.request_serializer import RequestSerializer
-from deployments import selectors, services, tasks
+from deployments import selectors, services
 from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from deployments.api.serializers import ServiceSerializer
 from jobs.domain.attempts import Status
 from jobs.services import hints
+from model_jobs import tasks
 from model_jobs.models import Tuning
 from model_jobs.tunings.domain.order import TuningOrder
 from model_jobs.tunings.selectors import tuning_get, tuning_query

@@ -16,11 +16,11 @@ from accounts.domain.scopes import Scope
 from clusters.services.cluster_selection import cluster_default
 from common.errors import FairleadError, InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
-from deployments import tasks
 from deployments.selectors import service_get
 from deployments.selectors.trying import reaches_of
 from deployments.web.services.config_preview import looked_at
 from jobs.services import hints
+from model_jobs import tasks
 from model_jobs.tunings.selectors import tuning_get, tuning_query
 from model_jobs.tunings.services.tunings import tuned_file, tuning_start, tuning_stop
 from model_jobs.web.forms import NUMBERS, shapes_of, tuning_order

@@ -13,13 +13,14 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of, caller_token
 from common.http.request_serializer import RequestSerializer
-from deployments import selectors, tasks
+from deployments import selectors
 from deployments.api.comparison import OutputComparisonSerializer, WorstSerializer
 from deployments.api.listing import ListView
 from deployments.api.serializers import MeasurementSerializer
 from deployments.selectors.permissions import require_model_use
 from jobs.domain.attempts import Status
 from jobs.services import hints
+from recordings import tasks
 from recordings.models import Replay
 from recordings.selectors.replays import replay_get, replay_query, replay_summary
 from recordings.services.replays import replay_start

@@ -15,11 +15,12 @@ from accounts.domain.scopes import Scope
 from clusters.services.connection import can_record
 from common import durations
 from common.http.error_pages import leave, newest
-from deployments import selectors, tasks
+from deployments import selectors
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService
 from deployments.selectors.permissions import require_model_use
 from jobs.services import hints
+from recordings import tasks
 from recordings.selectors.recordings import recording_query, recording_running
 from recordings.selectors.replays import replays_newest, replays_of
 from recordings.services.recordings import (

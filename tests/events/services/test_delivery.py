@@ -15,7 +15,6 @@ from rest_framework.test import APIClient
 
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
-from deployments.tasks import deliver
 from events.models import Webhook, WebhookDelivery
 from events.services import delivery as deliveries
 from events.services.delivery import (
@@ -28,6 +27,7 @@ from events.services.delivery import (
     try_begin,
     try_end,
 )
+from events.tasks import deliver
 from tests import scenes
 from tests.deployments._support.platform import Platform
 

@@ -16,9 +16,9 @@ from accounts.models import AuditEntry
 from accounts.services import teams, token_create, user_get_or_create
 from common.errors import Unavailable
 from deployments.reconcile.restarts import note_components
-from deployments.tasks import deliver
 from events.models import Webhook, WebhookDelivery
 from events.services.delivery import try_begin
+from events.tasks import deliver
 from integrations.clusters.base import Component, Nodes
 from registry.domain.version_lifecycle import Refused
 from registry.services.version_checks import check_begin, check_end

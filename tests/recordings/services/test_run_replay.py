@@ -9,7 +9,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from deployments import tasks
+from recordings import tasks
 from events.models import Event
 from integrations.clusters.base import Exchange
 from jobs.services import run_claim

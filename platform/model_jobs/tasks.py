@@ -1,0 +1,67 @@
+"""Tasks of builds, tunings and trials: one job each, and the sweeps that find which are due."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from clusters.models import Cluster
+from clusters.services.connection import driver_now
+from integrations.clusters.base import ClusterDriver
+from jobs.services.hints import send
+from model_jobs.builds.services import run_build
+from model_jobs.builds.services.builds import builds_due
+from model_jobs.trials.services import run_trial
+from model_jobs.trials.services.trials import MOST_AT_A_TIME, trials_due
+from model_jobs.tunings.services import run_tuning
+from model_jobs.tunings.services.tunings import tunings_due
+from registry.tasks import check_version
+
+_MAX_CONCURRENT = 2
+
+
+def driver_of(cluster_id: int) -> ClusterDriver:
+    """Return the driver of a cluster, or one that says at once that it is away."""
+    return driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+
+
+@shared_task(name="deployments.tasks.tune", expires=60)
+def tune(tuning_id: int) -> None:
+    """Search for the best configuration of a version, unless somebody else is at it."""
+    run_tuning.tuning_make(tuning_id, driver_of)
+    sweep_tunings()
+
+
+@shared_task(name="deployments.tasks.sweep_tunings", expires=60)
+def sweep_tunings() -> None:
+    """Send a hint for the tunings that have waited longest."""
+    for tuning_id in tunings_due(now=timezone.now(), limit=_MAX_CONCURRENT):
+        send(tune, tuning_id)
+
+
+@shared_task(name="deployments.tasks.build", expires=60)
+def build(build_id: int) -> None:
+    """Build a version of another, unless somebody else is at it; the new one is checked then."""
+    version_id = run_build.build_make(build_id, driver_of)
+    if version_id is not None:
+        send(check_version, version_id)
+    sweep_builds()
+
+
+@shared_task(name="deployments.tasks.sweep_builds", expires=60)
+def sweep_builds() -> None:
+    """Send a hint for the builds that have waited longest."""
+    for build_id in builds_due(now=timezone.now(), limit=_MAX_CONCURRENT):
+        send(build, build_id)
+
+
+@shared_task(name="deployments.tasks.try_version", expires=60)
+def try_version(trial_id: int) -> None:
+    """Have a request answered by a version, unless somebody else is at it."""
+    run_trial.trial_make(trial_id, driver_of)
+    sweep_trials()
+
+
+@shared_task(name="deployments.tasks.sweep_trials", expires=60)
+def sweep_trials() -> None:
+    """Send a hint for the trials that have waited longest."""
+    for trial_id in trials_due(now=timezone.now(), limit=MOST_AT_A_TIME):
+        send(try_version, trial_id)
