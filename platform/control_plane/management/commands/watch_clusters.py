@@ -1,6 +1,6 @@
 """`manage.py watch_clusters`: the process that watches Kubernetes clusters, one for each control plane.
 
-Two of them at once do no harm: each turns the reconciler to the same services, whose leases let one tick in at a time.
+Two of them at once do no harm: each turns the reconciler to the same services, whose leases admit one tick at a time.
 """
 
 import signal
