@@ -3,7 +3,7 @@
     the clusters' watches --> which services --> each at most once a second --> a hint to the worker
 
 The service's row is marked, and a hint is sent; the next sweep finds lost hints. While a cluster or this process is
-down, sweeps select more of the settled services (`due`).
+down, sweeps select more of the settled services (`deployments.reconcile.schedule`).
 """
 
 import logging

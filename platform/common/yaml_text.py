@@ -12,7 +12,7 @@ import yaml
 MAX_DEPTH = 64
 MAX_VALUES = 20_000
 _MAX_BITS = 1024
-"""Digits of an integer; Python refuses to print one of more than 4300."""
+"""Bits of an integer; Python refuses to print one of more than 4300 digits."""
 
 _MAX_NUMBER_CHARACTERS = 1100
 """More than the largest number has in base 2; `1:1:1:…`, in base 60, takes time as the square of its length."""

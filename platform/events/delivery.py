@@ -28,7 +28,7 @@ from registry.models import ModelVersion
 SECRET = "secret of a webhook"  # noqa: S105 - what it is sealed as
 TEST = "Test"
 CONFIRM = "ConfirmRollout"
-"""Not an event: webhooks registered for it decide whether a rollout continues (`questions`)."""
+"""Not an event: webhooks registered for it decide whether a rollout continues (`reconcile.participants.gates`)."""
 OF_VERSIONS = {Status.READY: "VersionReady", Status.REJECTED: "VersionRejected"}
 OF_DECISIONS = {Approval.APPROVED: "VersionApproved", Approval.DECLINED: "VersionDeclined"}
 EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values(), *OF_DECISIONS.values(), CONFIRM)

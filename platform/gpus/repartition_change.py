@@ -1,6 +1,6 @@
 """Unit of work for a repartition: changes under a row lock, with one cluster event per phase.
 
-Both users' commands (`services.repartitions`) and observed progress (`repartitioning`) go through
+Both users' commands (`services.repartitions`) and observed progress (`gpus.reconcile`) go through
 `repartition_changing`.
 """
 

@@ -130,7 +130,7 @@ class ModelVersion(models.Model):
 
     @property
     def check_state(self) -> CheckState:
-        """Return the columns of the state machine `lifecycle`."""
+        """Return the columns of the state machine `version_lifecycle`."""
         return CheckState(Status(self.status), self.attempts, self.reason, self.next_check_at, self.of_installation)
 
 

@@ -1,7 +1,7 @@
 """Registry tasks: checks of versions, imports of files, the sweeps for due ones, and garbage collection of files.
 
 A check runs the runtime twice, `inspect` then `profile`, in separate processes where models run, with no transaction
-open. Its end is written by `checks.check_end`; a worker that dies in between leaves a claim that expires.
+open. Its end is written by `version_checks.check_end`; a worker that dies in between leaves a claim that expires.
 """
 
 import logging

@@ -120,7 +120,7 @@ def refuse_unsupported(config: Any, model: str) -> None:
 
 
 def unsupported_field(config: Any) -> str:
-    """Return the dotted name of the first field that is set and would not be honoured; empty where there is none."""
+    """Return the dotted name of the first set field that would not be honoured; empty if all are."""
     return next((name for name in _set_fields(config, "") if name not in HONOURED), "")
 
 

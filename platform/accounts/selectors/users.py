@@ -1,4 +1,4 @@
-"""Queries of users with their roles, sign-in method and last use. Read-only; `people` changes."""
+"""Queries of users with their roles, sign-in method and last use. Read-only; `services.oidc_users` changes."""
 
 from django.db.models import Max, Prefetch, QuerySet
 

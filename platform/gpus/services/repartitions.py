@@ -1,7 +1,7 @@
 """Commands on repartitions: propose, approve, decline, abort.
 
 No node is changed here; the sweep does that (`gpus.reconcile`). The current nodes are read before, with no transaction
-open (`services.gpus.cluster_nodes`).
+open (`services.inventory.cluster_nodes`).
 """
 
 from datetime import datetime

@@ -1,7 +1,7 @@
 """Build jobs: order, claim, renewal with progress, failure. None of these writes waits for a model.
 
-Claims are those of replays (`services.replays`). A claim's id is also the name under which the files are uploaded, so
-that those of an attempt that lost its claim are refused.
+Claims are those of replays (`recordings.services.replays`). A claim's id is also the name under which the files are
+uploaded, so that those of an attempt that lost its claim are refused.
 """
 
 import uuid

@@ -1,7 +1,7 @@
 """Trial jobs: order, claim, renewal with progress, end, deletion. None of these writes waits for a model.
 
-Claims are those of replays (`services.replays`). A claim's id is also the name under which a pod fetches the request,
-so that one whose attempt lost its claim gets nothing.
+Claims are those of replays (`recordings.services.replays`). A claim's id is also the name under which a pod fetches the
+request, so that one whose attempt lost its claim gets nothing.
 """
 
 import uuid

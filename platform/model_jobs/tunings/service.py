@@ -1,6 +1,6 @@
 """Tuning jobs: order, claim, renewal with progress, end, application. None of these writes waits for a model.
 
-Claims are those of replays (`services.replays`).
+Claims are those of replays (`recordings.services.replays`).
 """
 
 import uuid

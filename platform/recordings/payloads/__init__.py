@@ -1,1 +1,1 @@
-"""Recorded payloads: collected per turn from the taps of a service's replicas, stored in recordings, read by replays."""
+"""Recorded payloads: collected each turn from the taps of a service's replicas, kept in recordings, read by replays."""

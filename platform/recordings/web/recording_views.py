@@ -34,7 +34,7 @@ _VERSIONS_SHOWN = 50
 @require_http_methods(["GET", "HEAD", "POST"])
 @page_scope(Scope.READ)
 def recording_list_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Show a service's recordings and replays with an order form; on POST start a recording and redirect to its page."""
+    """Show a service's recordings and replays with an order form; on POST start a recording, redirect to its page."""
     if request.method == "POST":
         return _start(request, namespace, name)
     service = selectors.service_get(namespace=namespace, name=name)

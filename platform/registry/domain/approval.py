@@ -2,7 +2,7 @@
 
     unreviewed --approve--> approved <--approve / decline--> declined <--decline-- unreviewed
 
-REJECTED is the outcome of the platform's check (`lifecycle`); declined is a user's decision.
+REJECTED is the outcome of the platform's check (`version_lifecycle`); declined is a user's decision.
 """
 
 from collections.abc import Iterable

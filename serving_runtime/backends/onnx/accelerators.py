@@ -139,7 +139,7 @@ _TENSORRT: dict[str, tuple[str, Reader]] = {
     "int8_calibration_table_name": ("trt_int8_calibration_table_name", _plain_name),
     "int8_use_native_calibration_table": ("trt_int8_use_native_calibration_table", _boolean),
     "trt_engine_cache_prefix": ("trt_engine_cache_prefix", _plain_name),
-    # Names of libraries in the folder of --backend-directory, which become paths there (`engine.on_device`).
+    # Names of libraries in the folder of --backend-directory; `engine.loading.open_on_device` makes paths of them.
     "trt_extra_plugin_lib_paths": ("trt_extra_plugin_lib_paths", _text),
     "trt_cuda_graph_enable": ("trt_cuda_graph_enable", lambda key, value: _boolean(key, _no_graph(key, value))),
     **{

@@ -40,13 +40,13 @@ _OF_SHAPES = _TYPE_OF.keys() | {"Cast", "Range"}
 """Operators that compute, from shapes and constants, numbers far from the least integer."""
 
 _MOST_STEPS = 1000
-"""Search depth from a division back to the shapes that it is computed from."""
+"""Limit of nodes followed from a division back to the shapes that it is computed from."""
 
 _LEAST = {INT32: -(2**31), INT64: -(2**63)}
 _ATTRIBUTE_KIND, _KIND_TENSOR = 20, 4  # onnx.proto: AttributeProto.type
 
 _Change = Callable[[memoryview], Sequence[bytes]]
-"""Returns the replacements of a message, None where it stays."""
+"""Returns the replacements of a message, empty where it stays."""
 
 
 def rewritten(model: memoryview) -> bytes | None:
@@ -60,7 +60,7 @@ def rewritten(model: memoryview) -> bytes | None:
 
 
 def _changed(message: memoryview, changes: Mapping[int, _Change]) -> Sequence[bytes]:
-    """Return a message with fields changed, by their numbers; None where all stay as they are."""
+    """Return a message with fields changed, by their numbers; empty where all stay as they are."""
     parts: list[bytes | memoryview] = []
     kept = field = 0  # the end of what is copied to `parts`, and the start of a field
     for number, kind, begin, end in wire.fields(message):

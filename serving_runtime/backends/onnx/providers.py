@@ -39,7 +39,7 @@ def providers(options: BackendOptions, operators: Mapping[str, str] = NOTHING) -
     for another device are checked all the same. Raises ModelError.
 
     Args:
-        operators: the operator's settings for them (`onnxruntime_accelerators.OPERATORS`).
+        operators: the operator's settings for them (`accelerators.OPERATORS`).
     """
     on_gpu, cuda = _gpu_providers(options, operators)
     found = [*on_gpu, (CUDA, cuda)] if options.gpu is not None else []

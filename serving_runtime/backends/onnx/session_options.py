@@ -121,7 +121,7 @@ def _initializers(options: Any, key: str, value: str) -> None:
 
 
 def _nothing(_options: Any, _key: str, _value: str) -> None:
-    """Applied per run instead, see shrinkage(), or to the CUDA provider, see onnxruntime_providers."""
+    """Applied per run instead, see shrinkage(), or to the CUDA provider, see providers."""
 
 
 _SETTERS: dict[str, Callable[[Any, str, str], None]] = {

@@ -73,7 +73,7 @@ class Options:
 
     @property
     def exports_traces(self) -> bool:
-        """Return whether requests are traced by their callers' traces."""
+        """Return whether traces are exported as OpenTelemetry spans, which continue the callers' traces."""
         return self.trace.mode == OPENTELEMETRY
 
 

@@ -4,7 +4,7 @@
 
 The kernel distributes connections among the workers: each binds the same port, or inherits the one Unix socket. When a
 worker ends the whole server ends; its supervisor restarts it. Commands on the models of all workers go through this
-process: see carrying.py.
+process: see worker_ipc.py.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Trace sampler: decides which requests are traced, and exports them when they have ended.
 
-With tracing off nothing of this is in the request path: see engine.traced.
+With tracing off nothing of this is in the request path: see engine.serving.observers.
 """
 
 from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ from deployments.models import KUBERNETES, Cluster
 
 
 class Command(BaseCommand):
-    """Watches until it is told to end."""
+    """Watches until terminated."""
 
     help = "Watch Kubernetes clusters, and have the worker turn at once to services of which something changed."
 
