@@ -1,4 +1,4 @@
-"""Webhook delivery: one row per event and webhook, posted until accepted or given up (at-least-once).
+"""Webhook delivery: one row per event and webhook, posted until accepted or given up.
 
 A delivery is written in the transaction of its event. A task posts it with no transaction open; a sweep finds it until
 it is accepted or given up. A claim is a conditional UPDATE that also sets the time of the next try: of two workers one

@@ -1,8 +1,8 @@
-"""Listening sockets, bound before the models load so that a used address fails at once, and the port file that lists
-them.
+"""Listening sockets, bound before the models load so that a used address fails at once, and the port file.
 
 An address is of TCP (a host, with a port beside it), `unix:/path` for a Unix socket, or `fd:N` for a Unix socket that
-the parent of this process has bound and left open, and whose file the process need not see.
+the parent of this process has bound and left open, and whose file the process need not see. The port file lists the
+addresses.
 """
 
 import json

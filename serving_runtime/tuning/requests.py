@@ -1,4 +1,4 @@
-"""Synthetic request of a load: random inputs in V2's binary form, as the bytes of an HTTP call. Pure."""
+"""Synthetic request of a load: made-up inputs in V2's binary form, as the bytes of an HTTP call. Pure."""
 
 import json
 import re

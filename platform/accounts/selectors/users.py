@@ -1,4 +1,4 @@
-"""Queries of users with their roles, sign-in method and last use. Read-only; `services.oidc_users` changes."""
+"""Queries of users with their roles, sign-in method and last use. Read-only; changes are in `services.oidc_users`."""
 
 from django.db.models import Max, Prefetch, QuerySet
 

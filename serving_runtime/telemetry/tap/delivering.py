@@ -1,6 +1,7 @@
-"""Payload logger sink: posts single CloudEvents in HTTP's binary mode, as KServe's payload logger does: attributes in
-headers, V2's JSON as the body. `ce-id` is the request's id in the events of a request and of its responses, which the
-type distinguishes.
+"""Payload logger sink: posts single CloudEvents in HTTP's binary mode, as KServe's payload logger does.
+
+Attributes are in headers, V2's JSON is the body. `ce-id` is the request's id in the events of a request and of its
+responses, which the type distinguishes.
 """
 
 import asyncio

@@ -1,5 +1,4 @@
-"""Deterministic sampling of requests: a pure function of the request id, so that every server that sees a request
-agrees.
+"""Deterministic sampling of requests: a pure function of the request id.
 
 A gateway that mirrors traffic sends the same `x-request-id` to both sides, and both record the same requests.
 """

@@ -1,5 +1,8 @@
-"""Incremental JSON serialization of events: writing a large tensor in one call would keep the GIL, and delay the event
-loop and its responses, for as long as it takes."""
+"""Incremental JSON serialization of events.
+
+Writing a large tensor in one call would keep the GIL, and delay the event loop and its responses, for as long as it
+takes.
+"""
 
 import base64
 from collections.abc import Iterator
