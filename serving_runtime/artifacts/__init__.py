@@ -1,4 +1,4 @@
-"""Brings a stored model to where it is to be served, and keeps copies of it there. Called by `prepare`.
+"""Model artifact download and cache. Called by `prepare`.
 
 fetching    one artifact: received, unpacked, checked against its digest, and then there by one rename
 receiving   one file, taken up where it broke off

@@ -1,1 +1,1 @@
-"""What the taps of a service's replicas recorded: taken turn by turn, kept in recordings, read again by replays."""
+"""Recorded payloads: collected each turn from the taps of a service's replicas, kept in recordings, read by replays."""
