@@ -1,6 +1,6 @@
-"""Limits of this machine as Linux shows them: see proc(5), inotify(7), cgroups(7) and user_namespaces(7).
+"""Resource limit readings on Linux: see proc(5), inotify(7), cgroups(7) and user_namespaces(7).
 
-What a process may not read, and what a system without /proc has not, is unknown and no error.
+What a process may not read, and what a system without /proc lacks, is unknown and no error.
 """
 
 import os

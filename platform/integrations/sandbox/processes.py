@@ -1,10 +1,10 @@
-"""A namespace of process ids: all that a program starts ends with it, in a session of its own too: pid_namespaces(7).
+"""PID namespace: all that a program starts ends with it, in its own session too: pid_namespaces(7).
 
     launcher --fork--> first process of the namespace, builds the wall --fork--> program
       waits; ends as the program did <---- status of its end, by a pipe ----'
 
-The first process reaps what is left to it. The kernel kills all of the namespace when the first process ends, and that
-ends with the launcher.
+The first process reaps orphans. The kernel kills the whole namespace when the first process ends, and that ends with
+the launcher.
 """
 
 import ctypes
