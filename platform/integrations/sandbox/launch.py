@@ -136,7 +136,7 @@ def _enclose_by_bubblewrap(launch: Launch, wall: Sandbox, command: Sequence[str]
 
 
 def _enter(group: str) -> None:
-    """Enter a cgroup through its `cgroup.procs` or `tasks` file."""
+    """Enter a cgroup through its `cgroup.procs` file."""
     try:
         with open(group, "w", encoding="ascii") as file:
             file.write("0")
