@@ -1,4 +1,5 @@
-"""`fairlead models tune`, `models tunings`, `models stop-tuning`: the configuration that serves most in a latency."""
+"""`fairlead models tune`, `models tunings`, `models stop-tuning`: the configuration with most throughput in a latency.
+"""
 
 import argparse
 from collections.abc import Mapping

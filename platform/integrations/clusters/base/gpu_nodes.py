@@ -11,7 +11,7 @@ class DesiredNode:
     """Desired state of a GPU node.
 
     Attributes:
-        mark: id of the command that set it; a node is uncordoned only by the command that cordoned it.
+        mark: the repartition that set it; a node is uncordoned only by the repartition that cordoned it.
         cordoned: no further pods are scheduled.
         evicted: pods, NAMESPACE/NAME, to evict as far as their disruption budgets allow it.
         config: MIG configuration for its GPUs, by a name in MIG manager's file; empty leaves it unchanged.
@@ -31,7 +31,7 @@ class ObservedNode:
     """Observed state of a GPU node.
 
     Attributes:
-        cordoned: by anyone; `mark` is the command that cordoned it, empty for anyone else.
+        cordoned: by anyone; `mark` is the repartition that cordoned it, empty for anyone else.
         configs: entries of MIG manager's file; `delay_s` is how long they may take to reach the node.
     """
 

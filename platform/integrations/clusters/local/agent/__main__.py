@@ -35,7 +35,7 @@ log = logging.getLogger("fairlead.agent")
 _TIMINGS = ", ".join(each.name for each in fields(Timing))
 
 
-# The second is what the first was called before.
+# The second is the earlier name of the first.
 _EGRESS_VARIABLES = ("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", "FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
 
 
