@@ -107,7 +107,7 @@ class Client:
         """Stream `source` to `path`; `sent` receives the bytes of each piece that has gone out.
 
         Where the server goes away in the middle (it is upgraded, say), all is sent again once one answers, and `sent`
-        receives 0 as the bytes so far. The same bytes are the same version: never two.
+        receives minus the bytes sent so far. The same bytes are the same version: never two.
         """
         for left in reversed(range(_UPLOAD_TRIES)):
             gone = 0

@@ -13,10 +13,10 @@ _REFUSED_S = 10.0
 
 
 class Refusals:
-    """What was seen of refusals while one service is waited for.
+    """Tracks refusals while a command waits for one service.
 
     Attributes:
-        count_loads: a model that failed to load again and again counts as refused; not where it is just started again.
+        count_loads: repeated load failures of a model count as refusal; not where it is just being restarted.
     """
 
     def __init__(self, *, count_loads: bool = False, clock: Callable[[], float] = time.monotonic) -> None:

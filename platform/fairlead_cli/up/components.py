@@ -72,7 +72,7 @@ def components(
     *,
     log_requests: bool = False,
 ) -> list[Component]:
-    """Return all components, in the order in which they end: web, worker, then the models."""
+    """Return all components, in the order in which they end: no new desired state, no new plans, then the models."""
     python = sys.executable
     web = [python, "-m", "uvicorn", "control_plane.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
