@@ -1,4 +1,4 @@
-"""`fairlead demo`: start all processes, run the scenario, print the report, stay up or (with --once) exit with a code."""
+"""`fairlead demo`: start all processes, run the scenario, report, stay up or (with --once) exit with a code."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`fairlead up`: prepare the home, start the family, say where things are, end it all on Ctrl-C or SIGTERM.
+"""`fairlead up`: prepare the home, start all components, print their addresses, stop all on Ctrl-C or SIGTERM.
 
     lock -> end leftovers -> ports free? -> limits of this machine
          -> start all, and beside them: migrate -> first token -> web and worker begin

@@ -1,4 +1,4 @@
-"""Machine resource limits at start: raises the one that a process may raise itself, and reports others that are close."""
+"""Machine resource limits at start: raises the one that a process may raise itself, and reports close ones."""
 
 import resource
 import subprocess

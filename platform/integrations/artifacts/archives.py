@@ -171,7 +171,7 @@ def _tar_members(archive: tarfile.TarFile, limits: Limits) -> Iterator[Member]:
 
 
 def _gunzipped(archive: Path, limits: Limits) -> Path:
-    """Return the tar out of a .tar.gz, as a file of its own: tarfile moves back and forth, gzip cannot."""
+    """Return the tar of a .tar.gz, as a separate file: tarfile seeks back and forth, gzip cannot."""
     plain = archive.with_name("plain.tar")
     with gzip.open(archive) as content:
         _write(content, plain, limits.bytes + limits.files * _PER_MEMBER_BYTES, limits)

@@ -22,7 +22,7 @@ if __name__ == "__main__":
 from serving_runtime.shared.egress import EgressRefusedError, networks, permitted
 
 CONNECTIONS = 32
-"""Of one route at the same time."""
+"""Concurrent connections of one route."""
 CONNECT_S = 10.0
 """For all addresses of the host together."""
 _CHUNK_BYTES = 1 << 16

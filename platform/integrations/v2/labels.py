@@ -15,7 +15,7 @@ from serving_runtime.shared.model_files import ensemble_in
 
 _CONFIG = "config.pbtxt"
 _MOST_BYTES = 1 << 20
-"""Of a configuration, and of all label files of a model; ImageNet's 21,841 classes have half of it."""
+"""Size limit of a configuration, and of all label files of a model; ImageNet's 21,841 classes have half of it."""
 
 _MOST_KEPT = 16
 _MOST_CHARACTERS = 200  # of a label

@@ -37,7 +37,7 @@ class GatewayReference:
 
 
 class ModelSource(StrEnum):
-    """Where pods take models from; see `manifests/workloads/model_sources.py`."""
+    """Source of pods' models; see `manifests/workloads/model_sources.py`."""
 
     CLAIM = "claim"
     REGISTRY = "registry"

@@ -126,7 +126,7 @@ class LocalDriver:
         return last_lines(said, env)
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
-        """Return what the taps of the service's replicas recorded after `cursor`."""
+        """Return the exchanges that the taps of the service's replicas recorded after `cursor`."""
         try:
             return payloads.take(self._layout.payloads_of(namespace, service), cursor)
         except OSError as error:

@@ -15,7 +15,7 @@ _HTTP_OPTIONS = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProt
 _NO_LIMIT = 1_000_000
 # A shadow that hangs holds so many copies (and as many waiting for a connection); further ones fail at once.
 MIRROR_LIMIT = 100
-# Of one call, each way, where a replica does not read it or its client does not; Envoy's own default is 16 MiB.
+# Window of one call, each way, while its replica or client does not read; Envoy's own default is 16 MiB.
 STREAM_WINDOW_BYTES = 65_536
 CONNECTION_BUFFER_BYTES = 256 * 1024
 # Below the runtime's own, so that it is Envoy who closes an idle connection and no request meets a closing one.

@@ -1,4 +1,4 @@
-"""`python -m integrations.clusters.local.holder DESCRIPTOR`, where the descriptor is one end of a channel (`wire`).
+"""Process holder: `python -m integrations.clusters.local.holder DESCRIPTOR`, one end of a channel (`wire`).
 
     start   not held, or ended --> running            signal   to the group of a running program
     status  running --> ended, once it was waited for  forget   ended --> not held

@@ -1,4 +1,4 @@
-"""Messages between the agent and the holder: JSON and open files, over a pair of Unix sockets (SOCK_SEQPACKET).
+"""Message channel between agent and holder: JSON and open files, over a pair of Unix sockets (SOCK_SEQPACKET).
 
 A message arrives whole or not at all, so that one of a killed agent does not damage the next. Its JSON is in a memory
 file, the first of the descriptors, as the kernel bounds the length of messages but not of files.

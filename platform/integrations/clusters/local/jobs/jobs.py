@@ -166,7 +166,7 @@ def _run(
         return _waited(process, job.timeout_s, look)
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # its children too, however it ended
+            os.killpg(process.pid, signal.SIGKILL)  # its children too, with any exit code
         process.wait()
 
 

@@ -132,7 +132,7 @@ def _has_proxy(url: str, environ: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where relays run."""
+    """Dependencies shared by all relays."""
 
     layout: Layout
     timing: Timing
