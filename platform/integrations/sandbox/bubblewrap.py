@@ -64,6 +64,6 @@ def become(command: list[str]) -> None:
 
 
 def leave_signals() -> None:
-    """Reset the signals that ask to end, which bwrap's parent ignores."""
+    """Restore the default action of SIGTERM and SIGINT for the program."""
     for number in _ASK_TO_END:
         signal.signal(number, signal.SIG_DFL)

@@ -10,9 +10,9 @@ class NetworkAccess(StrEnum):
     """Network access of a process. Where it cannot have its own network, it sees the machine's."""
 
     NONE = "none"
-    """None; on the machine's network it opens no connection."""
+    """An empty network; on the machine's network it opens no connection."""
     LOOPBACK = "loopback"
-    """A loopback only, for a program that calls itself."""
+    """A network with a loopback only, for a program that calls itself."""
     LISTEN = "listen"
     """The machine's, where it answers TCP connections and opens none: for runtimes that take no Unix sockets."""
     ALL = "all"

@@ -9,7 +9,7 @@ from pathlib import Path
 from integrations.sandbox.policy import NetworkAccess, Sandbox
 
 REPLICA_LIMITS = {"core": 0, "fsize": 8 << 30, "nofile": 1 << 16}
-"""Of `resource`; the file limit also bounds the shared memory for tensors of models in Python."""
+"""Of `resource`; `fsize` also bounds the shared memory for tensors of models in Python."""
 _SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/usr", "/opt/nvidia", "/run/nvidia", "/var/lib/nvidia")
 _OF_ETC = (
     *("alternatives", "ca-certificates", "group", "host.conf", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"),

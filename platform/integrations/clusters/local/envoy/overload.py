@@ -26,7 +26,7 @@ _TRACKED_POWER = 15
 """Streams that hold 2 ** _TRACKED_POWER bytes and more may be reset: half of a gRPC call's window and more."""
 
 _KEPT_FREE_BYTES = 32 * 1024 * 1024
-"""Interval of releasing freed memory, once it is short."""
+"""Freed memory that Envoy keeps, once memory is short."""
 
 _HEAP_MONITOR = "envoy.resource_monitors.fixed_heap"
 _CONNECTIONS_MONITOR = "envoy.resource_monitors.global_downstream_max_connections"

@@ -35,7 +35,7 @@ def is_autoscaled(revision: DesiredRevision, options: Options) -> bool:
 
 
 def refuse_unmeasured(desired: Desired, options: Options) -> None:
-    """Raise InvalidInput where a revision scales on a metric that the cluster does not serve."""
+    """Raise InvalidInput where a revision scales on a metric that the cluster does not provide."""
     if options.custom_metrics or options.keda is not None:
         return
     for revision in desired.revisions:

@@ -63,7 +63,7 @@ class _Orphan:
 
 
 class MemoryWatchdog:
-    """The machine's processes as last read, for as long as the agent lives."""
+    """Ends replicas above their memory limit; keeps the machine's process tree between two looks."""
 
     def __init__(self, policy: MemoryPolicy, holder: Holder) -> None:
         self._policy = policy

@@ -44,7 +44,7 @@ _LOGGER_FLAG = "--payload-logger-socket"
 SUFFIX = ".relay"
 """Suffix of its program's name, after its replica's name."""
 RELAYED = _LOGGER_FLAG
-"""Flags in the --help of runtimes that can use a relay, for traces too."""
+"""Flag in the --help of runtimes that can use a relay, for traces too."""
 
 
 @dataclass(frozen=True, slots=True)
