@@ -1,4 +1,4 @@
-"""Versions that are built of other versions."""
+"""Builds of model versions from other versions."""
 
 from django.db import models
 
@@ -12,10 +12,10 @@ class Build(models.Model):
 
     Attributes:
         order: a `BuildOrder` as JSON.
-        progress: what the build said last; report: what it came to.
-        digest, size_bytes: of the files that came back, which are in the artifact store; empty and 0 before.
-        version: what it became, a new version or the one that had the same files.
-        claim, next_try_at, attempts: whose it is now, and since when another may have it.
+        progress: the build's last message; report: its result.
+        digest, size_bytes: of the built files, which are in the artifact store; empty and 0 before.
+        version: the result, a new version or the one with the same files.
+        claim, next_try_at, attempts: its present claim, and when the claim can be taken over.
     """
 
     model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="builds")

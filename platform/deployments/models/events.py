@@ -1,4 +1,4 @@
-"""What happened to services and clusters."""
+"""Events of services and clusters."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,13 +8,12 @@ from deployments.models.services import Cluster, InferenceService
 
 
 class Event(models.Model):
-    """What happened, in one sentence; only ever added. Belongs to a service or to the cluster itself.
+    """One event, in one sentence; append-only. Belongs to a service or to the cluster itself.
 
     Attributes:
-        seq: counts up by one within its service (or cluster), given under that row's lock, so that a reader who has
-        seen n
+        seq: counts up by one within its service (or cluster), assigned under that row's lock, so that a reader of n
             misses nothing below.
-        request_id: the request that is behind it; empty where it happened by itself.
+        request_id: the request that caused it; empty without one.
     """
 
     service = models.ForeignKey(InferenceService, null=True, on_delete=models.CASCADE, related_name="events")

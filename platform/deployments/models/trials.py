@@ -1,4 +1,4 @@
-"""Requests that a version answers before a service runs it."""
+"""Trials: single requests that a version answers before a service runs it."""
 
 from django.db import models
 
@@ -12,10 +12,10 @@ class Trial(models.Model):
 
     Attributes:
         request: V2's JSON as text, of at most `trying.trial.MOST_REQUEST_BYTES`.
-        stage: what the run said last that it is at; empty before it has begun.
-        answer: V2's JSON as text; empty where there is none.
-        report: as `trying.trial.Tried` says; empty until it is DONE.
-        claim, next_try_at, attempts: whose it is now, and since when another may have it.
+        stage: the run's last reported stage; empty before its start.
+        answer: V2's JSON as text; empty without one.
+        report: as `trying.trial.Tried`; empty until it is DONE.
+        claim, next_try_at, attempts: its present claim, and when the claim can be taken over.
     """
 
     model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="trials")

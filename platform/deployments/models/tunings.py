@@ -1,4 +1,4 @@
-"""How a version is best configured where it runs, and the search for it."""
+"""Tunings: searches for a version's best configuration on its hardware."""
 
 from django.db import models
 
@@ -8,15 +8,16 @@ from jobs.attempts import Status
 
 
 class Tuning(models.Model):
-    """A search for the configuration of a version that serves most within a latency; states as `jobs.attempts`.
+    """A search for the configuration of a version with the highest throughput within a latency; states as
+    `jobs.attempts`.
 
     Attributes:
-        service: whose replicas it is for: it runs with their configuration, variables and resources. None for a
-            version as it is, with what the cluster gives by itself.
+        service: the service it is for: it runs with its replicas' configuration, variables and resources. None for a
+            plain version, with the cluster's defaults.
         order: a `TuningOrder` as JSON.
-        model_config: fields of the service's file that were laid over the version's own configuration.
-        progress: what the search said last; report: what it came to, without the plot, which is SVG.
-        claim, next_try_at, attempts: whose it is now, and since when another may have it.
+        model_config: the service file's overrides of the version's own configuration.
+        progress: the search's last message; report: its result, without the plot, which is SVG.
+        claim, next_try_at, attempts: its present claim, and when the claim can be taken over.
     """
 
     model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="tunings")

@@ -1,4 +1,4 @@
-"""Addresses that are told of events, and what they were told."""
+"""Webhook subscriptions and their deliveries."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,11 +8,11 @@ from deployments.models.choices import choices
 
 
 class Webhook(models.Model):
-    """An address that is told of events; `sealed_secret` signs what it is told (`common.encryption`).
+    """A webhook subscription to events; `sealed_secret` signs its deliveries (`common.encryption`).
 
     Attributes:
-        team: whose namespaces and models it is told of; None for all of the installation, its own parts included.
-        enabled: whether it is told of what happens from now on.
+        team: the team whose namespaces and models it covers; None for the whole installation, its own parts included.
+        enabled: whether it gets events from now on.
     """
 
     team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="webhooks")
@@ -29,7 +29,7 @@ class Webhook(models.Model):
 
 
 class WebhookDelivery(models.Model):
-    """One event that a webhook is told; `events.delivery` draws its states."""
+    """One event for a webhook; `events.delivery` draws its states."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=40)

@@ -1,1 +1,1 @@
-"""How many replicas a revision should have. Pure."""
+"""Horizontal autoscaling: the number of replicas of a revision. Pure."""

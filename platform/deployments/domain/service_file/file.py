@@ -1,4 +1,4 @@
-"""Reads a service file. Pure."""
+"""Service file parser. Pure."""
 
 from common.document import Document
 from common.errors import InvalidInput
