@@ -1,5 +1,6 @@
-"""Celery tasks. `sweep` finds every service that is due for a tick (`schedule`); `reconcile` is only a hint that one is
-due sooner.
+"""Celery tasks of the reconciler, retention, jobs and webhooks.
+
+`sweep` finds every service that is due for a tick (`schedule`); `reconcile` is only a hint that one is due sooner.
 
 Sweeps may overlap when a cluster is slow: each service's lease lets one tick in at a time, a sweep that ran long leaves
 the rest to the next, and messages that waited too long are dropped. Nothing piles up.

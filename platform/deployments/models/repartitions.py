@@ -9,8 +9,7 @@ from placement.repartition.machine import Phase
 
 
 class Repartition(models.Model):
-    """A node whose GPUs are to be repartitioned (`placement.repartition.proposal`); `placement.repartition.machine` has
-    its states.
+    """A repartition of a node's GPUs (`placement.repartition.proposal`; states as `placement.repartition.machine`).
 
     Attributes:
         before, after: the layout of each GPU, by its index: [[[profile, count], ...], ...].

@@ -25,7 +25,7 @@ class TrafficPoint(models.Model):
 
     Attributes:
         at: the time of the second sample; the first was `seconds` before.
-        requests, server_errors: of clients, counted by the gateway, or by replicas where there is no gateway counter.
+        requests, server_errors: of clients, counted by the gateway, or by replicas where they replace it.
         latency: [[upper edge in microseconds, requests]] of the replicas' buckets with any; the edge is None above all.
         replicas: how many accepted requests at the second sample.
     """

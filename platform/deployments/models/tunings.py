@@ -8,8 +8,7 @@ from jobs.attempts import Status
 
 
 class Tuning(models.Model):
-    """A search for the configuration of a version with the highest throughput within a latency; states as
-    `jobs.attempts`.
+    """A search for a version's configuration with most throughput within a latency; states as `jobs.attempts`.
 
     Attributes:
         service: the service it is for: it runs with its replicas' configuration, variables and resources. None for a

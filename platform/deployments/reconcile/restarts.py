@@ -1,5 +1,6 @@
-"""Restart detection: turns a cluster's observation into events, each once. Also for limits that are close, and for
-variables that processes run without.
+"""Restart detection: turns cluster observations into events, each once.
+
+Also reports limits that are close, and variables that processes run without.
 """
 
 from collections.abc import Iterator

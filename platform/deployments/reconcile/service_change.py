@@ -1,5 +1,4 @@
-"""Service change: the unit of work for a service and its related rows, under its row lock, with events and a
-generation.
+"""Unit of work for changes of a service and its related rows: under its row lock, with events and a generation.
 
 Services (people's commands) and the reconciler (consequences of observations) both use `changing`. Whatever they did to
 the rows, the end is the same: the generation rises if the desired state changed, `changes` rises, so that decisions on
@@ -173,7 +172,7 @@ def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
         raise gone from None
     newest = Rollout.objects.filter(service=service).order_by("-id").first()
     ends = () if newest is None else (newest.from_revision_id, newest.to_revision_id)
-    # Joined and ordered here: in the database, a hundred columns would cost its client more than the rows do.
+    # Joined and ordered here: a SQL join of a hundred columns costs the database's client more than the rows do.
     needed = Revision.objects.filter(Q(stopped_at=None) | Q(pk__in=ends), service=service)
     found = {row.pk: row for row in needed.select_related("model_version")}
     if newest is not None:

@@ -1,5 +1,7 @@
-"""Workload identity permissions. A replica may read its own service, and the models of that service's revisions and of
-the versions that are tried on its recorded requests now; the pod of a job may read its own model.
+"""Workload identity permissions.
+
+A replica may read its own service, and the models of that service's revisions and of the versions that are tried on its
+recorded requests now; the pod of a job may read its own model.
 """
 
 from django.conf import settings

@@ -97,7 +97,7 @@ def cluster_try(*, document: object, name: str) -> Sequence[Finding]:
 def cluster_patches_try(*, document: object, name: str, namespaces: Sequence[str] = ()) -> tuple[str, str]:
     """Return the result of a cluster file's patches on an example, and why the cluster did not check it.
 
-    The check is a dry run with the file's credentials, in some of the namespaces where services run and in these;
+    The check is a dry run over the file's connection, in some of the namespaces where services run and in these;
     nothing is stored.
 
     Args:

@@ -1,7 +1,7 @@
-"""Rollout forecast: the regressions that its analysis could find, and in how many requests, by stable's present
-traffic; and whether it fits on the cluster's nodes.
+"""Rollout forecast: the regressions that its analysis could find, and whether it fits on the cluster's nodes.
 
-Reads counters and nodes, so it is called outside of transactions.
+The number of requests for that follows from stable's present traffic. Reads counters and nodes, so it is called outside
+of transactions.
 """
 
 from collections.abc import Callable, Sequence

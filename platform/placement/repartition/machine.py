@@ -117,7 +117,7 @@ def wish(state: State) -> Wish | None:
 
 
 def approve(state: State, now: datetime) -> State:
-    """Start the repartition; raises InvalidTransition unless it waits for an approval."""
+    """Start it; raises InvalidTransition unless it waits for an approval."""
     if state.phase is not Phase.PROPOSED:
         raise InvalidTransition(f"the repartition is {state.phase}; only one that is proposed can be approved")
     return _to(state, Phase.DRAINING, now, "the node is drained")

@@ -3,13 +3,13 @@
 A kind is a class in a module of its own beside `errors` and `latency`, with its limits as fields; `gate.questions_of`
 makes those of a step's gate. To add one:
 
-- `metric`: its name, unique within the gate; the evidence goes on under it from step to step. - `stakes(block)`: the
-evidence of a closed block, as factors for `eprocess.bet`. Each factor must have a mean of at most 1 while the canary is
-  within its limit; `eprocess.limit_factors` (a share against a limit) and `eprocess.increase_factors` (a share against
-  stable's) have that, for any value scaled to 0..1. None where the block has no evidence. The data it needs of a block
-  goes into `blocks.Tally`.
-- `judge(window, is_clear)`: the Measurement; `is_clear` is whether the evidence is clear. - `counted(window)`: the
-share of requests whose bounds are drawn; None without one.
+- `metric`: its name, unique within the gate; the evidence goes on under it from step to step.
+- `stakes(block)`: the evidence of a closed block, as factors for `eprocess.bet`. Each factor must have a mean of at
+  most 1 while the canary is within its limit; `eprocess.limit_factors` (a share against a limit) and
+  `eprocess.increase_factors` (a share against stable's) have that, for any value scaled to 0..1. None where the block
+  has no evidence. The data it needs of a block goes into `blocks.Tally`.
+- `judge(window, is_clear)`: the Measurement; `is_clear` is whether the evidence is clear.
+- `counted(window)`: the share of requests whose bounds are drawn; None without one.
 """
 
 import math

@@ -1,1 +1,1 @@
-"""Horizontal autoscaling: the number of replicas of a revision. Pure."""
+"""Horizontal autoscaling of revisions. Pure."""

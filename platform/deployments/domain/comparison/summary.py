@@ -1,4 +1,4 @@
-"""Comparison summary: a report as the API and the pages show it. Pure."""
+"""Comparison summary for the API and the pages. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""Approval rule: how many people must approve before a rollout proceeds; read from and written to the policy file.
-Pure.
-"""
+"""Approval rule of a rollout: how many people must approve it; read from and written to the policy file. Pure."""
 
 from dataclasses import dataclass
 from datetime import timedelta

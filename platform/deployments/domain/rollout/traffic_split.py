@@ -1,4 +1,4 @@
-"""Traffic split: the share of a service's requests that a rollout's new revision gets. Pure."""
+"""Traffic split between stable and a rollout's new revision. Pure."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,4 @@
-"""Scaling behavior of a service file (`spec.predictor.autoScaling.behavior`): autoscaling/v2's words, as in KServe.
-Pure.
+"""Scaling behavior of a service file (`spec.predictor.autoScaling.behavior`, autoscaling/v2's as in KServe). Pure.
 
 Missing fields have the defaults of autoscaling/v2, on every cluster alike.
 """

@@ -39,7 +39,7 @@ class Contract:
 
     @classmethod
     def stored(cls, value: Mapping[str, Any]) -> "Contract":
-        """Return the contract from the value of `as_json`; empty for rollouts of an earlier release."""
+        """Return the contract from the value of `as_json`; rollouts of an earlier release have none."""
         return cls(**{**value, "breaks": tuple(value.get("breaks", ())), "notes": tuple(value.get("notes", ()))})
 
 

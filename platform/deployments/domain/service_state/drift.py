@@ -34,7 +34,7 @@ class Shown:
 
 
 def stored(rows: Sequence[dict[str, Any]]) -> tuple[Shown, ...]:
-    """Return the differences from the JSON of `to_json`."""
+    """Return the value from the JSON of `to_json`."""
     return tuple(Shown(Drift(**row["drift"]), row["since"], row["seen_at"], row["times"]) for row in rows)
 
 

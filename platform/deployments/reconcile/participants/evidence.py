@@ -1,5 +1,4 @@
-"""Evidence collection for the analysis of a rollout's present step. Called by the reconciler, outside of any
-transaction.
+"""Evidence collection for a rollout's present step. Called by the reconciler, outside of any transaction.
 
 A window begins when the gateway confirmed the step's weight and continues, tick after tick, from the totals in its
 AnalysisRun. Where metrics cannot be read nothing is counted and nothing is judged; the next tick has the difference.
@@ -178,7 +177,7 @@ def _look(run: AnalysisRun, rollout: Rollout, gate: Gate | None, ask: Ask, now: 
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The two sides of the comparison, and the edges of slow requests."""
+    """Both sides, and the edges of slow requests."""
 
     stable: str
     canary: str

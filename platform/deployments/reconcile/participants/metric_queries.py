@@ -36,9 +36,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The values of placeholders in a rollout; `reads_all_series` where its policy may read all, whatever its metrics
-    say.
-    """
+    """A rollout's placeholder values; `reads_all_series` where its policy may read all, whatever its metrics say."""
 
     namespace: str
     service: str

@@ -1,5 +1,4 @@
-"""Autoscaling participant: sets the number of replicas of each revision. Called by the reconciler, under the service's
-lock.
+"""Autoscaling: sets the number of replicas of each revision. Called by the reconciler, under the service's lock.
 
 The numbers and their inputs are recorded before the cluster gets them, so another worker can continue. Where counters
 cannot be read the load is unknown, and the numbers stay.

@@ -58,9 +58,7 @@ def keep(
 
 
 def _goes_on(service: InferenceService, before: TrafficLook) -> bool:
-    """Return whether the service has accepted requests ever since the sample before; it may have been stopped
-    meanwhile.
-    """
+    """Return whether the service has accepted requests ever since the sample before, without a stop."""
     return service.live_at is not None and service.live_at <= before.at
 
 

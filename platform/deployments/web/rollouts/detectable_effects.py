@@ -1,4 +1,4 @@
-"""Detectable effects: the regressions that the present step of a rollout could find, for its page. Pure."""
+"""Detectable effects: regressions that a rollout's present step could find, for its page. Pure."""
 
 import math
 

@@ -29,8 +29,7 @@ class Traffic:
 
 
 def traffic_of(samples: Iterable[Sample], stable: str, policy: Policy, at: float) -> Traffic:
-    """Return the traffic from a stable revision's counters, since the gateway, or each of its replicas, started
-    counting.
+    """Return the traffic from a stable revision's counters, since the gateway, or each replica, started counting.
 
     Args:
         at: now, in Unix seconds.

@@ -31,7 +31,7 @@ class SlowRequests:
     - the share against the limit, with blocks in which stable is slow too (more than the nominal share and half the
       headroom) no evidence (`eprocess.unexcused`). Fast where stable is as fast as it was.
     - the share against the larger of the limit and stable's plus headroom. Stable's share is inside a convex function
-    there, so its scatter makes the bar higher on average, never lower (Jensen); clipping is explained at
+      there, so its scatter makes the bar higher on average, never lower (Jensen); clipping is explained at
       `eprocess.increase_factors`. Slower, but it works where stable is slow too.
     """
 
