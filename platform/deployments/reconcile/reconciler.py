@@ -327,8 +327,7 @@ def _gateway_message(seen: Observed | None) -> str:
 
 
 def _follow_cluster(change: Change, seen: Observed) -> None:
-    """Record the consequences of the observation: the service comes alive, old revisions stop, restarts become events.
-    """
+    """Record what follows from the observation: the service comes alive, old revisions stop, restarts become events."""
     service = change.service
     if seen.generation > service.generation:
         # The database is older than the cluster (restored from a copy): a lower number would be ignored for ever.
