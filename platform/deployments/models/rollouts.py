@@ -27,7 +27,7 @@ class Rollout(models.Model):
         deadline_at: when its time is up; None where it has no end, or was paused for it.
         full_replicas: how many replicas stable had, where the canary's replace them; None with a surge.
         restart_baseline: restarts of the canary's replicas when the attempt began; None until observed.
-        latency_edges_us: what is slow in this attempt: quantile -> an edge of the histogram, fixed from stable.
+        latency_edges_us: edges of slow requests in this attempt: quantile -> edge of the histogram, fixed from stable.
         authors: the people behind it: [{"actor", "did"}], such as who started it and who registered its version.
     """
 

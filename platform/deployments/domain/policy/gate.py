@@ -34,7 +34,7 @@ class Gate:
             exceed stable's of the same window; None leaves them uncompared.
         latency_quantile: fixes the edge "slow" from stable: so many of stable's requests were faster.
         max_slow_percent: how many of the canary's requests may be slower than that edge; None leaves latency ungated.
-        max_slower_than: how many of the canary's requests may take longer than a time that is named; None names none.
+        max_slower_than: how many of the canary's requests may take longer than a named time; None for no limit.
         min_throughput_percent: the canary's least rows per second of execution, in percent of stable's; None leaves
             throughput ungated.
         metrics: further queries to Prometheus.

@@ -99,7 +99,7 @@ def model_status(
         active: the revision that answers clients, or is to first; None while the first model is imported.
         target: the one that is rolled out, or was rejected for its failure; else the active one.
         is_in_progress: a rollout to the target is in progress.
-        is_file_refused: what the file names cannot be rolled out at all.
+        is_file_refused: the content of the file cannot be rolled out at all.
     """
     target = target or active
     target_state = ModelState.PENDING if target is None else ModelState(target.model_state)
