@@ -1,12 +1,13 @@
-"""Celery's way in. `sweep` finds every service that wants a tick (`due`); `reconcile` is only a hint that one wants it
-sooner.
+"""Celery tasks of the reconciler, retention, jobs and webhooks.
 
-Sweeps may overlap when a cluster is slow: each service's lease lets one tick in at a time, a sweep that ran long
-leaves the rest to the next, and messages that waited too long are dropped. Nothing piles up.
+`sweep` finds every service that is due for a tick (`schedule`); `reconcile` is only a hint that one is due sooner.
 
-A cluster that is reached over a network may hang, and must not take every thread of the workers with it: one sweep at a
-time has it, a hint for one of its services is dropped while a tick there goes on, and once it was found away only a
-look now and then waits for it, while its services' ticks are told so at once (`connecting.driver_now`).
+Sweeps may overlap when a cluster is slow: each service's lease lets one tick in at a time, a sweep that ran long leaves
+the rest to the next, and messages that waited too long are dropped. Nothing piles up.
+
+A cluster behind a network may hang, and must not occupy every thread of the workers: one sweep at a time has it, a hint
+for one of its services is dropped while a tick there is in progress, and once it is known to be away only an occasional
+probe waits for it, while its services' ticks fail at once (`clusters.services.connection.driver_now`).
 """
 
 import logging
@@ -57,10 +58,10 @@ _WEBHOOK_TIMEOUT_S = 10.0
 
 @shared_task(name="deployments.tasks.reconcile", expires=10)
 def reconcile(service_id: int) -> None:
-    """Give one service a tick; once more at once if somebody changed it meanwhile."""
+    """Tick one service; once more at once if it was changed meanwhile."""
     cluster = Cluster.objects.filter(services=service_id).first()
     if cluster is None or (cluster.kind != LOCAL and sweep_claims.is_busy(cluster.pk, now=timezone.now())):
-        return  # the next sweep turns to it
+        return  # the next sweep reconciles it
     try:
         driver = connection.driver_now(cluster, timezone.now())
     except FairleadError:
@@ -71,9 +72,9 @@ def reconcile(service_id: int) -> None:
 
 @shared_task(name="deployments.tasks.sweep", expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep() -> None:
-    """Give a tick to every service of which something goes on and that had none lately, and to some of the others.
+    """Tick every active service without a recent tick, and some of the settled ones.
 
-    Clusters that are reached over a network may hang: each is left to a task of its own.
+    Clusters behind a network may hang: each is left to a task of its own.
     """
     cluster_local_made(now=timezone.now())
     for cluster_id in Cluster.objects.exclude(kind=LOCAL).values_list("pk", flat=True):
@@ -84,7 +85,7 @@ def sweep() -> None:
 
 @shared_task(name="deployments.tasks.sweep_cluster", expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep_cluster(cluster_id: int) -> None:
-    """Give a tick to the services of one cluster, unless another worker is at it."""
+    """Tick the services of one cluster, unless another worker does."""
     claim = sweep_claims.begin(cluster_id, now=timezone.now())
     if claim is None:
         return
@@ -98,7 +99,7 @@ def sweep_cluster(cluster_id: int) -> None:
 
 @shared_task(name="deployments.tasks.forget")
 def forget() -> None:
-    """Forget old events and measurements, as long ago as the settings say."""
+    """Delete events and measurements older than the settings' limits."""
     now = timezone.now()
     events = retention.events_forget(now=now, older_than=settings.RETAIN_EVENTS)
     steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
@@ -113,14 +114,14 @@ def forget() -> None:
 
 @shared_task(name="deployments.tasks.forget_recordings", expires=60)
 def forget_recordings() -> None:
-    """Delete recordings whose time is over, and the files of those that were deleted."""
+    """Delete expired recordings, and the files of deleted ones."""
     if files := recordings_forget(now=timezone.now()):
         logger.info("deleted the files of %s recordings", files)
 
 
 @shared_task(name="deployments.tasks.replay", expires=60)
 def replay(replay_id: int) -> None:
-    """Have a recording answered again, unless somebody else is at it."""
+    """Replay a recording, unless another worker does."""
     run_replay.replay_make(
         replay_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
     )
@@ -136,7 +137,7 @@ def sweep_replays() -> None:
 
 @shared_task(name="deployments.tasks.tune", expires=60)
 def tune(tuning_id: int) -> None:
-    """Search for the best configuration of a version, unless somebody else is at it."""
+    """Search for the best configuration of a version, unless another worker does."""
     run_tuning.tuning_make(
         tuning_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
     )
@@ -152,7 +153,7 @@ def sweep_tunings() -> None:
 
 @shared_task(name="deployments.tasks.build", expires=60)
 def build(build_id: int) -> None:
-    """Build a version of another, unless somebody else is at it; the new one is checked then."""
+    """Build a version from another, unless another worker does; then check the new one."""
     version_id = run_build.build_make(
         build_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
     )
@@ -170,7 +171,7 @@ def sweep_builds() -> None:
 
 @shared_task(name="deployments.tasks.try_version", expires=60)
 def try_version(trial_id: int) -> None:
-    """Have a request answered by a version, unless somebody else is at it."""
+    """Have a version answer a request, unless another worker does."""
     run_trial.trial_make(
         trial_id, lambda cluster_id: connection.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
     )
@@ -186,7 +187,7 @@ def sweep_trials() -> None:
 
 @shared_task(name="deployments.tasks.deliver", expires=60)
 def deliver(delivery_id: int) -> None:
-    """Tell a webhook of one event, unless it is not due or somebody else is at it."""
+    """Deliver one event to a webhook, unless it is not due or another worker does."""
     attempt = delivery.try_begin(delivery_id=delivery_id, now=timezone.now())
     if attempt is None:
         return
@@ -206,7 +207,7 @@ def deliver(delivery_id: int) -> None:
 
 @shared_task(name="deployments.tasks.ask", expires=60)
 def ask(question_id: int) -> None:
-    """Ask a webhook whether a rollout goes on, unless it is not due or somebody else is at it."""
+    """Call a step webhook, unless it is not due or another worker does."""
     question = gates.question_begin(question_id=question_id, now=timezone.now())
     if question is None:
         return
@@ -226,7 +227,7 @@ def ask(question_id: int) -> None:
 
 @shared_task(name="deployments.tasks.sweep_deliveries", expires=60)
 def sweep_deliveries() -> None:
-    """Send a hint for deliveries and questions that are due, and forget deliveries that are long over."""
+    """Send a hint for due deliveries and webhook calls, and delete old finished deliveries."""
     for question_id in gates.questions_due(now=timezone.now(), limit=_MAX_DELIVERIES):
         send(ask, question_id)
     for delivery_id in delivery.deliveries_due(now=timezone.now(), limit=_MAX_DELIVERIES):
@@ -235,7 +236,7 @@ def sweep_deliveries() -> None:
 
 
 def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
-    """Tick one service; its trouble is logged here and must not keep others waiting."""
+    """Tick one service; its errors are logged here and must not delay others."""
     began = time.monotonic()
     outcome = _try_to_tick(service_id, driver)
     telemetry.RECONCILE_DURATION.labels(outcome or "failed").observe(time.monotonic() - began)
@@ -279,13 +280,13 @@ def _sweep(cluster: Cluster) -> None:
         if time.monotonic() - began > _BUDGET_S:
             return
         if _tick(service_id, driver) is None and answers and cluster.kind != LOCAL:
-            # Of many services the first one that finds the cluster away is the last one that waits for it.
+            # With many services, only the first that finds the cluster away waits for it.
             cluster.refresh_from_db()
             driver, answers = _looked_at(cluster)
 
 
 def _looked_at(cluster: Cluster) -> tuple[ClusterDriver, bool]:
-    """Return the cluster's driver after a look at the cluster, or one that says at once that it is away; and which."""
+    """Return the cluster's driver after a probe of the cluster, or one that fails at once, and which of the two."""
     now = timezone.now()
     if cluster.kind != LOCAL and connection.is_away(cluster, now):
         return away(cluster.problem), False

@@ -1,4 +1,4 @@
-"""Where a model runs on GPUs: which MIG slice it needs, where there is one, and which cut would make one. Pure.
+"""GPU placement with MIG: the slice a model requires, free slices on nodes, and repartitions that add some. Pure.
 
 geometry.py     what each GPU product can be cut into
 layouts.py      which slices fit on a GPU together

@@ -1,8 +1,8 @@
-"""Server-sent events of the pages: fragments by the pages' own templates, sent when what they show has changed.
+"""Server-sent events of the pages: fragments rendered by the pages' own templates, sent when their content changed.
 
 Each message is one fragment whose root has the id of what it replaces, and the event id is the page's cursor. A browser
-that comes back with the cursor it has seen (`Last-Event-ID`, or `?seen=` from the page itself) gets what changed since.
-`reload` tells it to fetch the page anew: signed out, or the service is gone.
+that reconnects with its cursor (`Last-Event-ID`, or `?seen=` from the page itself) gets the changes since. `reload`
+makes it reload the page: signed out, or the service is gone.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ RETRY_MS = 2000
 
 @dataclass(frozen=True)
 class Source:
-    """What is polled for streams of one kind, and what it takes to watch them."""
+    """The poll source of one kind of streams, and the permission to watch them."""
 
     marks: Callable[[Collection[int]], Marks]
     scope: Scope
@@ -76,13 +76,13 @@ _OF_RECORDINGS, _OF_REPLAYS = Source(recording_marks, Scope.READ), Source(replay
 
 
 def streamed(source: Source, place: Callable[..., Place]) -> Callable[[Callable[..., Topic]], Callable[..., Any]]:
-    """Make a view that streams a topic out of a function that returns it.
+    """Return a view that streams the topic of a function.
 
-    Every stream is made here: who may not see its place gets 403 or 404 before the function is called, and one that is
-    open ends when rights end (`_messages`).
+    Every stream is made here: without permission for its place the caller gets 403 or 404 before the function is
+    called, and an open stream ends when permissions end (`_messages`).
 
     Args:
-        place: what the address is about, given its parts.
+        place: the place of the address, given its parts.
     """
 
     def decorate(topic_of: Callable[..., Topic]) -> Callable[..., Any]:
@@ -121,14 +121,14 @@ def _of_cluster(**_: object) -> Place:
 
 @streamed(_OF_HOME, _anywhere)
 def home_stream(request: HttpRequest) -> Topic:
-    """Stream what changes at Home."""
+    """Stream the changes of Home."""
     token = page_token(request)
     return Topic(key=("home", token.pk), mark=_with_traffic, load=partial(_of_token, token.pk, home_page))
 
 
 @streamed(_OF_SERVICES, _anywhere)
 def service_list_stream(request: HttpRequest) -> Topic:
-    """Stream what changes in the list of services."""
+    """Stream the changes of the list of services."""
     token = page_token(request)
     shown = parse_filter(request.GET.dict())
     load = partial(_of_token, token.pk, partial(list_page, shown=shown))
@@ -137,14 +137,14 @@ def service_list_stream(request: HttpRequest) -> Topic:
 
 @streamed(_OF_SERVICES, _of_service)
 def service_stream(_request: HttpRequest, namespace: str, name: str) -> Topic:
-    """Stream what changes on a service's page; raises NotFound."""
+    """Stream the changes of a service's page; raises NotFound."""
     service = service_detail(namespace=namespace, name=name)
     return Topic.of_row(service.id, partial(_or_none, partial(detail_page, namespace, name)), key=service.id)
 
 
 @streamed(_OF_SERVICES, _of_service)
 def rollout_stream(_request: HttpRequest, namespace: str, name: str, rollout_id: int) -> Topic:
-    """Stream what changes on a rollout's page; raises NotFound."""
+    """Stream the changes of a rollout's page; raises NotFound."""
     row = rollout_of_service(namespace=namespace, name=name, rollout_id=rollout_id)
     load = partial(_or_none, partial(rollout_page, namespace, name, rollout_id))
     return Topic.of_row(row.service_id, load, key=("rollout", row.pk))
@@ -152,40 +152,40 @@ def rollout_stream(_request: HttpRequest, namespace: str, name: str, rollout_id:
 
 @streamed(_OF_GPUS, _of_cluster)
 def gpu_stream(_request: HttpRequest, name: str) -> Topic:
-    """Stream what changes on the page of a cluster's GPUs; raises NotFound."""
+    """Stream the changes of the page of a cluster's GPUs; raises NotFound."""
     return _topic("gpus", cluster_get(name=name).pk, partial(gpu_page, name))
 
 
 @streamed(_OF_BUILDS, _of_model)
 def build_stream(_request: HttpRequest, model: str, number: int, build_id: int) -> Topic:
-    """Stream what changes on a build's page; raises NotFound."""
+    """Stream the changes of a build's page; raises NotFound."""
     row = build_get(model=model, number=number, build_id=build_id)
     return _topic("build", row.pk, partial(build_page, model, number, build_id))
 
 
 @streamed(_OF_TUNINGS, _of_model)
 def tuning_stream(_request: HttpRequest, model: str, number: int, tuning_id: int) -> Topic:
-    """Stream what changes on a tuning's page; raises NotFound."""
+    """Stream the changes of a tuning's page; raises NotFound."""
     row = tuning_get(model=model, number=number, tuning_id=tuning_id)
     return _topic("tuning", row.pk, partial(tuning_page, model, number, tuning_id))
 
 
 @streamed(_OF_RECORDINGS, _of_service)
 def recording_stream(_request: HttpRequest, namespace: str, name: str, recording_id: int) -> Topic:
-    """Stream what changes on a recording's page; raises NotFound."""
+    """Stream the changes of a recording's page; raises NotFound."""
     row = recording_get(namespace=namespace, name=name, recording_id=recording_id)
     return _topic("recording", row.pk, partial(recording_page, namespace, name, recording_id))
 
 
 @streamed(_OF_REPLAYS, _of_service)
 def replay_stream(_request: HttpRequest, namespace: str, name: str, replay_id: int) -> Topic:
-    """Stream what changes on a replay's page; raises NotFound."""
+    """Stream the changes of a replay's page; raises NotFound."""
     row = replay_get(namespace=namespace, name=name, replay_id=replay_id)
     return _topic("replay", row.pk, partial(replay_page, namespace, name, replay_id))
 
 
 def _topic(kind: str, pk: int, page: Callable[[], Page]) -> Topic:
-    """Return what changes on the page of one row of a kind."""
+    """Return the topic of the page of one row of a kind."""
     return Topic.of_row(pk, partial(_or_none, page), key=(kind, pk))
 
 
@@ -199,7 +199,7 @@ def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source) ->
     }
     may_watch = partial(_may_watch, request, place, source.scope)
     content = _messages(topic, Fragments(extra, seen=_seen(request)), may_watch, source)
-    # X-Accel-Buffering: reverse proxies would keep a stream back until it ends.
+    # X-Accel-Buffering: reverse proxies would buffer a stream until it ends.
     return StreamingHttpResponse(content, content_type=sse.CONTENT_TYPE, headers={"X-Accel-Buffering": "no"})
 
 
@@ -236,10 +236,10 @@ async def _messages(
 
 
 class Fragments:
-    """Renders a page's fragments for one viewer and remembers what that viewer has.
+    """Renders a page's fragments for one viewer and remembers the last ones sent.
 
     Args:
-        extra: what differs from viewer to viewer.
+        extra: the context that differs from viewer to viewer.
         seen: the cursor of the page as the viewer already has it; None sends everything.
     """
 
@@ -249,15 +249,15 @@ class Fragments:
         self._sent: dict[str, str] = {}
 
     def changed(self, page: Page) -> list[bytes]:
-        """Return a message for each fragment that is not as it was sent last."""
+        """Return a message for each fragment that differs from the last one sent."""
         seen, self._seen = self._seen, None
         if page.cursor == seen:
-            # Not noted as sent: read while something changed, it can say more than what the viewer has by this cursor.
+            # Not recorded as sent: read during a change, it may be newer than the viewer's page at this cursor.
             return []
         rendered = {name: render_to_string(name, {**page.context, **self._extra}).strip() for name in page.fragments}
         changed = [html for name, html in rendered.items() if html != self._sent.get(name)]
         self._sent = rendered
-        # Only the last one carries the cursor: who has it has them all.
+        # Only the last one carries the cursor: with it the viewer has them all.
         last = len(changed) - 1
         return [
             sse.event(html, name="fragment", event_id=page.cursor if index == last else None)
@@ -266,12 +266,12 @@ class Fragments:
 
 
 def _with_traffic(marks: Marks) -> Hashable:
-    """Return a mark for all services that is another one also when their traffic was looked up again."""
+    """Return a mark for all services that also changes with every new sample of their traffic."""
     return marks.everything, int(time.monotonic() / traffic.EVERY.total_seconds())
 
 
 def _of_token(token_id: int, page: Callable[[ApiToken], Page]) -> Page | None:
-    """Return the page as the token's user may see it at this moment; None where the token is gone."""
+    """Return the page as the token's user may see it now; None where the token is gone."""
     token = ApiToken.objects.filter(pk=token_id).first()
     return None if token is None else page(token)
 
@@ -290,7 +290,7 @@ def _seen(request: HttpRequest) -> int | None:
 
 
 def _may_watch(request: HttpRequest, place: Place, scope: Scope) -> bool:
-    """Return whether the browser's session, its token and the user's role still open the page."""
+    """Return whether the browser's session, its token and the user's role still allow the page."""
     key = request.session.session_key
     if not key or not request.session.exists(key):
         return False

@@ -1,6 +1,6 @@
-"""The two pages as values: what a template needs, and which fragments of it change while somebody looks.
+"""Page values of services: a template's context, and the fragments that change while the page is open.
 
-Called by the views for the whole page and by the event stream for its fragments, so that both always say the same.
+Called by the views for the whole page and by the event stream for its fragments, so that both always agree.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class Page:
     Attributes:
         template: the whole page.
         fragments: templates of its parts; each has one root element with an id of its own.
-        cursor: another number for another state.
+        cursor: changes with the state.
     """
 
     template: str
@@ -78,7 +78,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PhaseLink:
-    """A part of the list by phase, and how many services it has."""
+    """A phase filter of the list, and how many services it has."""
 
     label: str
     shown: ServiceFilter
@@ -87,8 +87,8 @@ class PhaseLink:
 
 
 def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
-    """Return the part of the list of services that is asked for, of those that the caller may see."""
-    # The marks first: what changes between the reads is sent again, not lost.
+    """Return the requested part of the list of services, of those that the caller may see."""
+    # The marks first: a change between the reads is sent again, not lost.
     cursor, now = change_marks().everything, timezone.now()
     only = visible(token, Owned.NAMESPACE, "namespace") & service_search(shown.words)
     by_phase = service_count_by_phase(only=only)
@@ -121,7 +121,7 @@ def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
 
 
 def _last_page(total: int, shown: ServiceFilter) -> int:
-    """Return the last page that has services, as far as they are counted, before one that has none."""
+    """Return the last page with services, as far as they are counted, before one that has none."""
     return min(shown.page - 1, max(1, -(-total // LIMIT)))
 
 
@@ -176,7 +176,7 @@ def detail_page(namespace: str, name: str) -> Page:
 
 
 def rollbacks_of(service_id: int) -> list[Rollback]:
-    """Return the buttons that lead back to earlier revisions, the newest of them first."""
+    """Return the buttons for rollbacks to earlier revisions, the newest first."""
     return [
         rollback_to(
             revision.name,

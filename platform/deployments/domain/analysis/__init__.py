@@ -1,4 +1,4 @@
-"""The analysis of a rollout's step: what was counted, and what that says about the canary. Pure.
+"""Canary analysis of a rollout's step: evidence from counters, and the verdict on the canary. Pure.
 
 batches      executions by size, and the canary's throughput beside stable's
 totals       counters of processes that restart, summed up over a step

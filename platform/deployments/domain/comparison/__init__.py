@@ -1,4 +1,4 @@
-"""Stable's and a shadow's answers to the same requests, compared tensor by tensor. Pure.
+"""Answer comparison: stable's and a shadow's answers to the same requests, tensor by tensor. Pure.
 
 terms          what a policy asks: tolerances, top-k, how many pairs, how much agreement
 joining        halves of an exchange, as they are read -> pairs with the same request id
