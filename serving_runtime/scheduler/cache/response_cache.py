@@ -45,7 +45,7 @@ class ResponseCache:
         return entry[0]
 
     def put(self, key: bytes, outputs: Sequence[Array]) -> None:
-        """Store a copy of the outputs, evicting the least recently used; skipped where it is larger than the whole cache."""
+        """Store a copy of the outputs, evicting the least recently used; skipped where it exceeds the whole cache."""
         size = _ENTRY_BYTES + sum(_size_bytes(array) for array in outputs)
         if size > self._size_bytes or key in self._entries:
             return
