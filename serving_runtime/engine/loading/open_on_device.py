@@ -143,7 +143,7 @@ def _load_once(backend: Backend, file: Path, options: BackendOptions) -> Any:
 
 
 def _model_file(folder: Path, filename: str) -> Path:
-    """Return the model's file, or the version's folder for a model that is one; raises ModelError where it is absent."""
+    """Return the model's file, or the version's folder for a model that is one; raises ModelError if it is absent."""
     if filename and not (folder / filename).exists():
         raise ModelError(f"there is no {filename} in {folder}")
     return folder / filename
