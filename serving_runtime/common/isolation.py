@@ -1,4 +1,4 @@
-"""Isolated Python interpreter (`python -I`) of the server's child processes, where the server's own is isolated."""
+"""Isolated Python interpreter (`python -I`) for the server's child processes, where the server's own is isolated."""
 
 import sys
 

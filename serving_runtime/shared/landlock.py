@@ -35,7 +35,7 @@ def version() -> int:
 def restrict(
     *, read: Iterable[str], listed: Iterable[str], write: Iterable[str], devices: Iterable[str], connect: bool
 ) -> None:
-    """Restrict the process to these paths; `devices` are read, written and controlled.
+    """Restrict the process to what is named; `devices` are read, written and controlled.
 
     Needs `no_new_privs`. What the kernel's version cannot refuse stays allowed: see the versions above.
 

@@ -59,7 +59,7 @@ class Parts:
 def dependents(changed: Iterable[str], models: Iterable[Model]) -> list[str]:
     """Return the ensembles, wanted or loaded, that have one of the models as a part. Pure.
 
-    Those loaded by a request's own config are left out: the repository has nothing newer.
+    Those loaded by a request's own config are left out: the repository's files do not apply to them.
     """
     names = frozenset(changed)
     return [

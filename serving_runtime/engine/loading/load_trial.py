@@ -52,7 +52,7 @@ _PACKAGES = (
     "xgboost",
     "xgboost-cpu",
 )
-_CODE = (".joblib", ".pickle", ".pkl")  # what is allowed to be code may do in the server what it likes
+_CODE = (".joblib", ".pickle", ".pkl")  # allowed code may do anything in the server anyway
 _FOLDER = ".tried"
 _TIME_S, _BYTES_PER_S = 60.0, 1 << 20
 _good: set[str] = set()

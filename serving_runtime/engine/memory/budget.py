@@ -16,7 +16,7 @@ PEAK = 1.3
 """Ratio of peak memory to the size of a model's files, while they are opened."""
 
 NOT_ITS_OWN_BYTES = 64 * 2**20
-"""Growth of a process beside a load, by its libraries and requests."""
+"""Growth of a process during a load that is not the model's: libraries and requests."""
 
 COPIED_BYTES = 16 * 2**20
 """Files up to this size are in memory a second time while they are opened."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from serving_runtime.protocol.http2.header_blocks import Opening
 
 _MOST_ENDED = 100
-"""Streams per check; the others have their turn at the next one."""
+"""Streams that one check ends; the next one ends others."""
 
 
 class Arrivals:

@@ -1,4 +1,4 @@
-"""Event loop wake-up from threads, without contention for the interpreter's lock.
+"""Event loop wake-up from threads, without contention for the GIL.
 
 `call_soon_threadsafe` wakes the loop while the calling thread holds the GIL: on one core the loop's thread runs at
 once, finds the lock taken and sleeps again. A write to an eventfd releases the GIL during the system call.

@@ -101,7 +101,7 @@ def _check_tensor(content: memoryview) -> int:
 
 
 def _check_contents(content: memoryview) -> int:
-    """Return the number of integers; a lower bound where they are not packed, or follow many other fields."""
+    """Return the number of integers; an upper bound where they are not packed, or follow many other fields."""
     integers = 0
     for count, (number, wire_type, begin, end) in enumerate(wire.fields(content)):
         if count >= _FEW_FIELDS and len(content) <= 2 * _MOST_ELEMENTS:

@@ -49,8 +49,7 @@ class _OutOfOrdinaryError(Exception):
 def infer_object(text: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a text, each input's `data` as a numpy array; None where another reader must read it.
 
-    It returns the same numbers as orjson: FP64 for floating-point datatypes, 64-bit integers for
-    the others.
+    It returns the same numbers as orjson: FP64 for floating-point datatypes, 64-bit integers for the others.
     """
     if simdjson is None or len(text) < _WORTH_BYTES or text[:1] != b"{" or b'"data"' not in text:
         return None

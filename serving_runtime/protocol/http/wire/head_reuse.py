@@ -28,7 +28,7 @@ _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.:,/+=@*" + _DI
 
 _LENGTH, _JSON_LENGTH = b"content-length", b"inference-header-content-length"
 _IDS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
-"""Values that always differ; others are assumed fixed until two requests show otherwise."""
+"""Headers whose values always differ; others are assumed fixed until two requests show otherwise."""
 
 _ALLOWED = dict.fromkeys([*_IDS, b"x-forwarded-for", b"x-envoy-external-address"], _PLAIN)
 _ALLOWED |= dict.fromkeys([_LENGTH, _JSON_LENGTH], _DIGITS)

@@ -34,11 +34,11 @@ _SIGNS = np.array([1.0, -1.0])
 """Signs of numbers without and with a minus, in place of an unpredictable branch."""
 
 _LESS, _MORE = 1 - 2.0**-50, 1 + 2.0**-50
-"""Distance beyond the errors of one conversion, one power and one division or product, of 2**-53 each."""
+"""Factors beyond the errors of one conversion, one power and one division or product, of 2**-53 each."""
 
 _BEFORE_BYTES, _LEAST_BYTES = 24, 64
-"""Minimum text before the numbers, and minimum length: up to three words that end with a number are read, and blocks
-of 64 bytes."""
+"""Minimum of bytes before the numbers, and of the numbers: up to three words that end with a number are read, and
+blocks of 64 bytes."""
 
 _TEXT = types.Array(types.uint8, 1, "C", readonly=True)
 _SIGNATURE = types.int64(_TEXT, types.uint64, types.uint64, types.float32[::1])
