@@ -1,4 +1,4 @@
-"""Deliberately faulty model: it loads, passes a check with made-up input, and fails on some real images."""
+"""A model that is bad on purpose: it loads, passes a check with made-up input, and fails on some real images."""
 
 import onnx
 from onnx import TensorProto, helper

@@ -1,4 +1,4 @@
-"""Training of the demo's classifiers on scikit-learn's digits, exported as ONNX; run as its own process.
+"""Trains the demo's classifiers on scikit-learn's digits and writes them as ONNX; run as a process of its own.
 
     python -m fairlead_cli.demo.train FOLDER
 
@@ -6,8 +6,8 @@ FOLDER then holds `v1.onnx` (logistic regression), `v2.onnx` (a small neural net
 `held-out.npz` (images and labels that no model was trained on) and `training.json`. The 8x8 images come inside
 scikit-learn's package.
 
-A folder that this very code trained is left unchanged: training again gives other bytes in the last digits, seeded or
-not, and a demo that runs again should find its versions and not register new ones.
+A folder that holds what this very code trained is left as it is: training again gives other bytes in the last digits,
+seeded or not, and a demo that runs again should find its versions and not register new ones.
 """
 
 import argparse
@@ -78,14 +78,14 @@ def main() -> None:
         "example": [int(value) for value in held_x[0]],
         "example_label": int(held_y[0]),
     }
-    # Last and by rename: where it exists, all files exist.
+    # Last and by rename: where it is, everything is.
     temporary = folder / "training.json.new"
     temporary.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     temporary.replace(folder / "training.json")
 
 
 def _recipe() -> str:
-    """Return a fingerprint of the code that makes the models."""
+    """Return what stands for the code that makes the models."""
     here = Path(__file__)
     return hashlib.sha256(here.read_bytes() + here.with_name("broken.py").read_bytes()).hexdigest()
 
