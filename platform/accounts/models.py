@@ -1,4 +1,4 @@
-"""Who calls: users, their API tokens, the teams they belong to, and the log of what they did."""
+"""Users, API tokens, teams, and the audit log."""
 
 from datetime import datetime
 from functools import cached_property
@@ -16,7 +16,7 @@ class User(AbstractUser):
 
 
 class Identity(models.Model):
-    """Who a user is at an OpenID provider: the provider's own name for the account, which it never gives to another."""
+    """A user's account at an OpenID provider: the provider's own name of it, which it never reassigns."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="identity")
     issuer = models.CharField(max_length=255)
@@ -31,12 +31,13 @@ class Identity(models.Model):
 
 
 class ApiToken(models.Model):
-    """A secret that stands for a user, kept only as its SHA-256.
+    """An API token of a user; the secret is stored as its SHA-256 only.
 
     The secret has 256 random bits, so a plain hash cannot be searched; a slow one would only slow down every request.
 
     Attributes:
-        is_session: made by a sign-in at a provider for one browser, which ends it by signing out; nobody has it.
+        is_session: made by a sign-in at a provider for one browser, which ends it by signing out; its secret is
+            unknown.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
@@ -61,7 +62,7 @@ class ApiToken(models.Model):
         return f"{self.name} ({self.hint}…)"
 
     def allows(self, scope: Scope) -> bool:
-        """Return whether the holder may do what `scope` allows."""
+        """Return whether the token's scope includes `scope`."""
         return Scope(self.scope).includes(scope)
 
     @cached_property
@@ -71,12 +72,12 @@ class ApiToken(models.Model):
         return {team: Role(role) for team, role in rows}
 
     def is_live(self, now: datetime) -> bool:
-        """Return whether the token opens anything at `now`."""
+        """Return whether the token is valid at `now`."""
         return self.revoked_at is None and now < self.expires_at
 
 
 class Team(models.Model):
-    """People who own namespaces and models together; what nobody owns belongs to the team `default`."""
+    """Users who own namespaces and models together; the team `default` owns everything without another owner."""
 
     name = models.CharField(max_length=63, unique=True)
     created_at = models.DateTimeField()
@@ -105,7 +106,7 @@ class Membership(models.Model):
 
 
 class Ownership(models.Model):
-    """A namespace or a model, by name, that belongs to a team; it need not be there yet, and may come back."""
+    """A namespace or a model, by name, that belongs to a team; it need not exist yet, and may be created again."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="owned")
     kind = models.CharField(max_length=9, choices=[(kind.value, kind.value) for kind in Owned])
@@ -119,11 +120,11 @@ class Ownership(models.Model):
 
 
 class AnsweredRequest(models.Model):
-    """A POST that came with an `Idempotency-Key`, and its answer, kept for a day.
+    """A POST with an `Idempotency-Key`, and its response, kept for a day.
 
     Attributes:
         fingerprint: SHA-256 of method, address and body.
-        body: the answer's JSON; empty where it has a secret.
+        body: the response's JSON; empty where it has a secret.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="answered_requests")
@@ -141,7 +142,7 @@ class AnsweredRequest(models.Model):
 
 
 class _AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
-    """Refuses what would change history."""
+    """Refuses changes of history."""
 
     def update(self, **_: Any) -> Never:
         raise TypeError("audit entries cannot be changed")
@@ -154,12 +155,12 @@ class _AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """Who did what to which object, when, and under which request id. Only ever added.
+    """Audit log entry: actor, action, object, time, and request id. Append-only.
 
-    Names are copied, not referenced: an entry says what was true then, and outlives users, tokens and objects.
+    Names are copied, not referenced: an entry outlives users, tokens and objects.
 
     Attributes:
-        before, after: what the change found and left of the object; None where there was no object.
+        before, after: the object before and after the change; None where it did not exist.
     """
 
     at = models.DateTimeField(db_index=True)
@@ -177,7 +178,7 @@ class AuditEntry(models.Model):
         verbose_name_plural = "audit entries"
         indexes = [
             models.Index(fields=["target", "-id"], name="audit_target_newest"),
-            # What is under an object is found by how a target begins, which PostgreSQL's usual order does not serve.
+            # An object's children are found by the prefix of the target, which PostgreSQL's usual order does not serve.
             models.Index(fields=["target"], name="audit_target_begins", opclasses=["varchar_pattern_ops"]),
             models.Index(fields=["request_id"], name="audit_request", condition=~models.Q(request_id="")),
         ]
@@ -186,7 +187,7 @@ class AuditEntry(models.Model):
         return f"{self.actor} {self.action} {self.target}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Insert; refuse to change what is there."""
+        """Insert; refuse updates."""
         if not self._state.adding:
             raise TypeError("audit entries cannot be changed")
         super().save(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""What accounts does by itself: forgets answers that are kept for requests that may come again, and ended sessions."""
+"""Cleanup tasks: delete expired idempotent responses and ended sessions."""
 
 from importlib import import_module
 
@@ -12,7 +12,7 @@ from accounts.services.oidc_users import sessions_forget
 
 @shared_task(name="accounts.tasks.forget_answers")
 def forget_answers() -> None:
-    """Delete answers that are older than they are promised to be kept."""
+    """Delete responses older than their promised retention."""
     answers_forget(now=timezone.now())
 
 

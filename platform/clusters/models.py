@@ -7,24 +7,24 @@ KUBERNETES = "kubernetes"
 
 
 class Cluster(models.Model):
-    """Where services run.
+    """A cluster that runs services.
 
     Attributes:
-        document: the cluster file as it was last applied, `stored` in the place of a kubeconfig; None for `local`.
-        credentials: those of the kubeconfig that was given, encrypted; empty where none was.
-        changed_at: when its file said something new last; None for `local`.
-        gateway_url: where clients reach its gateway; empty for `local`, where a setting says so.
-        components: what was last seen of the parts that are no models: name -> {"ready", "restarts", "message"}.
-        limits: of the machine that it is (`watching`), as they were seen last; empty where it is none.
+        document: the cluster file as it was last applied, with `stored` instead of a kubeconfig; None for `local`.
+        credentials: those of the kubeconfig, encrypted; empty without one.
+        changed_at: when its file last changed; None for `local`.
+        gateway_url: the address of its gateway for clients; empty for `local`, where a setting has it.
+        components: last observation of its components that are no models: name -> {"ready", "restarts", "message"}.
+        limits: last observed limits of the machine (`deployments.reconcile.restarts`); empty where it is none.
         event_seq: the number of the newest event of the cluster itself.
-        watch: how the watches of a Kubernetes cluster do, by the word of the process that keeps them: {"streaming",
-            "total", "problems", "seen_at"}; empty where none does.
-        gpus: of its nodes, as they were seen at `gpus_at` (`services.placing`); None where nobody looked yet.
-        prices: what an hour of a replica costs (`services.prices`); empty where nobody said.
-        checked_at: when the worker looked last; `problem` says why it saw nothing then.
-        silent_since, silent_looks: since when it answers nothing, and how often it was asked in vain; None and 0 while
-            it answers. `look_at` is when it is asked next.
-        swept_until: which sweep has it now; the claim runs out by itself.
+        watch: the state of a Kubernetes cluster's watches, reported by their process: {"streaming", "total",
+            "problems", "seen_at"}; empty without one.
+        gpus: of its nodes, observed at `gpus_at` (`services.gpu_assignment`); None before the first observation.
+        prices: what an hour of a replica costs (`services.prices`); empty where not set.
+        checked_at: when the worker last observed it; `problem` is why that failed.
+        silent_since, silent_looks: since when it does not answer, and the failed attempts; None and 0 while it answers.
+            `look_at` is the next attempt.
+        swept_until: the claim of the sweep that has it now; it expires by itself.
     """
 
     name = models.CharField(max_length=63, unique=True)

@@ -1,4 +1,4 @@
-"""Recognises that a disk is full: a file that cannot be written, and what SQLite and PostgreSQL say then."""
+"""Disk-full detection: from errors of file writes, SQLite and PostgreSQL."""
 
 import errno
 import os
@@ -12,18 +12,18 @@ from common.errors import NoRoom
 _ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SQLITE_PRIMARY = 0xFF
 _SQLITE_UNSURE = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
-"""SQLite says these of a full disk too, where it cannot make the files beside its database longer."""
+"""SQLite's messages for a full disk too, where it cannot extend the files beside its database."""
 _POSTGRES_DISK_FULL = "53100"
 _FEW_BYTES = 64 << 10
 
 
 def is_no_room(error: BaseException) -> bool:
-    """Return whether the system refused a write because the disk, or its user's share of it, is full."""
+    """Return whether the system refused a write because the disk, or the user's quota, is full."""
     return isinstance(error, OSError) and error.errno in _ERRNOS
 
 
 def refused(path: str | Path, home: Path) -> NoRoom:
-    """Return the refusal that names `path`, a file or folder, as it is below `home`, or by its last name."""
+    """Return the error that names `path`, a file or folder, relative to `home`, or by its last name."""
     place = Path(path)
     name = str(Path("FAIRLEAD_HOME", place.relative_to(home))) if place.is_relative_to(home) else place.name
     return NoRoom(
@@ -33,7 +33,7 @@ def refused(path: str | Path, home: Path) -> NoRoom:
 
 
 def no_room(error: BaseException, *, home: Path, database: str) -> NoRoom | None:
-    """Return the refusal to answer with where a full disk is behind `error`; None where it is not.
+    """Return the error to respond with where a full disk caused `error`; None otherwise.
 
     Args:
         home: FAIRLEAD_HOME.
@@ -53,7 +53,7 @@ def no_room(error: BaseException, *, home: Path, database: str) -> NoRoom | None
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the block name the file: that of a write names none, and that of a rename another."""
+    """Add the file to an error of the block: that of a write names none, and that of a rename another."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Reads a file that people wrote (already parsed from JSON or YAML) field by field. Pure.
+"""Document reader: validates a parsed JSON or YAML file field by field. Pure.
 
-Every refusal is one sentence with the field's dotted name, and a field that nobody read is refused, never ignored.
+Every error is one sentence with the field's dotted name, and an unknown field is refused, never ignored.
 """
 
 import math
@@ -32,7 +32,7 @@ def kind_of(value: object) -> str:
 
 
 class Document:
-    """One object of the file; remembers which of its fields were asked for."""
+    """One object of the file; records which of its fields were read."""
 
     def __init__(self, fields: Mapping[str, object], prefix: str = "") -> None:
         self._fields = fields
@@ -41,7 +41,7 @@ class Document:
 
     @classmethod
     def of(cls, value: object, what: str, prefix: str = "") -> "Document":
-        """Return the document in `value`, called `what` where it is none."""
+        """Return the document in `value`; errors call it `what`."""
         if not isinstance(value, Mapping):
             raise InvalidInput(
                 f"{what} is {kind_of(value)}; expected an object with named fields", field=prefix or None
@@ -55,7 +55,7 @@ class Document:
         return f"{self._prefix}.{name}" if self._prefix else name
 
     def raw(self, name: str, default: object = _MISSING) -> Any:
-        """Return the field as it stands; a field that is null counts as missing."""
+        """Return the raw field; a null field counts as missing."""
         self._read.add(name)
         value = self._fields.get(name)
         if value is not None:
@@ -65,7 +65,7 @@ class Document:
         return default
 
     def text(self, name: str, default: str | None = _MISSING) -> str:
-        """Return the field as text; a `default` of None means that it must be there."""
+        """Return the field as text; a `default` of None makes it required."""
         value = self.raw(name, _MISSING if default is None else default)
         return value if isinstance(value, str) else self._wrong(name, value, "a text")
 
@@ -139,10 +139,10 @@ class Document:
         ]
 
     def refuse_unknown(self, instead: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Raise InvalidInput if the object has a field that nobody asked for.
+        """Raise InvalidInput if the object has a field that was not read.
 
         Args:
-            instead: for fields that people know from elsewhere, what does the same here.
+            instead: for fields known from other products, the equivalent here.
         """
         if unknown := sorted(set(self._fields) - self._read):
             other = instead.get(unknown[0]) or f"it knows {', '.join(sorted(self._read))}"

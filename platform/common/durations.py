@@ -1,4 +1,4 @@
-"""Durations as people write them in policy files: `10s`, `1m30s`, `2h`, `250ms`, `1.5h`. Pure.
+"""Duration parser and formatter: `10s`, `1m30s`, `2h`, `250ms`, `1.5h`. Pure.
 
 The syntax is Kubernetes' (Go's `time.ParseDuration`) without signs and nanoseconds, which `timedelta` does not have.
 """
@@ -16,10 +16,10 @@ _MAX_CHARACTERS = 40
 
 
 def parse(text: str, *, field: str | None = None) -> timedelta:
-    """Return the duration that `text` says; `0` needs no unit.
+    """Return the parsed duration; `0` needs no unit.
 
     Raises:
-        InvalidInput: the text is no duration, or finer than a microsecond, or longer than about 2.7 million years.
+        InvalidInput: the text is not a duration, or finer than a microsecond, or longer than about 2.7 million years.
     """
     if text == "0":
         return timedelta(0)
@@ -35,7 +35,7 @@ def parse(text: str, *, field: str | None = None) -> timedelta:
 
 
 def render(duration: timedelta) -> str:
-    """Return the shortest form with whole numbers that `parse` reads back exactly; `0s` for none.
+    """Return the shortest form with whole numbers that `parse` reads back exactly; `0s` for zero.
 
     Raises:
         ValueError: the duration is negative.

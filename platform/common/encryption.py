@@ -1,8 +1,8 @@
-"""Secrets that are needed again, such as what signs webhooks, as the database keeps them: encrypted.
+"""Encryption at rest of recoverable secrets, such as webhook signing keys.
 
-The key is made from `FAIRLEAD_SECRET_KEY` by HKDF-SHA256 (RFC 5869), another for each purpose, so a copy of the
-database alone tells nothing. What was sealed under one of `FAIRLEAD_SECRET_KEY_FALLBACKS` is read too, until it is
-sealed anew (`manage.py secrets_reseal`); under any other key nothing can be read, and what needs it says so.
+HKDF-SHA256 (RFC 5869) derives the key from `FAIRLEAD_SECRET_KEY`, another for each purpose, so a copy of the database
+alone discloses nothing. Secrets encrypted under one of `FAIRLEAD_SECRET_KEY_FALLBACKS` can be read too, until they are
+encrypted again (`manage.py secrets_reseal`); under any other key they cannot, and their users report it.
 """
 
 import base64
@@ -26,16 +26,16 @@ def seal_bytes(content: bytes, *, purpose: str) -> bytes:
 
 
 def unseal(sealed: str, *, purpose: str) -> str:
-    """Return what was sealed for the same purpose.
+    """Return the decrypted secret of the same purpose.
 
     Raises:
-        Unavailable: it was sealed under another `FAIRLEAD_SECRET_KEY`, or changed since.
+        Unavailable: it was encrypted under another `FAIRLEAD_SECRET_KEY`, or changed since.
     """
     return unseal_bytes(sealed.encode(), purpose=purpose).decode()
 
 
 def unseal_bytes(sealed: bytes, *, purpose: str) -> bytes:
-    """Return what was sealed for the same purpose; raises what `unseal` raises."""
+    """Return the decrypted content of the same purpose; raises what `unseal` raises."""
     try:
         return _ciphers(purpose).decrypt(sealed)
     except InvalidToken as error:
@@ -43,7 +43,7 @@ def unseal_bytes(sealed: bytes, *, purpose: str) -> bytes:
 
 
 def resealed(sealed: bytes, *, purpose: str) -> bytes:
-    """Return the same content sealed under the present key, as long as before; the same bytes where it already is.
+    """Return the same content encrypted under the current key, of equal length; the same bytes where it already is.
 
     Raises what `unseal` raises.
     """
@@ -67,7 +67,7 @@ def _unreadable(purpose: str) -> Unavailable:
 
 
 def _ciphers(purpose: str) -> MultiFernet:
-    """Return what seals under the present key and reads what earlier ones sealed."""
+    """Return the cipher that encrypts under the current key and decrypts under earlier ones."""
     return MultiFernet([_cipher(key, purpose) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
 
 

@@ -13,7 +13,7 @@
     └── Unavailable         try again later; the only one worth a retry
         └── NoRoom              a disk is full
 
-A message says what was asked, what was found and what to do, in one sentence.
+A message says what was requested, what was found and what to do, in one sentence.
 """
 
 # ruff: noqa: N818 - the names are the words of the API
@@ -22,12 +22,12 @@ from collections.abc import Sequence
 
 
 class FairleadError(Exception):
-    """Base of all errors that callers are told about.
+    """Base of all errors that are reported to callers.
 
     Args:
         message: one sentence for people.
-        field: dotted name of the part of the input that is wrong, where there is one.
-        details: sentences that the message is about, for who shows them as a list.
+        field: dotted name of the invalid part of the input, if any.
+        details: sentences that elaborate the message, for lists.
     """
 
     code = "error"
@@ -96,5 +96,5 @@ STATUS: dict[type[FairleadError], int] = {
 
 
 def status_of(error: FairleadError) -> int:
-    """Return the HTTP status for `error`; 500 for a type the table does not know."""
+    """Return the HTTP status for `error`; 500 for a type that is not in the table."""
     return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)

@@ -1,6 +1,6 @@
-"""Identifiers: names of things and of who did something, addresses of the web, and comments. Pure.
+"""Identifiers: validation of names, actors, web addresses and comments. Pure.
 
-Every refusal is one sentence with the rule in it.
+Every error is one sentence with the rule in it.
 """
 
 import re
@@ -17,7 +17,7 @@ MAX_COMMENT = 1000
 
 
 def check_dns_label(name: str, *, field: str = "name") -> str:
-    """Return `name` if it is a DNS label (RFC 1123), which names of services, namespaces and policies are."""
+    """Return `name` if it is a DNS label (RFC 1123), as names of services, namespaces and policies are."""
     if not _DNS_LABEL.fullmatch(name):
         raise InvalidInput(
             f"{field} is {name[:_SHOWN]!r}; expected a DNS label: 1 to 63 lower-case letters, digits and hyphens, "
@@ -28,7 +28,7 @@ def check_dns_label(name: str, *, field: str = "name") -> str:
 
 
 def check_model_name(name: str, *, field: str = "name") -> str:
-    """Return `name` if a model may be called so; it stands in `models:/NAME/VERSION` and in addresses."""
+    """Return `name` if it is valid for a model; it is part of `models:/NAME/VERSION` and of addresses."""
     if not _MODEL.fullmatch(name):
         raise InvalidInput(
             f"{field} is {name[:_SHOWN]!r}; expected a model name: 1 to 128 letters, digits, dots, underscores and "
@@ -39,7 +39,7 @@ def check_model_name(name: str, *, field: str = "name") -> str:
 
 
 def check_alias(name: str, *, field: str = "alias") -> str:
-    """Return `name` if an alias may be called so; it never looks like a version number."""
+    """Return `name` if it is valid for an alias; it never looks like a version number."""
     if not _ALIAS.fullmatch(name):
         raise InvalidInput(
             f"{field} is {name[:_SHOWN]!r}; expected an alias: 1 to 64 letters, digits, dots, underscores and hyphens, "
@@ -50,12 +50,12 @@ def check_alias(name: str, *, field: str = "alias") -> str:
 
 
 def is_user(actor: str, username: str) -> bool:
-    """Return whether that is the user, with whichever token."""
+    """Return whether an actor is the user, with any token."""
     return actor == username or actor.startswith(token_prefix(username))
 
 
 def token_prefix(username: str) -> str:
-    """Return how the names begin of a user with a token."""
+    """Return the prefix of a user's actor names with tokens."""
     return f"{username} (token "
 
 

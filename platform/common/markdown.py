@@ -1,4 +1,4 @@
-"""Markdown that people wrote, as HTML for a page: CommonMark with tables, and nothing that could run or load.
+"""Markdown renderer for user content: CommonMark with tables, without anything that could run or load.
 
 HTML in it is shown as text. Links lead only to whole http, https and mailto addresses; images become links, since a
 page may load nothing from elsewhere. Headings begin at the third level, below those of the page.
@@ -46,7 +46,7 @@ def _image(
     link = Token("link_open", "a", 1, attrs={"href": image.attrs["src"], "rel": "nofollow noopener noreferrer"})
     text = self.renderInlineAsText(image.children, options, env) or "image"
     if sum(token.nesting for token in tokens[:index] if token.type.startswith("link_")):
-        return escapeHtml(text)  # it is a link's text already
+        return escapeHtml(text)  # already the text of a link
     return f"{self.renderToken([link], 0, options, env)}{escapeHtml(text)}</a>"
 
 

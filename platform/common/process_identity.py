@@ -1,6 +1,6 @@
-"""Which process this is, so that others on the same machine can tell whether it still runs.
+"""Process identity that survives pid reuse, so that others on the same machine can check whether it still runs.
 
-A process is named by its id and its start time in clock ticks since boot, since ids are used again; a place is one
+A process is named by its id and its start time in clock ticks since boot, since ids are reused; a place is one
 kernel since its boot and one namespace of process ids: in another container the same number is another process.
 """
 
@@ -16,7 +16,7 @@ _NAMESPACE = Path("/proc/self/ns/pid")
 
 @dataclass(frozen=True, slots=True)
 class ProcessName:
-    """One process; `place` is empty where the system does not say (no /proc), and names nothing then."""
+    """One process; `place` is empty where it is unknown (no /proc), and the identity then names no process."""
 
     place: str
     pid: int
@@ -40,7 +40,7 @@ def parse(text: str) -> ProcessName | None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return when `pid` was started, in clock ticks since boot; None if no such process runs (a zombie does not)."""
+    """Return the start time of `pid`, in clock ticks since boot; None if no such process runs (a zombie does not)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""A named tensor's values apart from how they were sent; what `integrations.v2.tensors` reads and decisions compare."""
+"""Named tensor, apart from its encoding; `integrations.v2.tensors` decodes it and decisions compare it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,7 @@ class Tensor:
     values: Array
 
     def equals(self, other: "Tensor") -> bool:
-        """Return whether both are the same to the last bit of meaning: datatype, shape and values, NaN being NaN."""
+        """Return whether both are equal in datatype, shape and values, bit by bit, with NaN equal to NaN."""
         if self.datatype != other.datatype or self.values.shape != other.values.shape:
             return False
         is_float = self.values.dtype.kind == "f"

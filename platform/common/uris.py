@@ -1,7 +1,7 @@
-"""Where models may be imported from: URIs in one normal form, and prefixes of them that an operator allows. Pure.
+"""URI normalization, and an allowlist of prefixes, for model imports. Pure.
 
-What is checked here is what is asked for later: `Address.url` is built from the checked parts, never from the text that
-somebody sent, so that two readings of one text cannot differ. Prefixes end at whole parts of a path:
+The checked parts are what is requested later: `Address.url` is built from them, never from the original text, so that
+two readings of one text cannot differ. Prefixes end at whole parts of a path:
 `https://host/models` allows `https://host/models/a.onnx` and not `https://host/models-of-others/a.onnx`.
 """
 
@@ -42,7 +42,7 @@ class Address:
 
     @property
     def path(self) -> str:
-        """Return the path as it is meant, such as `/srv/models/1` or `models/1`, without a slash at its end."""
+        """Return the decoded path, such as `/srv/models/1` or `models/1`, without a trailing slash."""
         return ("/" if self.scheme == "file" else "") + "/".join(self.parts)
 
     @property
@@ -55,12 +55,12 @@ class Address:
 
     @property
     def url(self) -> str:
-        """Return the URI to ask for."""
+        """Return the URI to request."""
         return f"{self.shown}?{self.query}" if self.query else self.shown
 
 
 def parse(uri: str, *, field: str = "uri") -> Address:
-    """Return the address of a file or a folder; a slash at the end says that it is a folder. Raises InvalidInput."""
+    """Return the address of a file or a folder; a trailing slash marks a folder. Raises InvalidInput."""
     address = _parse(uri, field)
     if len(address.url) > LONGEST:
         raise InvalidInput(f"{field} has more than {LONGEST} characters once it is encoded", field=field)
@@ -72,7 +72,7 @@ def parse(uri: str, *, field: str = "uri") -> Address:
 
 
 def parse_prefixes(texts: Sequence[str]) -> tuple[Address, ...]:
-    """Return what an operator allows; raises InvalidInput with the setting's name."""
+    """Return the operator's allowed prefixes; raises InvalidInput with the setting's name."""
     prefixes = tuple(_parse(text, SETTING) for text in texts)
     for prefix in prefixes:
         if prefix.query or (prefix.scheme == "file" and not prefix.parts):
@@ -162,7 +162,7 @@ def _parts(path: str, field: str, *, is_encoded: bool) -> tuple[str, ...]:
         texts.append("")
     parts = tuple(unquote(text, errors="strict") if is_encoded else text for text in texts) if _decodes(path) else ("",)
     for part in parts:
-        # What another decoding would make of it counts too: some servers decode twice.
+        # The result of a second decoding counts too: some servers decode twice.
         again = unquote(part)
         if again in ("", ".", "..") or set(again) & set("/\\") or not again.isprintable():
             raise InvalidInput(

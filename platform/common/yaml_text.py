@@ -1,4 +1,4 @@
-"""YAML that people send to the control plane: what JSON can say, bounded in depth and number, without references. Pure.
+"""YAML parser for user input: JSON's data types, bounded in depth and number, without references. Pure.
 
 Reading a value takes some 25 us, so that bytes alone bound no time: a list of a million is 2 MB.
 """
@@ -12,7 +12,7 @@ import yaml
 MAX_DEPTH = 64
 MAX_VALUES = 20_000
 _MAX_BITS = 1024
-"""Of a whole number; Python refuses to show one of more than 4300 digits."""
+"""Bits of an integer; Python refuses to print one of more than 4300 digits."""
 
 _MAX_NUMBER_CHARACTERS = 1100
 """More than the largest number has in base 2; `1:1:1:…`, in base 60, takes time as the square of its length."""
@@ -21,9 +21,9 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 class Loader(yaml.SafeLoader):
-    """YAML's plain kinds without dates, without a field that is there twice, and without references.
+    """YAML's plain types without dates, duplicate fields and references.
 
-    Raises yaml.MarkedYAMLError for whatever it does not take, and no other error.
+    Raises yaml.MarkedYAMLError for everything refused, and no other error.
     """
 
     yaml_implicit_resolvers = {
@@ -37,7 +37,7 @@ class Loader(yaml.SafeLoader):
         super().__init__(text)
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse references, of which a line can say more than memory holds, what is deep, and too many values."""
+        """Refuse references, since one line could expand beyond memory; deep nesting; and too many values."""
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         if self.check_event(yaml.AliasEvent):
             raise yaml.composer.ComposerError(None, None, "references (*) are not taken here", mark)
@@ -54,7 +54,7 @@ class Loader(yaml.SafeLoader):
             self._depth -= 1
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Refuse values that are not what their tag says, and those that JSON has not."""
+        """Refuse values that do not match their tag, and those that JSON has not."""
         if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER_CHARACTERS:
             raise yaml.constructor.ConstructorError(None, None, "the number is too large", node.start_mark)
         if node.tag in _PAIRS:
@@ -70,7 +70,7 @@ class Loader(yaml.SafeLoader):
         return found
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a field that is there twice, of which YAML would keep the second without a word."""
+        """Refuse duplicate fields, of which YAML would silently keep the last."""
         seen: set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
@@ -81,7 +81,7 @@ class Loader(yaml.SafeLoader):
 
 
 def _problem(found: object) -> str:
-    """Return why a value is not taken, empty where it is."""
+    """Return why a value is refused, empty where it is accepted."""
     if not isinstance(found, dict | list | str | int | float | None):
         return f"a {type(found).__name__} is not taken here"
     if isinstance(found, float) and not math.isfinite(found):
@@ -90,5 +90,5 @@ def _problem(found: object) -> str:
 
 
 def load(text: str) -> Any:
-    """Return what a text says; raises yaml.YAMLError."""
+    """Return the parsed text; raises yaml.YAMLError."""
     return yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader

@@ -1,1 +1,1 @@
-"""The pages around all others: home, navigation, the page of an unknown address."""
+"""Console: home, navigation, and the page of an unknown address."""

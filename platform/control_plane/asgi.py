@@ -1,4 +1,4 @@
-"""The ASGI application that uvicorn serves."""
+"""ASGI application, served by uvicorn."""
 
 import gc
 import os
@@ -6,7 +6,7 @@ from importlib import import_module
 
 import django
 
-# What is imported stays: to look for garbage in it takes a sixth of the time of the imports, and then of every look.
+# Imports are permanent: scanning them for garbage takes a sixth of the imports' time, and then of every collection.
 gc.disable()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
 django.setup(set_prefix=False)
@@ -18,7 +18,7 @@ from control_plane.prepared import wait_until_prepared  # noqa: E402
 from control_plane.sqlite_files import hold_open  # noqa: E402
 
 application = StreamingASGIHandler()
-import_module(settings.ROOT_URLCONF)  # all views, which else the first request would wait for
+import_module(settings.ROOT_URLCONF)  # all views, which otherwise the first request would wait for
 gc.freeze()
 gc.enable()
 wait_until_prepared()

@@ -1,7 +1,7 @@
-"""The clock of the periodic tasks: Celery's beat without its file, where a full disk would end it.
+"""Celery beat scheduler in memory, without beat's file, where a full disk would end it.
 
-Every task is due when beat starts, and then as often as the schedule says: what is done once an hour is also done where
-the platform is restarted more often.
+Every task is due when beat starts, and then as often as scheduled: an hourly task also runs where the platform is
+restarted more often.
 """
 
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ class Scheduler(beat.Scheduler):
     """Celery's scheduler in memory."""
 
     def setup_schedule(self) -> None:
-        """Take up the schedule, all of it due now."""
+        """Load the schedule, all of it due now."""
         super().setup_schedule()
         for entry in self.schedule.values():
             if isinstance(entry.schedule, schedule):

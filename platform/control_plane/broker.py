@@ -1,9 +1,8 @@
-"""The file-system broker of the embedded mode: Kombu's, with two of its faults mended.
+"""File-system broker of the embedded mode: Kombu's, with two of its faults fixed.
 
-A message is there whole or not at all: Kombu's own may be read while it is still empty, and a worker that meets such a
-one ends. And a worker that is told to stop notices at once: Celery's blocking loop looks whether it should stop between
-two waits for messages of 2 s each, and waits once more after it saw that. The transport looks for files every 0.1 s
-anyway, so a shorter wait costs nothing.
+Messages are written atomically: Kombu's own may be read while still empty, which ends the reading worker. And a
+stopping worker notices at once: Celery's blocking loop checks for it between two waits for messages of 2 s each, and
+waits once more after it. The transport polls for files every 0.1 s anyway, so a shorter wait costs nothing.
 """
 
 import json
@@ -25,7 +24,7 @@ class Channel(filesystem.Channel):
     def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override] # Kombu names it twice
         folder = Path(self.data_folder_out)
         name = f"{round(time.monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
-        unfinished = folder / f".{name}.new"  # not a name that anybody looks for
+        unfinished = folder / f".{name}.new"  # a name that no reader matches
         try:
             unfinished.write_text(json.dumps(payload), encoding="utf-8")
             unfinished.replace(folder / name)
@@ -36,16 +35,16 @@ class Channel(filesystem.Channel):
 
 
 class Transport(filesystem.Transport):
-    """Kombu's, with this channel, whose waits for messages are short."""
+    """Kombu's, with this channel and short waits for messages."""
 
     Channel = Channel
 
     def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> None:
-        """Hand on one message; raises TimeoutError where none came for a short while, `timeout` at most."""
+        """Deliver one message; raises TimeoutError where none came for a short while, `timeout` at most."""
         wait_s = _LONGEST_WAIT_S if timeout is None else min(timeout, _LONGEST_WAIT_S)
         super().drain_events(connection, timeout=wait_s, **options)
 
 
 def use() -> None:
-    """Let URLs of the scheme `filesystem` mean this transport in this process."""
+    """Register this transport for the scheme `filesystem` in this process."""
     TRANSPORT_ALIASES["filesystem"] = f"{__name__}:{Transport.__name__}"

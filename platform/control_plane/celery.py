@@ -1,6 +1,6 @@
-"""The Celery application: hints from the web process, and the beat that sweeps what a lost hint left behind.
+"""Celery application: hints from the web process, and the beat that sweeps jobs with lost hints.
 
-Embedded mode uses kombu's file-system transport, which takes a message away before it is acknowledged; that is why
+Embedded mode uses kombu's file-system transport, which removes a message before it is acknowledged; that is why
 every task is only a hint carrying an id and each job is found again from the database by a periodic sweep.
 """
 
@@ -42,7 +42,7 @@ def configure(sender: Celery, **_: object) -> None:
         broker_url=settings.BROKER_URL,
         broker_transport_options=_broker_options(),
         broker_connection_retry_on_startup=True,
-        broker_connection_timeout=1.0,  # seconds; a hint is not worth a longer wait of the request that sends it
+        broker_connection_timeout=1.0,  # seconds; a hint is not worth a longer wait of the sending request
         task_ignore_result=True,
         task_serializer="json",
         accept_content=["json"],
@@ -70,14 +70,14 @@ def configure(sender: Celery, **_: object) -> None:
 
 @celeryd_after_setup.connect
 def wait(**_: object) -> None:
-    """Begin with the first task, and the beat, once the database is prepared."""
-    gc.freeze()  # what is imported stays, in the beat too
+    """Start the first task, and the beat, once the database is prepared."""
+    gc.freeze()  # imports are permanent, in the beat too
     wait_until_prepared()
 
 
 @worker_ready.connect
 def tell_ready(**_: object) -> None:
-    """Leave this process's id for `fairlead up`, which waits for it; elsewhere there is no such folder."""
+    """Write this process's id for `fairlead up`, which waits for it; elsewhere the folder is missing."""
     hold_open()
     folder = settings.HOME / "run"
     if folder.is_dir():
@@ -86,7 +86,7 @@ def tell_ready(**_: object) -> None:
 
 @app.on_after_finalize.connect
 def connect_signals(**_: object) -> None:
-    """Connect metrics and request ids, in whichever process has come to use the application."""
+    """Connect metrics and request ids, in every process that uses the application."""
     from control_plane import telemetry, tracing  # noqa: F401, PLC0415 - register themselves
 
 

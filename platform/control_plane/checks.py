@@ -36,7 +36,7 @@ def settings_are_usable(**_: object) -> list[CheckMessage]:
 
 @register(TAG)
 def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
-    """Return what is wrong with how Prometheus is asked for the measurements of rollouts."""
+    """Return the errors of the Prometheus settings for rollouts' measurements."""
     found: list[CheckMessage] = []
     if settings.PROMETHEUS_CA:
         try:
@@ -70,7 +70,7 @@ def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
 
 @register(TAG)
 def people_can_sign_in(**_: object) -> list[CheckMessage]:
-    """Return what is wrong with the sign-in at a provider; nothing where none is set up."""
+    """Return the errors of the sign-in provider's settings; empty where none is configured."""
     hint = "docs/how-to/sign-in.md tells what each provider is asked for."
     if not settings.OIDC_ISSUER:
         without = [name for name in ("CLIENT_ID", "CLIENT_SECRET") if getattr(settings, f"OIDC_{name}")]
@@ -102,7 +102,7 @@ def people_can_sign_in(**_: object) -> list[CheckMessage]:
 
 
 def _is_private(url: str) -> bool:
-    """Return whether nobody on the way can read what is sent to `url`."""
+    """Return whether the connection to `url` is confidential."""
     parts = urlsplit(url)
     if parts.scheme == "https" or parts.hostname == "localhost":
         return True

@@ -1,4 +1,4 @@
-"""What the metrics page of web tells of the whole control plane, read from database and broker when it is asked for."""
+"""Prometheus collector of the whole control plane, for web's metrics page; reads database and broker per scrape."""
 
 import logging
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 class ControlPlaneCollector(Collector):
-    """Looks at every scrape; what cannot be read now is left out, and `fairlead_database_up` says so."""
+    """Reads at every scrape; unavailable values are left out, and `fairlead_database_up` says so."""
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Return the families without reading anything, so that registering the collector asks no database."""
+        """Return the families without reading anything, so that registering the collector makes no query."""
         yield GaugeMetricFamily("fairlead_database_up", "1 while the database answers, else 0.")
         yield GaugeMetricFamily("fairlead_services", "Services by phase.", labels=["phase"])
         yield GaugeMetricFamily("fairlead_rollouts", "Rollouts by phase, finished ones included.", labels=["phase"])
@@ -28,7 +28,7 @@ class ControlPlaneCollector(Collector):
         yield GaugeMetricFamily("fairlead_queue_depth", "Tasks that wait in the broker.", labels=["queue"])
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return what database and broker say."""
+        """Return the metrics from database and broker."""
         database_up, services, rollouts, lag, depth = self.describe()
         try:
             for family, counts in ((services, service_phases()), (rollouts, rollout_phases())):
@@ -50,7 +50,7 @@ class ControlPlaneCollector(Collector):
 
 
 def _waiting(queue: str) -> int | None:
-    """Return how many tasks wait in a queue, None where the broker is away."""
+    """Return the number of tasks in a queue, None where the broker is down."""
     try:
         with current_app.connection_for_read() as connection:
             connection.ensure_connection(max_retries=1, timeout=1)

@@ -1,4 +1,4 @@
-"""Settings from the environment: `FAIRLEAD_NAME`, and for secrets also `FAIRLEAD_NAME_FILE`.
+"""Settings from environment variables: `FAIRLEAD_NAME`, and for secrets also `FAIRLEAD_NAME_FILE`.
 
 Bad values end the start with one sentence; nothing falls back silently.
 """
@@ -89,7 +89,7 @@ def web_address(name: str) -> str:
 
 
 def host_of(origin: str) -> str:
-    """Return an origin's host as a Host header has it, without the port."""
+    """Return an origin's host as in a Host header, without the port."""
     host = urlsplit(origin).hostname or ""
     return f"[{host}]" if ":" in host else host
 
@@ -109,7 +109,7 @@ def choice(name: str, default: str, options: Collection[str]) -> str:
 
 
 def group_roles(name: str) -> tuple[GroupRole, ...]:
-    """Return `name` as the roles that groups give, separated by commas."""
+    """Return `name` as a mapping of groups to roles, separated by commas."""
     try:
         return parse(names(name, []))
     except InvalidInput as error:
@@ -117,7 +117,7 @@ def group_roles(name: str) -> tuple[GroupRole, ...]:
 
 
 def networks(name: str, *, earlier: str) -> tuple[Network, ...]:
-    """Return `name`, or where it is unset what it was called before, as IP networks that are separated by commas."""
+    """Return `name`, or where it is unset its former name, as IP networks separated by commas."""
     name = name if text(name) else earlier
     try:
         return parse_networks(text(name))

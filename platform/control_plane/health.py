@@ -1,4 +1,4 @@
-"""Liveness, readiness and the Prometheus page of the control plane; open, since they tell nothing of what is stored."""
+"""Liveness, readiness and the Prometheus page of the control plane; public, since they show no stored data."""
 
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -7,20 +7,20 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from control_plane.collector import ControlPlaneCollector
 
-# Apart from the default registry, which the worker shows too: only web asks the database for its page.
+# Apart from the default registry, which the worker shows too: only web queries the database for its page.
 CONTROL_PLANE = CollectorRegistry()
 CONTROL_PLANE.register(ControlPlaneCollector())
 
 
 @require_safe
 def live(_request: HttpRequest) -> HttpResponse:
-    """Answer 200 while the process runs."""
+    """Return 200 while the process runs."""
     return JsonResponse({"live": True})
 
 
 @require_safe
 def ready(_request: HttpRequest) -> HttpResponse:
-    """Answer 200 when the database answers, else 503 with the reason."""
+    """Return 200 when the database responds, else 503 with the reason."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -31,5 +31,5 @@ def ready(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def metrics(_request: HttpRequest) -> HttpResponse:
-    """Answer with the metrics of this process and of the whole control plane in Prometheus' text format."""
+    """Return the metrics of this process and of the whole control plane in Prometheus' text format."""
     return HttpResponse(generate_latest() + generate_latest(CONTROL_PLANE), content_type=CONTENT_TYPE_LATEST)

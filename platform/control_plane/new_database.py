@@ -1,7 +1,7 @@
-"""Tables of a new SQLite database, made from the models at once: what all migrations lead to, in far less time.
+"""Schema creation of a new SQLite database, directly from the models: the result of all migrations, in far less time.
 
-A database that has tables is migrated. So is any other than SQLite: there migrations also make what models do not know
-of (`common.db.trigrams`). A test compares what is made here with what the migrations make.
+A database with tables is migrated. So is any other than SQLite: there migrations also create what models do not
+declare (`common.db.trigrams`). A test compares this schema with that of the migrations.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""Has a process that `fairlead up` starts wait for the database, which is prepared meanwhile.
+"""Startup barrier: a process that `fairlead up` starts waits for the database, which is prepared meanwhile.
 
-What takes such a process longest is its imports, and they need no database: they go on beside its preparation. The pipe
-ends when the database is prepared, and however `fairlead up` ends. Processes that others start wait for nothing.
+Its imports take longest and need no database: they run beside its preparation. The pipe closes when the database is
+prepared, and however `fairlead up` ends. Processes with other parents wait for nothing.
 """
 
 import os

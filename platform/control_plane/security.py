@@ -1,4 +1,4 @@
-"""A strict Content-Security-Policy on every answer; all that a page needs comes from the control plane itself."""
+"""Content-Security-Policy, strict, on every response; a page loads everything from the control plane itself."""
 
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin

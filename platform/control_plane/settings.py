@@ -113,7 +113,7 @@ RETAIN_MEASUREMENTS = timedelta(days=env.integer("FAIRLEAD_RETAIN_MEASUREMENTS_D
 # --- the cluster ------------------------------------------------------------------------------------------------------
 CLUSTER_FOLDER = HOME / "cluster"
 ALLOW_PYTHON_MODELS = env.flag("FAIRLEAD_ALLOW_PYTHON_MODELS", default=False)
-# Read where processes start (integrations/sandbox); here so that a value that is none is refused at the start.
+# Read where processes start (integrations/sandbox); here so that an invalid value is refused at the start.
 SANDBOX = env.choice("FAIRLEAD_SANDBOX", Mode.BEST, tuple(Mode))
 MEMORY_LIMIT = env.choice("FAIRLEAD_MEMORY_LIMIT", Limit.MACHINE, tuple(Limit))  # read by the local agent, as the next
 MEMORY_RESERVE_MIB = env.integer("FAIRLEAD_MEMORY_RESERVE_MIB", 1024)
@@ -164,7 +164,7 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["common.http.filters.ListFilters"],
     "DEFAULT_PAGINATION_CLASS": "common.http.pagination.CursorPagination",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_METADATA_CLASS": None,  # OPTIONS: the OpenAPI document tells more, and of every address
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS: the OpenAPI document has more, and every address
     "EXCEPTION_HANDLER": "common.http.api_errors.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }

@@ -1,4 +1,4 @@
-"""Metrics of Celery's processes: counted by Celery's signals, shown on a page of their own.
+"""Metrics of Celery's processes: counted by Celery's signals, served on their own page.
 
 Web shows its metrics at `/metrics`. The worker listens on `FAIRLEAD_METRICS_ADDRESS` and beat on
 `FAIRLEAD_BEAT_METRICS_ADDRESS`, where those are set. Counters live in the process, so a worker must run its tasks on
@@ -60,9 +60,9 @@ def _serve_beat(**_: object) -> None:
 
 
 def serve(address: tuple[str, int] | None) -> None:
-    """Serve this process's metrics, where an address for that is set.
+    """Serve this process's metrics, where an address for them is set.
 
-    A taken port is logged and leaves the process without a page: it must not keep services from being reconciled.
+    A port in use is logged and leaves the process without a page: it must not keep services from being reconciled.
     """
     if address is None:
         return

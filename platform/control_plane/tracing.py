@@ -1,7 +1,7 @@
-"""Carries a request's id along with the hints it sends, so that the worker's log lines name the request behind them.
+"""Request id propagation: hints carry the id, so that the worker's log lines name the originating request.
 
-The answer to the request has the id in `X-Request-ID`, the log of web has it in each line, and so has the log of the
-worker while it does what the request asked for. What a task sends in turn is the task's own doing and has no id.
+The response has the id in `X-Request-ID`, web's log has it in each line, and so has the worker's log while it executes
+the request's work. Hints that a task itself sends have no id.
 """
 
 from contextvars import Token

@@ -1,4 +1,4 @@
-"""Where everything is: health and metrics, the API, the pages."""
+"""URL configuration: health and metrics, the API, the pages."""
 
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView

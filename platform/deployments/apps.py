@@ -1,4 +1,4 @@
-"""The app of services, revisions and rollouts."""
+"""Django app of services, revisions and rollouts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ class DeploymentsConfig(AppConfig):
     label = "deployments"
 
     def ready(self) -> None:
-        """Register with the registry the functions that it calls."""
+        """Register the functions that the registry calls."""
         from registry import hooks  # noqa: PLC0415 - now models can be read
 
         hooks.uses.register(_imported_later("deployments.selectors.model_uses.uses_of"))
@@ -26,7 +26,7 @@ class DeploymentsConfig(AppConfig):
 
 
 def _imported_later(path: str) -> Callable[..., Any]:
-    """Return the function at `path`, which is imported by its first call: what only migrates needs none of them."""
+    """Return the function at `path`, imported on its first call: commands that only migrate need none of them."""
 
     def call(*arguments: Any) -> Any:
         return import_string(path)(*arguments)

@@ -1,4 +1,4 @@
-"""Between rows and the values that decisions are made of. No queries here."""
+"""Mapping between database rows and domain values. No queries here."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ from registry.models import ModelVersion
 
 
 def rollout_state(row: Rollout) -> RolloutState:
-    """Return the machine's state in a row."""
+    """Return the state machine's state of a row."""
     return RolloutState(
         policy=stored_policy(row.policy_document),
         phase=Phase(row.phase),
@@ -56,7 +56,7 @@ def rollout_state(row: Rollout) -> RolloutState:
 
 
 def put_rollout(row: Rollout, state: RolloutState) -> None:
-    """Write the machine's state into a row, which the caller saves."""
+    """Write the state machine's state into a row, which the caller saves."""
     row.phase = state.phase
     row.reason_code, row.reason_message = state.reason.code, state.reason.message
     row.attempt, row.attempt_started_at = state.attempt, state.attempt_started_at
@@ -68,7 +68,7 @@ def put_rollout(row: Rollout, state: RolloutState) -> None:
 
 
 def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
-    """Return what an approval of the rollout would be for now; its new revision must be loaded."""
+    """Return the subject of an approval of the rollout given now; its new revision must be loaded."""
     revision = row.to_revision
     runs = placed_resources(revision)  # not what its file leaves open
     configuration = [
@@ -95,7 +95,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
 
 
 def approval(row: Approval, allowed: Iterable[int]) -> approvals.Approval:
-    """Return an approval as decisions see it; its user must be loaded, and `allowed` are those who may approve now."""
+    """Return an approval as a domain value; its user must be loaded, and `allowed` are those who may approve now."""
     subject = approvals.Subject(
         row.attempt, row.step_index, row.artifact_digest, row.configuration_digest, row.policy_digest
     )
@@ -106,7 +106,7 @@ def approval(row: Approval, allowed: Iterable[int]) -> approvals.Approval:
 
 
 def authors(row: Rollout) -> list[approvals.Author]:
-    """Return who is behind the rollout."""
+    """Return the people behind the rollout."""
     return [approvals.Author(**author) for author in row.authors]
 
 
@@ -116,7 +116,7 @@ def _digest_of(value: object) -> str:
 
 
 def model_config_of(version: ModelVersion, said: Mapping[str, object], kept: int | None = None) -> dict[str, object]:
-    """Return what is laid over a version's own configuration, where a service's file says `said`.
+    """Return the overrides of a version's own configuration, where a service's file has `said`.
 
     Args:
         kept: the revision's `kept_batch_size`.
@@ -125,12 +125,12 @@ def model_config_of(version: ModelVersion, said: Mapping[str, object], kept: int
 
 
 def found_batch_size_of(row: Revision) -> int:
-    """Return a revision's largest batch, where it was found; 0 where its file says one, or none was found."""
+    """Return the batch size found for a revision; 0 where its file has one, or none was found."""
     return found_batch_size(row.model_config, row.model_version.profile, row.kept_batch_size)
 
 
 def revision_state(row: Revision) -> RevisionState:
-    """Return a revision as decisions see it; its model version must be loaded."""
+    """Return a revision as a domain value; its model version must be loaded."""
     return RevisionState(
         name=row.name,
         role=Role(row.role),
@@ -156,19 +156,19 @@ def revision_state(row: Revision) -> RevisionState:
 
 
 def egress_of(row: Revision) -> bool:
-    """Return whether a revision's model may open connections on a cluster that runs code; one of an earlier release
-    needs its model version loaded.
+    """Return whether a revision's model may open connections on a cluster that runs code; rows of an earlier release
+    need their model version loaded.
     """
     return is_code(row.model_version.platform) if row.egress is None else row.egress
 
 
 def resources_of(row: Revision) -> Resources:
-    """Return what one replica of a revision asks for."""
+    """Return the resource requests of one replica of a revision."""
     return Resources(row.cpu_cores, row.memory_bytes, row.accelerator)
 
 
 def _scaling_of_approval(scaling: Scaling) -> dict[str, Any]:
-    """Return what an approval is for; what is left to the defaults is left out, as before there was a choice."""
+    """Return the scaling that an approval covers; defaults are left out, so that older approvals still match."""
     said = asdict(scaling)
     del said["behavior"]
     behavior = behavior_json(scaling.behavior)
@@ -176,7 +176,7 @@ def _scaling_of_approval(scaling: Scaling) -> dict[str, Any]:
 
 
 def placed_resources(row: Revision) -> Resources:
-    """Return what the cluster is asked for: where the file leaves open which GPU, the one that was chosen."""
+    """Return the resources requested of the cluster: where the file leaves the GPU open, with the one chosen."""
     placed = row.placement
     if not placed:
         return resources_of(row)
@@ -184,12 +184,12 @@ def placed_resources(row: Revision) -> Resources:
 
 
 def patches_of_service(row: Revision) -> tuple[Patch, ...]:
-    """Return the patches that the service's file had when the revision was made."""
+    """Return the patches of the service's file when the revision was created."""
     return stored_patches(row.patches.get("service", ()), PATCHES)
 
 
 def scaling_of(row: Revision) -> Scaling:
-    """Return how many replicas a revision may have, and by what."""
+    """Return the scaling of a revision."""
     return Scaling(
         min_replicas=row.min_replicas,
         max_replicas=row.max_replicas,
@@ -201,7 +201,7 @@ def scaling_of(row: Revision) -> Scaling:
 
 
 def scaling_columns(scaling: Scaling) -> dict[str, Any]:
-    """Return a revision's columns that say how it scales."""
+    """Return a revision's scaling columns."""
     return {
         "min_replicas": scaling.min_replicas,
         "max_replicas": scaling.max_replicas,
@@ -213,12 +213,12 @@ def scaling_columns(scaling: Scaling) -> dict[str, Any]:
 
 
 def put_revision(row: Revision, state: RevisionState) -> None:
-    """Write where a revision stands into its row, which the caller saves; what it serves never changes."""
+    """Write a revision's state into its row, which the caller saves; its content never changes."""
     row.role, row.retire_at, row.stopped_at = state.role, state.retire_at, state.stopped_at
 
 
 def service_state(service: InferenceService, revisions: Iterable[Revision], rollout: Rollout | None) -> ServiceState:
-    """Return a service as decisions see it; `rollout` is the one in progress."""
+    """Return a service as a domain value; `rollout` is the one in progress."""
     state = None if rollout is None else rollout_state(rollout)
     return ServiceState(
         namespace=service.namespace,
@@ -241,13 +241,13 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
 
 
 def put_live(service: InferenceService, state: ServiceState, now: datetime) -> None:
-    """Write that the service is live into its row, which the caller saves."""
+    """Write into the service's row, which the caller saves, that it is live."""
     if state.live and service.live_at is None:
         service.live_at = now
 
 
 def service_facts(service: InferenceService) -> ServiceFacts:
-    """Return what of the service's row says why it waits; one that awaits an import needs that loaded."""
+    """Return the facts of the service's row that explain why it waits; one that awaits an import needs that loaded."""
     awaited = service.awaited_import
     return ServiceFacts(
         deleting=service.deleting_at is not None,
@@ -262,25 +262,25 @@ def service_facts(service: InferenceService) -> ServiceFacts:
 
 
 def put_wait(service: InferenceService, now: datetime) -> None:
-    """Write into the service's row, which the caller saves, what it waits for, and since when if that is new."""
+    """Write the service's wait condition into its row, which the caller saves, and its beginning if it is new."""
     condition = condition_of(service_facts(service)) or ""
     if condition != service.waits_for:
         service.waits_for, service.waits_since = condition, now
 
 
 def put_searched(service: InferenceService) -> None:
-    """Write into the service's row, which the caller saves, what searches by words look through."""
+    """Write the text for searches into the service's row, which the caller saves."""
     model = "" if service.model_version is None else service.model_version.model.name
     service.searched = searched_text(service.namespace, service.name, model)
 
 
 def searched_text(namespace: str, name: str, model: str) -> str:
-    """Return the text of a service, in lower case, that has what words may be a part of."""
+    """Return the search text of a service, in lower case."""
     return f"{namespace}/{name} {model}".lower()
 
 
 def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
-    """Return whether the revision is what a service file and the version that it means ask for."""
+    """Return whether the revision has the content of a service file and the version that it names."""
     return (
         row.model_version_id == version_id
         and scaling_of(row) == spec.scaling

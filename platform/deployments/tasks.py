@@ -1,12 +1,13 @@
-"""Celery's way in. `sweep` finds every service that wants a tick (`due`); `reconcile` is only a hint that one wants it
-sooner.
+"""Celery tasks of the reconciler, retention, jobs and webhooks.
 
-Sweeps may overlap when a cluster is slow: each service's lease lets one tick in at a time, a sweep that ran long
-leaves the rest to the next, and messages that waited too long are dropped. Nothing piles up.
+`sweep` finds every service that is due for a tick (`schedule`); `reconcile` is only a hint that one is due sooner.
 
-A cluster that is reached over a network may hang, and must not take every thread of the workers with it: one sweep at a
-time has it, a hint for one of its services is dropped while a tick there goes on, and once it was found away only a
-look now and then waits for it, while its services' ticks are told so at once (`connecting.driver_now`).
+Sweeps may overlap when a cluster is slow: each service's lease lets one tick in at a time, a sweep that ran long leaves
+the rest to the next, and messages that waited too long are dropped. Nothing piles up.
+
+A cluster behind a network may hang, and must not occupy every thread of the workers: one sweep at a time has it, a hint
+for one of its services is dropped while a tick there is in progress, and once it is known to be away only an occasional
+probe waits for it, while its services' ticks fail at once (`clusters.services.connection.driver_now`).
 """
 
 import logging
@@ -50,7 +51,7 @@ _MAX_DELIVERIES = 20
 
 @shared_task(name="deployments.tasks.reconcile", expires=10)
 def reconcile(service_id: int) -> None:
-    """Give one service a tick; once more at once if somebody changed it meanwhile."""
+    """Tick one service; once more at once if it was changed meanwhile."""
     cluster = Cluster.objects.filter(services=service_id).first()
     if cluster is None or (cluster.kind != LOCAL and sweep_claims.is_busy(cluster.pk, now=timezone.now())):
         return  # the next sweep turns to it
@@ -64,9 +65,9 @@ def reconcile(service_id: int) -> None:
 
 @shared_task(name="deployments.tasks.sweep", expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep() -> None:
-    """Give a tick to every service of which something goes on and that had none lately, and to some of the others.
+    """Tick every active service without a recent tick, and some of the settled ones.
 
-    Clusters that are reached over a network may hang: each is left to a task of its own.
+    Clusters behind a network may hang: each is left to a task of its own.
     """
     cluster_local_made(now=timezone.now())
     for cluster_id in Cluster.objects.exclude(kind=LOCAL).values_list("pk", flat=True):
@@ -77,7 +78,7 @@ def sweep() -> None:
 
 @shared_task(name="deployments.tasks.sweep_cluster", expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep_cluster(cluster_id: int) -> None:
-    """Give a tick to the services of one cluster, unless another worker is at it."""
+    """Tick the services of one cluster, unless another worker does."""
     claim = sweep_claims.begin(cluster_id, now=timezone.now())
     if claim is None:
         return
@@ -91,7 +92,7 @@ def sweep_cluster(cluster_id: int) -> None:
 
 @shared_task(name="deployments.tasks.forget")
 def forget() -> None:
-    """Forget old events and measurements, as long ago as the settings say."""
+    """Delete events and measurements older than the settings' limits."""
     now = timezone.now()
     events = retention.events_forget(now=now, older_than=settings.RETAIN_EVENTS)
     steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
@@ -106,7 +107,7 @@ def forget() -> None:
 
 @shared_task(name="deployments.tasks.ask", expires=60)
 def ask(question_id: int) -> None:
-    """Ask a webhook whether a rollout goes on, unless it is not due or somebody else is at it."""
+    """Call a step webhook, unless it is not due or another worker does."""
     question = gates.question_begin(question_id=question_id, now=timezone.now())
     if question is None:
         return
@@ -126,7 +127,7 @@ def ask(question_id: int) -> None:
 
 @shared_task(name="deployments.tasks.sweep_deliveries", expires=60)
 def sweep_deliveries() -> None:
-    """Send a hint for deliveries and questions that are due, and forget deliveries that are long over."""
+    """Send a hint for due deliveries and webhook calls, and delete old finished deliveries."""
     for question_id in gates.questions_due(now=timezone.now(), limit=_MAX_DELIVERIES):
         send(ask, question_id)
     for delivery_id in delivery.deliveries_due(now=timezone.now(), limit=_MAX_DELIVERIES):
@@ -135,7 +136,7 @@ def sweep_deliveries() -> None:
 
 
 def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
-    """Tick one service; its trouble is logged here and must not keep others waiting."""
+    """Tick one service; its errors are logged here and must not delay others."""
     began = time.monotonic()
     outcome = _try_to_tick(service_id, driver)
     telemetry.RECONCILE_DURATION.labels(outcome or "failed").observe(time.monotonic() - began)
@@ -185,7 +186,7 @@ def _sweep(cluster: Cluster) -> None:
 
 
 def _looked_at(cluster: Cluster) -> tuple[ClusterDriver, bool]:
-    """Return the cluster's driver after a look at the cluster, or one that says at once that it is away; and which."""
+    """Return the cluster's driver after a probe of the cluster, or one that fails at once, and which of the two."""
     now = timezone.now()
     if cluster.kind != LOCAL and connection.is_away(cluster, now):
         return away(cluster.problem), False

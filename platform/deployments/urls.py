@@ -1,4 +1,4 @@
-"""Pages of services and rollouts."""
+"""URLs of the pages of services and rollouts."""
 
 from django.urls import path
 

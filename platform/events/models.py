@@ -8,12 +8,12 @@ from common.db.choices import choices
 
 
 class Event(models.Model):
-    """What happened, in one sentence; only ever added. Belongs to a service or to the cluster itself.
+    """One event, in one sentence; append-only. Belongs to a service or to the cluster itself.
 
     Attributes:
-        seq: counts up by one within its service (or cluster), given under that row's lock, so that a reader who has
-            seen n misses nothing below.
-        request_id: the request that is behind it; empty where it happened by itself.
+        seq: counts up by one within its service (or cluster), assigned under that row's lock, so that a reader of n
+            misses nothing below.
+        request_id: the request that caused it; empty without one.
     """
 
     service = models.ForeignKey(
@@ -43,11 +43,11 @@ class Event(models.Model):
 
 
 class Webhook(models.Model):
-    """An address that is told of events; `sealed_secret` signs what it is told (`common.encryption`).
+    """A webhook subscription to events; `sealed_secret` signs its deliveries (`common.encryption`).
 
     Attributes:
-        team: whose namespaces and models it is told of; None for all of the installation, its own parts included.
-        enabled: whether it is told of what happens from now on.
+        team: the team whose namespaces and models it covers; None for the whole installation, its own parts included.
+        enabled: whether it gets events from now on.
     """
 
     team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="webhooks")
@@ -67,7 +67,7 @@ class Webhook(models.Model):
 
 
 class WebhookDelivery(models.Model):
-    """One event that a webhook is told; `events.services.delivery` draws its states."""
+    """One event for a webhook; `events.services.delivery` draws its states."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=40)

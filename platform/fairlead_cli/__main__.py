@@ -1,4 +1,4 @@
-"""The `fairlead` command: reads the command line, runs one command, turns errors into one sentence and an exit code."""
+"""Entry point of the `fairlead` command: parses the command line, runs one command, turns errors into exit codes."""
 
 import argparse
 import os
@@ -31,7 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fairlead {version('fairlead')}")
     top = parser.add_subparsers(title="commands", metavar="COMMAND")
-    # The completion of shells is made from the whole; `unfinished` is where the command line ended without a command.
+    # Shell completion is generated from the whole; `unfinished` is where the command line ended without a command.
     parser.set_defaults(parser=parser, command=None, unfinished=parser)
     nouns: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
     for command in COMMANDS:

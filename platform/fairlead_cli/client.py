@@ -1,4 +1,4 @@
-"""The REST API as the command line uses it: one method per verb, errors as the sentence that the API said."""
+"""REST API client of the command line: one method per verb, errors as the sentence of the API."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NoReturn, Self
@@ -27,16 +27,16 @@ _UPLOAD_TRIES = 5
 _CHUNK_BYTES = 256 * 1024
 _AWAY_S = 60.0
 _BETWEEN_LOOKS_S = 1.0
-# What stands before the control plane says, and 500 what its server does that cuts requests when it has to end.
+# Statuses of a proxy before the control plane, and 500 of its server, which cuts requests when it has to end.
 _GONE_STATUSES = {500, 502, 503, 504}
 _NO_ANSWER_OF_OURS = "unknown"
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def path(*parts: object) -> str:
-    """Return an API path of parts that came from outside, each escaped: `path("models", name)`.
+    """Return an API path of untrusted parts, each escaped: `path("models", name)`.
 
-    A slash is not taken even when it is escaped, and dots alone would mean another place: no name has these.
+    A slash is rejected even when escaped, and dots alone would mean another path: no name has these.
     """
     for part in map(str, parts):
         if part in ("", ".", "..") or "/" in part:
@@ -51,7 +51,7 @@ class Client:
         headers = {"Accept": "application/json"}
         if access.token:
             headers["Authorization"] = f"Bearer {access.token}"
-        # A proxy of the environment is for the world outside, not for this machine.
+        # A proxy of the environment is for other machines, not for this one.
         proxied = urlsplit(access.url).hostname not in _LOOPBACK
         self._http = httpx.Client(
             base_url=f"{access.url}/api/v1/", headers=headers, timeout=_TIMEOUT, trust_env=proxied
@@ -90,7 +90,7 @@ class Client:
         return self._json(self._send("PUT", path, json=document))
 
     def post(self, path: str, document: Json | None = None) -> Json:
-        """Ask for something at `path`."""
+        """Post `document` to `path`."""
         return self._json(self._send("POST", path, json=document or {}))
 
     def patch(self, path: str, document: Json) -> Json:
@@ -104,10 +104,10 @@ class Client:
     def upload(
         self, path: str, source: Source, sha256: str, sent: Callable[[int], None], query: Sequence[tuple[str, str]] = ()
     ) -> Json:
-        """Stream `source` to `path`; `sent` is told the bytes of each piece that has gone out.
+        """Stream `source` to `path`; `sent` receives the bytes of each piece that has gone out.
 
-        Where the server goes away in the middle (it is upgraded, say), all is sent again once one answers, and
-        `sent` is told that nothing has gone out so far. The same bytes are the same version: there are never two.
+        Where the server goes away in the middle (it is upgraded, say), all is sent again once one answers, and `sent`
+        receives minus the bytes sent so far. The same bytes are the same version: never two.
         """
         for left in reversed(range(_UPLOAD_TRIES)):
             gone = 0
@@ -155,9 +155,9 @@ class Client:
         return True
 
     def download(self, path: str, target: BinaryIO, came: Callable[[int, int | None], None]) -> str:
-        """Write the bytes at `path` to `target` and return the file's name as the server says it.
+        """Write the bytes at `path` to `target` and return the file's name as the server names it.
 
-        `came` is told the bytes of each piece and the size of all.
+        `came` receives the bytes of each piece and the size of all.
         """
         headers = {"Accept": "application/octet-stream"}
         try:
@@ -225,7 +225,7 @@ class Client:
 
 
 def _has_gone_away(error: CliError) -> bool:
-    """Return whether the control plane went away, or what stands before it says so; another answer is its own."""
+    """Return whether the control plane went away, or a proxy before it says so; other answers are its own."""
     if isinstance(error, ApiError):
         return error.refusal.code == _NO_ANSWER_OF_OURS and error.refusal.status in _GONE_STATUSES
     return isinstance(error, Unreachable)

@@ -1,4 +1,4 @@
-"""Which control plane a command talks to and with which token.
+"""Connection configuration: the control plane's address and token of a command.
 
     address   --url, FAIRLEAD_URL, that of `fairlead up` here or above, the last `fairlead login`, 127.0.0.1:8080
     token     FAIRLEAD_TOKEN, the folder's own for the folder's own address, else what `fairlead login` kept for it
@@ -20,7 +20,7 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where to, and as whom; an empty token means that none was found."""
+    """Address and token; an empty token means that none was found."""
 
     url: str
     token: str
@@ -28,20 +28,20 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What `fairlead login` keeps: one token per address, and the address used last."""
+    """Stored logins: one token per address, and the address used last."""
 
     current: str
     tokens: Mapping[str, str]
 
 
 def credentials_path(environ: Mapping[str, str]) -> Path:
-    """Return where `fairlead login` keeps tokens."""
+    """Return the path where `fairlead login` stores tokens."""
     base = environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "fairlead" / "credentials"
 
 
 def read_credentials(path: Path) -> Credentials:
-    """Return what is kept; nothing where there was no login yet."""
+    """Return the stored logins; empty before the first login."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         return Credentials(str(stored["current"]), {str(url): str(token) for url, token in stored["tokens"].items()})
@@ -54,7 +54,7 @@ def read_credentials(path: Path) -> Credentials:
 
 
 def keep_token(path: Path, access: Access) -> None:
-    """Keep the token for its address, readable by its owner only, and use the address from now on."""
+    """Store the token for its address, readable by its owner only, and use the address from now on."""
     known = read_credentials(path)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     stored = {"current": access.url, "tokens": {**known.tokens, access.url: access.token}}
@@ -62,14 +62,14 @@ def keep_token(path: Path, access: Access) -> None:
 
 
 def normalised(url: str) -> str:
-    """Return `url` in the one form that is compared and kept; CliError unless it is an http(s) address."""
+    """Return `url` in the one form that is compared and stored; CliError unless it is an http(s) address."""
     if not url.startswith(("http://", "https://")):
         raise CliError(f"{url!r} is no address of a control plane; expected http://HOST:PORT or https://HOST")
     return url.rstrip("/")
 
 
 def resolve(url: str | None, environ: Mapping[str, str] = os.environ) -> Access:
-    """Return the access that the command line (`url`), the environment and the files add up to."""
+    """Return the access resolved from the command line (`url`), the environment and the files."""
     home = Home(home_path(environ).resolve())
     known = read_credentials(credentials_path(environ))
     home_url = _home_url(home)
@@ -81,12 +81,12 @@ def resolve(url: str | None, environ: Mapping[str, str] = os.environ) -> Access:
 
 
 def _home_url(home: Home) -> str:
-    """Return the address of the platform that lives in `home`; empty where there is none."""
+    """Return the address of the platform that runs in `home`; empty without one."""
     if not home.token.exists():
         return ""
     try:
         return normalised(str(json.loads(home.endpoints.read_text(encoding="utf-8"))["url"]))
-    except FileNotFoundError:  # it is not running just now
+    except FileNotFoundError:  # it is not running
         return DEFAULT_URL
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CliError(f"{home.endpoints} cannot be read ({error}); start `fairlead up` again") from error

@@ -1,4 +1,4 @@
-"""One call of a command: its options, the control plane it talks to and how it shows its answer."""
+"""Command context: a call's options, the control plane it connects to, and the output of its answer."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ from fairlead_cli.output import render
 
 @dataclass
 class Call:
-    """What a command's function gets; a context manager, which closes the connection."""
+    """The argument of a command's function; a context manager, which closes the connection."""
 
     options: argparse.Namespace
 
@@ -28,12 +28,12 @@ class Call:
 
     @cached_property
     def client(self) -> Client:
-        """The control plane; connected on first use."""
+        """The API client; connected on first use."""
         return Client(resolve(getattr(self.options, "url", None)))
 
     @property
     def as_json(self) -> bool:
-        """Whether a program reads the answer."""
+        """Whether the output is JSON, for programs."""
         return bool(self.options.output == "json")
 
     def show_list(self, rows: Sequence[Mapping[str, Any]], columns: render.Columns) -> None:
@@ -45,16 +45,16 @@ class Call:
         print(render.as_json(dict(row)) if self.as_json else render.facts(row, columns))
 
     def done(self, sentence: str, **facts: object) -> None:
-        """Print that something was done."""
+        """Print the result of an action."""
         print(render.as_json(facts) if self.as_json else sentence)
 
     def note(self, sentence: str) -> None:
-        """Tell the person in front of the terminal something that is not the answer."""
+        """Print a message for the terminal that is not part of the answer."""
         print(render.clean(sentence), file=sys.stderr, flush=True)
 
 
 def count(text: str) -> int:
-    """Return how many entries of a list are wanted; for argparse."""
+    """Parse the number of list entries; for argparse."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of entries; expected 1 or more")
     return int(text)

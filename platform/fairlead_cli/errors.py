@@ -1,4 +1,4 @@
-"""What the command line says when it cannot do what was asked, and the exit code that goes with it.
+"""Errors of the command line, with their exit codes.
 
     CliError            1  refused or failed; the message says why
     ├── EndedBadly      3  what was waited for ended otherwise than asked (rollout Degraded, version REJECTED)
@@ -8,7 +8,7 @@
     │   └── BrokenOff   5  it went away in the middle of a request
     └── StoppedWaiting  130  Ctrl-C while something was waited for that goes on
 
-A wrong command line ends with 2 (argparse), Ctrl-C anywhere else with 130 and no word.
+A wrong command line ends with 2 (argparse), Ctrl-C anywhere else with 130 and no message.
 """
 
 from dataclasses import dataclass
@@ -33,25 +33,25 @@ class CliError(Exception):
 
 
 class EndedBadly(CliError):  # noqa: N818 - it says what happened
-    """What was waited for ended, but not as asked."""
+    """The awaited operation ended, but not as requested."""
 
     exit_code = 3
 
 
 class Aborted(EndedBadly):
-    """What was waited for was aborted: of a rollout nobody found the version bad, somebody decided otherwise."""
+    """The awaited operation was aborted: a rollout ended by a decision, not for a bad version."""
 
     exit_code = 6
 
 
 class TimedOut(CliError):  # noqa: N818
-    """What was waited for is still under way."""
+    """The awaited operation is still running."""
 
     exit_code = 4
 
 
 class StoppedWaiting(CliError):  # noqa: N818
-    """Ctrl-C ended the waiting, and nothing else."""
+    """Ctrl-C ended the wait, and nothing else."""
 
     exit_code = 130
 
@@ -63,7 +63,7 @@ class Unreachable(CliError):  # noqa: N818
 
 
 class BrokenOff(Unreachable):
-    """The connection ended before the answer: whether the request was heard is not known."""
+    """The connection ended before the answer: whether the request took effect is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Refusal:
 
 
 class ApiError(CliError):
-    """The control plane refused; `refusal` holds what it said."""
+    """The control plane refused; `refusal` holds its error."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(_with_request(refusal))
@@ -86,11 +86,11 @@ class ApiError(CliError):
 
 
 def _with_request(refusal: Refusal) -> str:
-    """Return the message, of a fault of the server with the id under which its log has more."""
+    """Return the message; for a server error with the request id to look up in its log."""
     if refusal.status != HTTPStatus.INTERNAL_SERVER_ERROR or not refusal.request_id:
         return refusal.message
     return f"{refusal.message} (request {refusal.request_id})"
 
 
 class NotFound(ApiError):  # noqa: N818
-    """The control plane knows no such thing."""
+    """The control plane has no such object."""

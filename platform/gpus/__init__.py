@@ -1,1 +1,1 @@
-"""Repartition of GPUs: proposed, approved, carried out on a node."""
+"""GPU repartitioning: proposal, approval, and execution on a node."""

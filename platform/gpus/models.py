@@ -9,19 +9,19 @@ from placement.repartition.machine import Phase
 
 
 class Repartition(models.Model):
-    """A node whose GPUs are to be cut anew (`placement.repartition.proposal`); `placement.carrying_out` has its way.
+    """A repartition of a node's GPUs (`placement.repartition.proposal`; states as `placement.repartition.machine`).
 
     Attributes:
-        before, after: what each GPU is cut into, by its index: [[[profile, count], ...], ...].
+        before, after: the layout of each GPU, by its index: [[[profile, count], ...], ...].
         leaving: GPU pods, NAMESPACE/NAME, that have to leave the node first.
-        wanted: for what, in words, such as `2 x 3g.40gb`.
-        missing: what finds no slice without it (`placement.wanting`); `served` is how many replicas find one by it.
+        wanted: the demand as text, such as `2 x 3g.40gb`.
+        missing: the demands without a slice (`placement.slices.demand`); `served` is how many replicas it gives one.
         why: one sentence.
-        since: when the phase began. `message` says why it waits, or how it ended.
-        held: what was in the way of the last turn's work on the node; empty for nothing.
-        config: of the node's label `nvidia.com/mig.config`, for the cut; `config_before` to go back to what was.
-        written_at: since when MIG manager's file has the cut; None while it has not.
-        settled_at: since when nothing is left to be done to the node; None while it is proposed or under way.
+        since: when the phase began. `message` is why it waits, or how it ended.
+        held: what blocked the last tick's work on the node; empty for nothing.
+        config: of the node's label `nvidia.com/mig.config`, for the new layouts; `config_before` for the former ones.
+        written_at: since when MIG manager's file has the configuration; None while it lacks it.
+        settled_at: when the work on the node was complete; None while it is proposed or under way.
         decided_by, decided_at, decision_reason: who approved or declined it.
     """
 

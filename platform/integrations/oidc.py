@@ -1,7 +1,7 @@
-"""Sign-in at an OpenID provider: authorization code with PKCE, state and nonce. The only importer of Authlib.
+"""OpenID Connect sign-in: authorization code with PKCE, state and nonce. The only importer of Authlib.
 
-The provider's metadata and keys are read anew for each sign-in: people sign in seldom, and providers turn their keys.
-Authlib is imported by the first one, since it takes a tenth of the start of the web process.
+The provider's metadata and keys are read for each sign-in: sign-ins are rare, and providers rotate their keys. Authlib
+is imported at the first one, since it takes a tenth of the start of the web process.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,8 +27,8 @@ class Provider:
     """An OpenID provider, and this installation as its client.
 
     Attributes:
-        issuer: its URL without a slash at the end; `/.well-known/openid-configuration` below it tells the rest.
-        scopes: what is asked for; `openid` among them.
+        issuer: its URL without a trailing slash; `/.well-known/openid-configuration` below it has the rest.
+        scopes: requested scopes; `openid` among them.
     """
 
     issuer: str
@@ -38,18 +38,18 @@ class Provider:
 
     @property
     def host(self) -> str:
-        """Return what people are told of where they sign in."""
+        """Return the host that pages show for signing in."""
         return urlsplit(self.issuer).netloc
 
 
 def begin(request: HttpRequest, provider: Provider, *, back_to: str) -> HttpResponse:
-    """Return the redirect to the provider; what its answer is checked against goes into the session.
+    """Return the redirect to the provider; the session keeps the values that its answer is checked against.
 
     Args:
-        back_to: the whole URL that the provider leads back to, as it is registered there.
+        back_to: the full redirect URL, as registered at the provider.
 
     Raises:
-        Unavailable: the provider does not answer, or is none.
+        Unavailable: the provider does not answer, or is no OpenID provider.
     """
     with _told(provider):
         answer: HttpResponse = _client(provider).authorize_redirect(request, back_to)
@@ -57,10 +57,10 @@ def begin(request: HttpRequest, provider: Provider, *, back_to: str) -> HttpResp
 
 
 def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) -> Mapping[str, Any]:
-    """Return the claims about who comes back from the provider, checked.
+    """Return the checked claims about the user who returns from the provider.
 
     Args:
-        wanted: claims that are asked for at the provider's userinfo where its ID token does not have them.
+        wanted: claims requested from the provider's userinfo where its ID token does not have them.
 
     Raises:
         NotAuthenticated: refused there, or not begun in this browser, or the answer cannot be trusted.
@@ -81,7 +81,7 @@ def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) 
 
 
 def signout_url(provider: Provider, *, back_to: str) -> str | None:
-    """Return where a browser signs out at the provider itself; None where it has no such page.
+    """Return the provider's sign-out URL for a browser; None where it has none.
 
     Raises:
         Unavailable: the provider does not answer.
@@ -120,7 +120,7 @@ def _client(provider: Provider) -> "DjangoOAuth2App":
 
 @contextmanager
 def _told(provider: Provider) -> Iterator[None]:
-    """Turn what the libraries raise into our errors, in sentences for who signs in."""
+    """Translate the libraries' errors into ours, as sentences for the user who signs in."""
     from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415
     from authlib.integrations.base_client.errors import MismatchingStateError, OAuthError  # noqa: PLC0415
     from joserfc.errors import JoseError  # noqa: PLC0415

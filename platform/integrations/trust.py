@@ -1,4 +1,4 @@
-"""By which authorities clients know servers."""
+"""TLS trust of clients: the certificate authorities by which they verify servers."""
 
 import ssl
 from functools import lru_cache
@@ -6,10 +6,10 @@ from functools import lru_cache
 
 @lru_cache(maxsize=16)
 def trust(authority: str = "") -> ssl.SSLContext:
-    """Return what certificates are checked by, kept since to read all authorities of a machine takes 20 ms.
+    """Return the TLS context, cached since reading all authorities of a machine takes 20 ms.
 
     Args:
-        authority: the only one that counts, as PEM; those of the machine where there is none.
+        authority: the only trusted one, as PEM; empty trusts those of the machine.
 
     Raises:
         ssl.SSLError: it is no certificate.

@@ -1,7 +1,7 @@
-"""Posts to addresses that callers chose, which must not become a way into the network the platform stands in.
+"""Webhook delivery to addresses that callers chose, protected against server-side request forgery (SSRF).
 
-The host's name is resolved here and the connection goes to the address that was checked, so that a name which means
-something else a moment later is of no use. Redirects are not followed, proxies of the environment not used.
+The host's name is resolved here and the connection goes to the checked address, so that a name that resolves
+differently a moment later is of no use. Redirects are not followed, proxies of the environment not used.
 """
 
 import socket

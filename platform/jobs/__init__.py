@@ -1,1 +1,1 @@
-"""Work that a worker holds by a lease: claimed, renewed, ended."""
+"""Leased background jobs: claimed, renewed, ended."""

@@ -1,1 +1,1 @@
-"""Jobs with a model where models run: builds, tunings and trials."""
+"""Model jobs, run where models run: builds, tunings and trials."""

@@ -12,9 +12,9 @@ class Build(ClaimedJob):
 
     Attributes:
         order: a `BuildOrder` as JSON.
-        progress: what the build said last; report: what it came to.
-        digest, size_bytes: of the files that came back, which are in the artifact store; empty and 0 before.
-        version: what it became, a new version or the one that had the same files.
+        progress: the build's last message; report: its result.
+        digest, size_bytes: of the built files, which are in the artifact store; empty and 0 before.
+        version: the result, a new version or the one with the same files.
     """
 
     model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="builds")
@@ -37,14 +37,14 @@ class Build(ClaimedJob):
 
 
 class Tuning(ClaimedJob):
-    """A search for the configuration of a version that serves most within a latency; states as `jobs.domain.attempts`.
+    """A search for a version's configuration with most throughput within a latency; states as `jobs.domain.attempts`.
 
     Attributes:
-        service: whose replicas it is for: it runs with their configuration, variables and resources. None for a
-            version as it is, with what the cluster gives by itself.
+        service: the service it is for: it runs with its replicas' configuration, variables and resources. None for a
+            plain version, with the cluster's defaults.
         order: a `TuningOrder` as JSON.
-        model_config: fields of the service's file that were laid over the version's own configuration.
-        progress: what the search said last; report: what it came to, without the plot, which is SVG.
+        model_config: the service file's overrides of the version's own configuration.
+        progress: the search's last message; report: its result, without the plot, which is SVG.
     """
 
     model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="tunings")
@@ -69,9 +69,9 @@ class Trial(ClaimedJob):
 
     Attributes:
         request: V2's JSON as text, of at most `trying.trial.MOST_REQUEST_BYTES`.
-        stage: what the run said last that it is at; empty before it has begun.
-        answer: V2's JSON as text; empty where there is none.
-        report: as `trying.trial.Tried` says; empty until it is DONE.
+        stage: the run's last reported stage; empty before its start.
+        answer: V2's JSON as text; empty without one.
+        report: as `trying.trial.Tried`; empty until it is DONE.
     """
 
     model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="trials")

@@ -1,4 +1,4 @@
-"""Builds and tunings as one: those of a version, those that go on or failed lately, and marks for a poller."""
+"""Queries of builds and tunings together: of a version, running ones, recent failures, and change markers."""
 
 import zlib
 from collections.abc import Collection
@@ -21,21 +21,21 @@ from registry.hooks import Work
 
 @dataclass(frozen=True, slots=True)
 class OnGpu:
-    """A service, NAMESPACE/NAME, and the GPU or slice that its newest replicas have."""
+    """A service, NAMESPACE/NAME, and the GPU or slice of its newest replicas."""
 
     name: str
     resource: str
 
 
 def works_of(version_id: int, limit: int) -> list[Work]:
-    """Return what was made last with a version, newest first."""
+    """Return the latest builds and tunings of a version, newest first."""
     of = Q(model_version=version_id)
     rows: list[Build | Tuning] = [*_builds(of).order_by("-pk")[:limit], *_tunings(of).order_by("-pk")[:limit]]
     return [_work(row) for row in sorted(rows, key=lambda row: row.created_at, reverse=True)[:limit]]
 
 
 def works_going(*, only: Q, limit: int) -> list[Work]:
-    """Return what is made now, those that were asked for first at the head.
+    """Return the running ones, oldest order first.
 
     Args:
         only: a condition on builds and tunings.
@@ -46,7 +46,7 @@ def works_going(*, only: Q, limit: int) -> list[Work]:
 
 
 def works_failed(*, only: Q, since: datetime, limit: int) -> list[Work]:
-    """Return what failed lately by no person's decision, newest first.
+    """Return recent failures without a user's decision, newest first.
 
     Args:
         only: a condition on builds and tunings.
@@ -72,17 +72,17 @@ def services_on_gpus(*, cluster_id: int, only: Q, limit: int) -> list[OnGpu]:
 
 
 def build_marks(builds: Collection[int]) -> Marks:
-    """Return by what a poller sees that something of these builds changed; of all it says nothing."""
+    """Return change markers of these builds; none for all together."""
     return _marks(Build.objects.filter(pk__in=builds), "version__status")
 
 
 def tuning_marks(tunings: Collection[int]) -> Marks:
-    """Return by what a poller sees that something of these tunings changed; of all it says nothing."""
+    """Return change markers of these tunings; none for all together."""
     return _marks(Tuning.objects.filter(pk__in=tunings))
 
 
 def stage_of(row: Build | Tuning) -> str:
-    """Return what one that goes on is at."""
+    """Return the current stage of a running one."""
     one = "build" if isinstance(row, Build) else "tuning"
     if row.claim is None:
         again = f" after it broke off: {row.reason}" if row.reason else ""

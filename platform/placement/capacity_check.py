@@ -1,9 +1,9 @@
-"""Is there room on a cluster's nodes for a rollout at its most demanding moment? Pure.
+"""Capacity check: whether a cluster's nodes have room for a rollout at its peak. Pure.
 
-That moment is when the new revision has all the replicas that the traffic needs, and stable still has its own. What
-runs already is counted on its nodes; the rest is put on them one by one, the largest first, each on the first node that
-has room for it (first-fit decreasing). The scheduler may do better or worse than that by its scores and by affinities,
-but what does not fit here by far does not fit there.
+The peak is when the new revision has all the replicas that the traffic needs, and stable still has its own. Running
+pods count on their nodes; the rest are placed one by one, the largest first, each on the first node with room
+(first-fit decreasing). The scheduler may do better or worse by its scores and by affinities, but what does not fit here
+by far does not fit there.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """So many further pods of one kind."""
+    """A number of further pods of one kind."""
 
     what: str
     count: int
@@ -30,8 +30,8 @@ class Room:
     """Whether a rollout fits.
 
     Attributes:
-        fits: None where that is not known.
-        pods: how many further pods it needs at its most demanding moment; `placed` of them have room.
+        fits: None where unknown.
+        pods: how many further pods it needs at its peak; `placed` of them have room.
         message: all of it in one sentence.
     """
 
@@ -42,7 +42,7 @@ class Room:
 
 
 def room_for(wanted: Sequence[Wanted], nodes: Nodes) -> Room:
-    """Return whether all that is wanted has room on the nodes."""
+    """Return whether all wanted pods have room on the nodes."""
     pods = sum(each.count for each in wanted)
     asked = " and ".join(f"{each.count} of {each.what}" for each in wanted if each.count)
     if nodes.unknown:
@@ -59,10 +59,10 @@ def room_for(wanted: Sequence[Wanted], nodes: Nodes) -> Room:
 
 
 def room_shared(steps: Sequence[tuple[str, int]], full: int, one: Wanted, before: Resources, nodes: Nodes) -> Room:
-    """Return whether a rollout fits whose replicas take the place of stable's, and what there is at each step.
+    """Return whether a rollout whose replicas replace stable's fits, with the split at each step.
 
     Args:
-        steps: what each gives the canary, in words and in percent of the load.
+        steps: the canary's share at each, in words and in percent of the load.
         full: how many replicas stable has.
         one: a single replica of the canary; `before` is what one of stable's requests.
     """
@@ -101,7 +101,7 @@ def _pod(resources: Resources, nodes: Nodes) -> _Size:
 
 
 def _left_over(sized: Sequence[tuple[str, _Size]], nodes: Sequence[Node]) -> list[str]:
-    """Return what found no node."""
+    """Return the pods without a node."""
     free = [[node.cpu_cores, node.memory_bytes, node.pods] for node in nodes if not node.closed]
     left = []
     for what, size in sized:
@@ -117,7 +117,7 @@ def _left_over(sized: Sequence[tuple[str, _Size]], nodes: Sequence[Node]) -> lis
 
 
 def _shown(nodes: Nodes) -> str:
-    """Return the room that there is, in brackets."""
+    """Return the free capacity, in brackets."""
     parts = [
         f"{node.name} {node.closed}"
         if node.closed

@@ -1,4 +1,4 @@
-"""Nodes whose GPUs can be cut, and who is on them. Pure."""
+"""GPU nodes that support MIG, and the pods on them. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from placement.slices.slice_types import Demand, Room
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A pod on a GPU node; `demand` is what it needs again elsewhere, None where it is none of a service's.
+    """A pod on a GPU node; `demand` is what it needs elsewhere after an eviction, None for pods of no service.
 
-    One without a name is still to come: its slice is promised.
+    A pod without a name is still to come: its slice is promised.
 
     Attributes:
         revision: NAMESPACE/NAME of the service's revision, of whose pods one at a time may be missing; empty where
-            none is known.
+            unknown.
     """
 
     pod: str
@@ -29,9 +29,9 @@ class MigNode:
     """A node whose GPUs can be cut.
 
     Attributes:
-        slices: by profile, how many the node has; none where its GPUs are whole.
+        slices: by profile, how many the node has; empty where its GPUs are whole.
         taken: by profile, how many of them have a pod.
-        closed: why it may not be cut anew, such as `is cordoned`; empty where it may.
+        closed: why it may not be repartitioned, such as `is cordoned`; empty where it may.
     """
 
     name: str
@@ -44,11 +44,11 @@ class MigNode:
 
     @property
     def geometry(self) -> Geometry:
-        """Return what its GPUs can be cut into."""
+        """Return the MIG geometry of its GPUs."""
         return GEOMETRIES[self.product]
 
     def cut(self) -> tuple[Layout, ...]:
-        """Return what each of its GPUs is cut into."""
+        """Return the present layout of each of its GPUs."""
         return spread_over(self.geometry, self.gpus, self.slices)
 
     def rooms(self) -> Iterator[Room]:

@@ -1,8 +1,8 @@
-"""What is known of a node's GPUs as a picture: how each is cut, and how much of it has a pod. Pure.
+"""GPU inventory of a node: how each GPU is partitioned, and how many of its slices are in use. Pure.
 
-The API server tells how many slices of each profile a node has, and how many of them pods have. Which GPU has which,
-and which of its slices a pod is on, only the node knows: slices are laid out as `layouts.py` has them, and of those
-that are alike the first are drawn as taken.
+The API server reports how many slices of each profile a node has, and how many of them are allocated to pods. Which GPU
+has which, and which slice a pod uses, only the node knows: slices are laid out as in `layouts.py`, and of equal ones
+the first are shown as taken.
 """
 
 import math
@@ -36,7 +36,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU; what no slice covers cannot be used as it is cut."""
+    """One GPU; memory outside its slices is unusable in the present layout."""
 
     index: int
     slices: tuple[Slice, ...]
@@ -44,7 +44,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How many of an extended resource there are, and how many of them pods have."""
+    """Total and allocated numbers of an extended resource."""
 
     resource: str
     total: int
@@ -57,9 +57,9 @@ class GpuNode:
 
     Attributes:
         product: as known here, such as `H100-80GB`, else as its label says.
-        memory_slices: of one GPU; 1 where it is not known how it can be cut.
-        note: what to know of it; empty where there is nothing.
-        is_closed: no pod may come.
+        memory_slices: of one GPU; 1 where its geometry is unknown.
+        note: a remark; empty for none.
+        is_closed: it accepts no pods.
     """
 
     name: str
@@ -74,10 +74,10 @@ class GpuNode:
 
 
 def gpu_node(seen: NodeGpus) -> GpuNode:
-    """Return a node's GPUs as they are cut."""
+    """Return a node's GPUs with their slices."""
     geometry = geometry_of(seen.product, seen.memory_mib)
     counts = cut_of(seen)
-    # Of what several may have, the device plugin gives out one after the other before one a second time.
+    # Of a shared resource, the device plugin allocates each unit once before any a second time.
     taken: Counter[str] = Counter()
     for profile, resource in _resources(seen):
         taken[profile] += seen.taken(resource)
@@ -100,7 +100,7 @@ def gpu_node(seen: NodeGpus) -> GpuNode:
 
 
 def cut_of(seen: NodeGpus) -> Mapping[str, int]:
-    """Return how many slices of each profile a node has; none where its GPUs are whole."""
+    """Return the number of slices of each profile on a node; empty where its GPUs are whole."""
     counts: Counter[str] = Counter()
     for profile, resource in _resources(seen):
         counts[profile] += seen.devices(resource)
@@ -108,7 +108,7 @@ def cut_of(seen: NodeGpus) -> Mapping[str, int]:
 
 
 def cut_drawn(product: str, cut: Sequence[Layout]) -> tuple[Gpu, ...]:
-    """Return GPUs as they would be with such a cut, nobody on them; one without slices is whole."""
+    """Return GPUs with these layouts and no pods; a GPU without slices is whole."""
     geometry = GEOMETRIES[product]
     drawn = _drawn(geometry, tuple(cut), Counter())
     return tuple(
@@ -127,7 +127,7 @@ def _profile(seen: NodeGpus) -> str:
 
 
 def _resources(seen: NodeGpus) -> list[tuple[str, str]]:
-    """Return profiles with the resource that pods ask for."""
+    """Return profiles with the resource name that pods request."""
     if not _is_mixed(seen):
         return [(_profile(seen), name) for name in (WHOLE, WHOLE + _SHARED)]
     named = ((name.removeprefix(_SLICE), name) for name in seen.resources if name.startswith(_SLICE))
@@ -136,7 +136,7 @@ def _resources(seen: NodeGpus) -> list[tuple[str, str]]:
 
 
 def _layouts(seen: NodeGpus, geometry: Geometry, counts: Mapping[str, int], whole: int) -> tuple[Layout, ...]:
-    """Return the layout of each GPU that is cut; as many GPUs as the node says it has, or as its slices need."""
+    """Return the layout of each partitioned GPU; the node's labels give their number, else its slices do."""
     if not set(counts) <= set(geometry.profiles):
         return ()
     kinds = [(geometry.profiles[profile], count) for profile, count in counts.items()]
@@ -167,7 +167,7 @@ def _whole(geometry: Geometry | None, size: int, *, taken: bool) -> tuple[Slice,
 
 
 def _whole_gpus(seen: NodeGpus) -> tuple[int, int]:
-    """Return how many whole GPUs there are, and how many of them pods have."""
+    """Return how many whole GPUs there are, and how many of them are allocated."""
     names = [name for name in (WHOLE, WHOLE + _SHARED) if name == WHOLE or name in seen.sharers]
     return sum(map(seen.devices, names)), sum(map(seen.taken, names))
 

@@ -1,1 +1,1 @@
-"""Recordings of what clients send, and replays of them."""
+"""Recordings of client traffic, and replays of them."""

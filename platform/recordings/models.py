@@ -8,15 +8,15 @@ from jobs.models import ClaimedJob
 
 
 class Recording(models.Model):
-    """Requests of a service with stable's answers; they are in a file (`recordings.reconcile.payload_files`), sealed.
+    """Requests of a service with stable's answers, in an encrypted file (`recordings.reconcile.payload_files`).
 
     Attributes:
-        consent: the words in which `created_by` took responsibility for keeping what clients sent.
+        consent: the statement in which `created_by` took responsibility for keeping clients' requests.
         share_percent: of the requests, by their `x-request-id`.
-        max_requests, max_bytes: it ends with whichever comes first; `bytes` are those of the file.
-        bytes: how much of the file counts; what lies behind was written by a turn that was not recorded.
-        expires_at: then it ends, and file and row are deleted.
-        ended_at: since when nothing is added; None while it runs. `end_reason` says why, in a sentence.
+        max_requests, max_bytes: it ends at the first limit reached; `bytes` are those of the file.
+        bytes: the valid length of the file; the rest was written by a tick that was not recorded.
+        expires_at: when it ends, and file and row are deleted.
+        ended_at: when it ended; None while it runs. `end_reason` is a sentence.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="recordings")
@@ -43,13 +43,13 @@ class Recording(models.Model):
 
 
 class Replay(ClaimedJob):
-    """A recording, answered again by a version that serves nobody, and compared; `jobs.domain.attempts`.
+    """A recording, replayed against a version without clients, and compared; `jobs.domain.attempts`.
 
     Attributes:
-        recording: None once that was deleted.
-        terms: what is asked of the answers, as a policy's `analysis.comparison` has it.
+        recording: None after its deletion.
+        terms: the comparison policy, as a policy's `analysis.comparison`.
         done: requests answered so far in this attempt, of `total`.
-        report, worst: what the comparison came to (`comparison.stored`); empty until it ended.
+        report, worst: the result of the comparison (`comparison.stored`); empty until it ended.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="replays")

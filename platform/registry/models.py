@@ -11,9 +11,9 @@ class RegisteredModel(models.Model):
     """A name under which versions are numbered.
 
     `latest_number` only rises, so that the number of a deleted version never comes back as another file.
-    `compatible_with` (`@alias` or a number, or empty) names the version that new ones must be able to stand in for.
+    `compatible_with` (`@alias` or a number, or empty) names the version that new ones must be able to replace.
     `protected_aliases` are the names, sorted, of aliases that only admins of the owning team set, move and delete; with
-    `requires_approval` only approved versions come into services.
+    `requires_approval` only approved versions can be deployed.
     """
 
     name = models.CharField(max_length=128, unique=True)
@@ -37,13 +37,13 @@ class RegisteredModel(models.Model):
 
 
 class ModelVersion(models.Model):
-    """One set of model files, known by its digest. What it is never changes; `status` tells whether it can be served.
+    """One set of model files, known by its digest. Its files never change; `status` says whether it can be served.
 
-    `claim` is the id of the running check: who holds it may write the outcome, until `next_check_at` lets another
-    begin. `lineage` is `Lineage.as_json()`. `required_signature` is what the version was registered to fit
+    `claim` is the id of the running check: its holder may write the outcome, until another begins at `next_check_at`.
+    `lineage` is `Lineage.as_json()`. `required_signature` is the signature required at registration
     (`registry.services.compatibility`). `of_installation` says that it was REJECTED for what this installation lacks,
-    and is checked again when its files are pushed again. `approval_by` is the user who decided last, at
-    `approval_at`, and why.
+    and is checked again when its files are pushed again. `approval_by` is the user who decided last, at `approval_at`,
+    and why.
     """
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="versions")
@@ -111,12 +111,12 @@ class ModelVersion(models.Model):
 
     @property
     def uri(self) -> str:
-        """Return what a service file calls this version."""
+        """Return the version's name in a service file."""
         return f"models:/{self.model.name}/{self.number}"
 
     @property
     def unfit(self) -> str:
-        """Return why it may not be brought into a service, as the end of a sentence; empty where people agree."""
+        """Return why it may not be deployed, as the end of a sentence; empty where approval allows it."""
         return unfit(
             Approval(self.approval),
             is_required=self.model.requires_approval,
@@ -125,17 +125,17 @@ class ModelVersion(models.Model):
         )
 
     def brought_by(self) -> list[str]:
-        """Return who registered it or imported its files, as the audit log names them."""
+        """Return the user who registered it or imported its files, as the audit log names them."""
         return [self.created_by, *dict.fromkeys(each.created_by for each in self.imports.all())]
 
     @property
     def check_state(self) -> CheckState:
-        """Return the columns that `lifecycle` decides over."""
+        """Return the columns of the state machine `version_lifecycle`."""
         return CheckState(Status(self.status), self.attempts, self.reason, self.next_check_at, self.of_installation)
 
 
 class Alias(models.Model):
-    """A name that points at one version of its model and may move."""
+    """A movable name of one version of its model."""
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="aliases")
     name = models.CharField(max_length=64)
@@ -156,15 +156,15 @@ class Alias(models.Model):
 
 
 class ModelImport(models.Model):
-    """Files that are to become a version of a model, from a URI; `registry.domain.import_lifecycle` draws its states.
+    """Import of files from a URI as a version of a model; `registry.domain.import_lifecycle` draws its states.
 
     Attributes:
-        model: the name of a model, which is made with its first version.
-        uri: with its query, which may hold a signature; `shown_uri` is for people.
+        model: the name of a model, which is created with its first version.
+        uri: with its query, which may hold a signature; `shown_uri` is for display.
         particulars: `Particulars` as JSON.
-        claim: the id of the running attempt; who holds it may write, until `next_try_at` lets another begin.
-        bytes_total: of all files; None while that is not known.
-        version: what it became, a new version or the one that had the same files.
+        claim: the id of the running attempt; its holder may write, until another begins at `next_try_at`.
+        bytes_total: of all files; None while unknown.
+        version: the result, a new version or the existing one with the same files.
     """
 
     model = models.CharField(max_length=128)
@@ -209,11 +209,11 @@ class ModelImport(models.Model):
 
     @property
     def ended_badly(self) -> bool:
-        """Return whether nothing that can be served will come of it; asks for the version."""
+        """Return whether it cannot lead to a servable version; queries the version."""
         is_lost = self.version is None or self.version.status == Status.REJECTED.value
         return self.status == ImportStatus.FAILED.value or (self.status == ImportStatus.IMPORTED.value and is_lost)
 
     @property
     def state(self) -> ImportState:
-        """Return the columns that `import_lifecycle` decides over."""
+        """Return the columns of the state machine `import_lifecycle`."""
         return ImportState(ImportStatus(self.status), self.attempts, self.reason, self.next_try_at)

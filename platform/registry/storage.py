@@ -1,8 +1,7 @@
-"""The artifact store of this installation, and the files in it that no version has.
+"""Artifact store of this installation, and garbage collection of files without a version.
 
-Deleting a version leaves its files, and an upload that dies before its version is registered leaves its own. Both go
-when they have been left for as long as the settings say, at least an hour; an upload that is just being registered, or
-is sent again, is not left.
+Deleting a version leaves its files, and an upload that breaks before its version is registered leaves its own. Both are
+deleted after the time in the settings, at least an hour; an upload that is being registered, or is sent again, stays.
 """
 
 import math
@@ -20,25 +19,25 @@ from registry.models import ModelVersion
 
 
 def store() -> ArtifactStore:
-    """Return the store that uploads go to."""
+    """Return the store of uploads."""
     return ArtifactStore(
         settings.ARTIFACTS_FOLDER, max_bytes=settings.MAX_ARTIFACT_BYTES, max_files=settings.MAX_ARTIFACT_FILES
     )
 
 
 def labels_of(version: ModelVersion) -> Labels:
-    """Return the labels of the classes that a version's outputs give; empty where its files have none."""
+    """Return the class labels of a version's outputs; empty where its files have none."""
     return labels_in(store().path_of(version.digest))
 
 
 def store_folder(folder: Path, *, owner: str) -> StoredArtifact:
-    """Store a model's folder of this machine; raises what `ArtifactStore.put_folder` raises."""
+    """Store a model's local folder; raises what `ArtifactStore.put_folder` raises."""
     return store().put_folder(_members(folder), owner=owner)
 
 
 @dataclass(frozen=True, slots=True)
 class UnusedArtifact:
-    """Files that no version has; `is_settled` where they were stored long enough ago to be deleted."""
+    """Files without a version; `is_settled` where they were stored long enough ago to be deleted."""
 
     digest: str
     size_bytes: int
@@ -46,7 +45,7 @@ class UnusedArtifact:
 
 
 def unused(*, now: datetime) -> list[UnusedArtifact]:
-    """Return the artifacts that no version has, by digest."""
+    """Return the artifacts without a version, by digest."""
     files = store()
     settled = set(files.stored_before((now - settings.RETAIN_UNUSED_ARTIFACTS).timestamp()))
     there = {*settled, *files.stored_before(math.inf)}
@@ -55,7 +54,7 @@ def unused(*, now: datetime) -> list[UnusedArtifact]:
 
 
 def delete_unused(*, now: datetime) -> list[UnusedArtifact]:
-    """Delete the artifacts that no version has, those that are settled, and return them."""
+    """Delete the settled artifacts without a version, and return them."""
     files = store()
     found = [each for each in unused(now=now) if each.is_settled]
     for each in found:

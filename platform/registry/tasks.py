@@ -1,7 +1,7 @@
-"""Checks of versions, imports of files, the sweeps that find which of them are due, and the tidying of files.
+"""Registry tasks: checks of versions, imports of files, the sweeps for due ones, and garbage collection of files.
 
-A check asks the runtime twice, `inspect` then `profile`, in processes of their own where models run, with no
-transaction open. Its end is written by `checks.check_end`; a worker that dies in between leaves a claim that runs out.
+A check runs the runtime twice, `inspect` then `profile`, in separate processes where models run, with no transaction
+open. Its end is written by `version_checks.check_end`; a worker that dies in between leaves a claim that expires.
 """
 
 import logging
@@ -42,7 +42,7 @@ def sweep() -> None:
 
 @shared_task(name="registry.tasks.delete_unused_files")
 def delete_unused_files() -> None:
-    """Delete model files that no version has."""
+    """Delete model files without a version."""
     for each in delete_unused(now=timezone.now()):
         logger.info("deleted the model files %s, which no version had", each.digest)
     imports.imports_forget(now=timezone.now(), older_than=settings.RETAIN_EVENTS)
@@ -50,7 +50,7 @@ def delete_unused_files() -> None:
 
 @shared_task(name="registry.tasks.check_version")
 def check_version(version_id: int) -> None:
-    """Find out whether the version can be served, unless somebody else is at it or it is not due."""
+    """Check whether the version can be served, unless it is claimed or not due."""
     claim = check_begin(version_id=version_id, now=timezone.now(), lease=LEASE)
     if claim is None:
         return
@@ -67,7 +67,7 @@ def check_version(version_id: int) -> None:
 
 
 def _ask(claim: Claim) -> Outcome:
-    """Return what the runtime says about the version's files."""
+    """Return the runtime's result on the version's files."""
     try:
         signature, platform = read_inspection(_run(JobKind.INSPECT, claim))
         profile = read_profile(_run(JobKind.PROFILE, claim))
@@ -82,14 +82,14 @@ def _ask(claim: Claim) -> Outcome:
         return answer.outcome
     except FairleadError as error:
         return Unchecked(error.message)
-    except Exception as error:  # a fault of ours must not leave the version claimed and silent
+    except Exception as error:  # a bug of ours must not leave the version claimed and silent
         logger.exception("the check of version id %s failed", claim.version_id)
         return Unchecked(f"the check failed with {type(error).__name__}: {error}")
     return Accepted(signature.as_json(), platform, profile)
 
 
 def _measured_on(resource: str, claim: Claim) -> dict[str, object]:
-    """Return what was measured on a GPU or slice, or the problem, which keeps no version from being READY."""
+    """Return the measurements on a GPU or slice, or the problem, which keeps no version from being READY."""
     try:
         found = read_profile(_run(JobKind.PROFILE, claim, Resources(accelerator=resource)))
     except NotAccepted as answer:
@@ -113,12 +113,12 @@ def _run(kind: JobKind, claim: Claim, resources: Resources | None = None) -> Job
 
 
 class _LetGo(BaseException):
-    """Somebody stopped the import, or another worker has it, or this worker is to end: nothing is left to do here."""
+    """The import was stopped, or another worker has it, or this worker is shutting down: nothing is left to do here."""
 
 
 @worker_shutting_down.connect
 def stop_imports(**_: object) -> None:
-    """Have running imports given back, so that the worker ends soon and the next one begins them anew."""
+    """Have running imports released, so that the worker ends soon and the next one restarts them."""
     _stopping.set()
 
 
@@ -131,7 +131,7 @@ def sweep_imports() -> None:
 
 @shared_task(name="registry.tasks.import_model")
 def import_model(import_id: int) -> None:
-    """Fetch what the import names and register it, unless somebody else is at it or it is not due."""
+    """Fetch the import's files and register them, unless it is claimed or not due."""
     claim = imports.import_begin(import_id=import_id, now=timezone.now(), lease=LEASE)
     if claim is None:
         return
@@ -172,7 +172,7 @@ def _import(claim: imports.ImportClaim) -> ModelImport | None:
             return imports.import_broke_off(claim=claim, reason=error.message, now=timezone.now())
         except FairleadError as error:
             return imports.import_fail(claim=claim, reason=error.message, now=timezone.now())
-        except Exception as error:  # a fault of ours must not leave the import claimed and silent
+        except Exception as error:  # a bug of ours must not leave the import claimed and silent
             logger.exception("import %s failed", claim.import_id)
             reason = f"the import failed with {type(error).__name__}: {error}"
             return imports.import_broke_off(claim=claim, reason=reason, now=timezone.now())

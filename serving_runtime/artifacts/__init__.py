@@ -1,7 +1,7 @@
-"""Brings a stored model to where it is to be served, and keeps copies of it there. Called by `prepare`.
+"""Model artifact download and cache. Called by `prepare`.
 
-fetching    one artifact: received, unpacked, checked against its digest, and then there by one rename
-receiving   one file, taken up where it broke off
-remotes     where files come from: `web`, `objects` (S3, Google Cloud Storage)
-cache       artifacts that several pods share
+fetch_artifact   one artifact: received, unpacked, checked against its digest, and then there by one rename
+download         one file, taken up where it broke off
+remotes          where files come from: `web`, `buckets` (S3, Google Cloud Storage)
+cache            artifacts that several pods share
 """

@@ -1,4 +1,4 @@
-"""Objects in S3 and Google Cloud Storage as files of an artifact, with the credentials of the environment."""
+"""Object storage: objects in S3 and Google Cloud Storage as files of an artifact; credentials of the environment."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ class ObjectFile:
 
     @contextmanager
     def open(self, first: int) -> Iterator[Opened]:
-        """Open it at a byte."""
+        """Open it at a byte offset."""
         try:
             size = int(self.system.info(self.name)["size"])
             if first > size:
@@ -48,7 +48,7 @@ def objects_at(uri: str) -> list[ObjectFile]:
     """Return the object at an s3:// or gs:// address, or those below it where its name is not that of a model file.
 
     Raises:
-        ModelError: nothing is there, it may not be read, or the library for it is not installed.
+        ModelError: nothing exists there, it may not be read, or the library for it is not installed.
         InterruptedTransferError: the store does not answer.
     """
     bucket = parse(uri)
@@ -71,7 +71,7 @@ def objects_at(uri: str) -> list[ObjectFile]:
 
 
 def _told(what: str, error: Exception) -> Exception:
-    """Return our error for one of the libraries, each of which raises what its own libraries raise."""
+    """Return our error for one of the libraries, each of which raises its dependencies' errors."""
     if isinstance(error, FileNotFoundError):
         return ModelError(f"there is nothing at {what}, or no such bucket")
     if isinstance(error, PermissionError):
@@ -79,5 +79,5 @@ def _told(what: str, error: Exception) -> Exception:
     if "Credentials" in type(error).__name__:
         return ModelError(f"{what} cannot be read without credentials in the pod's environment: {error}")
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
-        return error  # of this machine's disk
+        return error  # a failure of the local disk
     return InterruptedTransferError(f"{what} cannot be read: {error or type(error).__name__}")

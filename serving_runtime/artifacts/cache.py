@@ -1,11 +1,11 @@
-"""Artifacts that several pods share, on a volume of theirs or on their node.
+"""Artifact cache shared by several pods, on their volume or on their node; least recently used artifacts are evicted.
 
     <cache>/<hex>              an artifact; its time says when it was wanted last
     <cache>/.incoming/         what is being fetched, and what is being removed
     <cache>/.locks/<hex>       held by who fetches (alone) or copies (together); a pod that is killed lets go of it
 
-One pod fetches, the others wait for it and copy. After each fetch the artifacts that were not wanted for longest are
-removed until the rest has no more than the cache's bytes; one that is just being copied stays.
+One pod fetches, the others wait for it and copy. After each fetch the least recently used artifacts are removed until
+the rest fits the cache's bytes; one that is being copied stays.
 """
 
 import contextlib
@@ -38,8 +38,8 @@ class Cache:
     """A folder that pods share.
 
     Attributes:
-        max_bytes: what the artifacts in it may have together.
-        wait_s: how long to wait for another pod that fetches the same one.
+        max_bytes: limit of the artifacts in it together.
+        wait_s: how long to wait for another pod that fetches the same artifact.
     """
 
     folder: Path
@@ -47,12 +47,12 @@ class Cache:
     wait_s: float = 1800.0
 
     def copy(self, order: Order, target: Path) -> None:
-        """Make `target` a copy of the artifact, out of the cache, where it is fetched into first if need be.
+        """Make `target` a copy of the artifact from the cache; fetches into the cache first on a miss.
 
         Raises:
             CacheUnusableError: its disk is full or fails, the artifact is too large for it, or another pod takes too
                 long.
-            ModelError: the artifact cannot be had.
+            ModelError: the artifact is not available.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ class Cache:
         raise CacheUnusableError(f"{order.digest} is removed from the cache as often as it is fetched")
 
     def _copied(self, order: Order, target: Path) -> bool:
-        """Copy the artifact where it is there, and is still what it was."""
+        """Copy the artifact on a hit, if its digest still matches."""
         folder = self.folder / order.hex
         if not folder.is_dir():
             return False
@@ -106,19 +106,19 @@ class Cache:
                 say(f"removed sha256:{name} from the cache, which nobody wanted for longest")
 
     def _remove(self, name: str) -> bool:
-        """Remove an artifact unless a pod holds it; returns whether it is gone."""
+        """Remove an artifact unless a pod holds its lock; returns whether it is gone."""
         with self._if_free(name) as is_free:
             if is_free:
                 work = self.folder / INCOMING / name
                 shutil.rmtree(work, ignore_errors=True)
                 work.parent.mkdir(exist_ok=True)
-                with contextlib.suppress(FileNotFoundError):  # another pod was faster
-                    (self.folder / name).rename(work)  # nobody sees it half removed
+                with contextlib.suppress(FileNotFoundError):  # another pod was first
+                    (self.folder / name).rename(work)  # no pod sees it half removed
                 shutil.rmtree(work)
             return is_free
 
     def _remove_abandoned(self) -> None:
-        """Remove what was being fetched for pods that ended, and that no other pod went on with for a day."""
+        """Remove partial fetches of ended pods that no pod has continued for a day."""
         incoming = self.folder / INCOMING
         for work in list(incoming.iterdir()) if incoming.is_dir() else ():
             with self._if_free(work.name) as is_free:
@@ -129,7 +129,7 @@ class Cache:
 
     @contextmanager
     def _if_free(self, name: str) -> Iterator[bool]:
-        """Hold an artifact's lock alone, where no pod holds it."""
+        """Take an artifact's lock exclusively, if it is free."""
         with self._lock_file(name) as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,7 +140,7 @@ class Cache:
 
     @contextmanager
     def _locked(self, order: Order, kind: int) -> Iterator[None]:
-        """Hold the artifact's lock; waits for who fetches it."""
+        """Take the artifact's lock; waits for the fetching pod."""
         ends_at, told_at = time.monotonic() + self.wait_s, 0.0
         with self._lock_file(order.hex) as handle:
             while True:

@@ -1,7 +1,7 @@
-"""One file from elsewhere, into a file of this machine that is taken up where it broke off.
+"""Resumable download of one file.
 
-What has come stays in the file when a connection breaks, and when this process ends: the next one goes on. So does a
-broken connection at once, after a wait that doubles; each try that brings anything makes the next wait short again.
+Received bytes stay in the file when a connection breaks, and when this process ends: the next download resumes there.
+So does a retry, after exponential back-off; each try that receives anything resets the wait.
 """
 
 import errno
@@ -18,7 +18,7 @@ from serving_runtime.artifacts.remotes import InterruptedTransferError, Opened, 
 from serving_runtime.common.errors import ModelError
 
 Say = Callable[[str], None]
-"""Takes one line for the log."""
+"""Logs one line."""
 
 _MIB = 1 << 20
 _TOLD_EVERY_S = 5.0
@@ -29,15 +29,15 @@ class NoRoomError(ModelError):
 
 
 class TooLargeError(Exception):
-    """The file has more bytes than the place takes."""
+    """The file is larger than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to go on trying.
+    """Retry policy.
 
     Attributes:
-        tries: failures in a row, none of which brought a byte.
+        tries: consecutive failures without a received byte.
         first_s, longest_s: waits between them.
         deadline_s: after which no further try begins.
     """
@@ -48,25 +48,25 @@ class Patience:
     deadline_s: float = 3600.0
 
     def wait_s(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row, drawn so that pods do not come all at once."""
+        """Return the wait after so many consecutive failures, with jitter so that pods do not retry all at once."""
         longest_s: float = min(self.longest_s, self.first_s * 2 ** (failures - 1))
         return longest_s * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A file that is here: its sha256 in hex, and what the other side calls it."""
+    """A downloaded file: its sha256 in hex, and its name on the server."""
 
     sha256: str
     filename: str
 
 
 def receive(remote: Remote, file: Path, patience: Patience, say: Say, *, max_bytes: int | None = None) -> Received:
-    """Bring the remote file here; `file` may hold the beginning of it.
+    """Download the remote file; `file` may hold the beginning of it.
 
     Raises:
-        ModelError: it cannot be had.
-        NoRoomError: this machine's disk is full; nothing of the file is left on it.
+        ModelError: it is not available.
+        NoRoomError: this machine's disk is full; the partial file is removed.
         TooLargeError: it has more than `max_bytes`.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def receive(remote: Remote, file: Path, patience: Patience, say: Say, *, max_byt
 
 
 class _Attempt:
-    """What is here of a file, with the hash of it."""
+    """The received part of a file, with its hash."""
 
     def __init__(self, remote: Remote, file: Path, say: Say, max_bytes: int | None) -> None:
         self._remote, self._file, self._say, self._max_bytes = remote, file, say, max_bytes
@@ -104,7 +104,7 @@ class _Attempt:
         if file.exists() and file.stat().st_size:
             os.truncate(
                 file, file.stat().st_size - 1
-            )  # so that something is left to ask for, and to be told a name with
+            )  # so that a request remains to be made, whose response has the name
             with file.open("rb") as content:
                 self._hash = hashlib.file_digest(content, "sha256")
                 self.size = content.tell()
@@ -142,7 +142,7 @@ class _Attempt:
 
 
 class _Progress:
-    """Says how far a file has come, every few seconds."""
+    """Logs the progress of a file, every few seconds."""
 
     def __init__(self, say: Say, name: str, opened: Opened) -> None:
         self._say, self._name, self._all = say, name, opened.size_bytes

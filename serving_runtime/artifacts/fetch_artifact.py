@@ -1,4 +1,4 @@
-"""One artifact from elsewhere, by its digest: there as a whole, or not at all.
+"""Atomic, content-addressed fetch of one artifact: verified by its digest, complete or absent.
 
 <place>/<hex>                      the artifact, moved here by one rename after its digest was checked
 <place>/.incoming/<hex>/parts/…    what was received so far; taken up by the next try
@@ -21,11 +21,11 @@ INCOMING = ".incoming"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to fetch.
+    """Artifact to fetch.
 
     Attributes:
         digest: `sha256:<64 hex digits>`, which the files must have.
-        remotes: returns its one file, without a path, or its files by their paths; asked only where they are needed.
+        remotes: returns its one file, without a path, or its files by their paths; called only where they are needed.
     """
 
     digest: str
@@ -35,15 +35,15 @@ class Order:
 
     @property
     def hex(self) -> str:
-        """Return the digest as a folder's name."""
+        """Return the digest as a folder name."""
         return self.digest.removeprefix("sha256:")
 
 
 def fetch(order: Order, place: Path, *, max_bytes: int | None = None) -> Path:
-    """Return the artifact's folder in `place`, fetched where it is not there.
+    """Return the artifact's folder in `place`, fetched where it is missing.
 
     Raises:
-        ModelError: it cannot be had, or is another one; what was received of another one is gone.
+        ModelError: it is not available, or its digest differs; the received files are then removed.
         TooLargeError: it has more than `max_bytes`.
     """
     folder = place / order.hex
@@ -52,7 +52,7 @@ def fetch(order: Order, place: Path, *, max_bytes: int | None = None) -> Path:
     work = place / INCOMING / order.hex
     is_resumed = work.exists()
     found = _received(order, work, max_bytes)
-    if found != order.digest and is_resumed:  # the beginning may be of an earlier file at the same address
+    if found != order.digest and is_resumed:  # the partial file may be of an earlier file at the same address
         order.say(f"what is here has the digest {found}, not {order.digest}; fetching it anew")
         shutil.rmtree(work)
         found = _received(order, work, max_bytes)
@@ -68,7 +68,7 @@ def fetch(order: Order, place: Path, *, max_bytes: int | None = None) -> Path:
 
 
 def _received(order: Order, work: Path, max_bytes: int | None) -> str:
-    """Receive and unpack; return the digest of what came."""
+    """Receive and unpack; return the digest of the files."""
     content = work / "content"
     shutil.rmtree(content, ignore_errors=True)
     files: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What an artifact's files come from. Standard library only."""
+"""Remote files of an artifact: the interface of its sources. Standard library only."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class InterruptedTransferError(Exception):
-    """It broke off, or cannot be had just now: worth another try.
+    """The transfer broke off, or is temporarily impossible: worth a retry.
 
     Args:
-        after_s: how long the other side asks to wait.
+        after_s: the server's Retry-After.
     """
 
     def __init__(self, message: str, *, after_s: float = 0.0) -> None:
@@ -23,9 +23,9 @@ class Opened:
     """An open file.
 
     Attributes:
-        first: the byte that `pieces` begins with: the one that was asked for, or 0 where only all can be had.
-        size_bytes: of the whole file; None where nobody says.
-        filename: what the other side calls it; empty where it says nothing.
+        first: the byte that `pieces` begins with: the requested one, or 0 where only the whole file is available.
+        size_bytes: of the whole file; None where unknown.
+        filename: its name on the server; may be empty.
     """
 
     first: int
@@ -35,16 +35,16 @@ class Opened:
 
 
 class Remote(Protocol):
-    """One file elsewhere."""
+    """One remote file."""
 
     @property
     def path(self) -> str:
         """Return its path in the artifact; empty where it is the whole artifact."""
 
     def open(self, first: int) -> AbstractContextManager[Opened]:
-        """Open it at a byte.
+        """Open it at a byte offset.
 
         Raises:
-            InterruptedTransferError: not now.
-            ModelError: not as things are.
+            InterruptedTransferError: a retry may succeed.
+            ModelError: a retry is useless.
         """

@@ -1,4 +1,4 @@
-"""A small file from the control plane, with the pod's token, into memory; asked for again where a connection breaks."""
+"""Download of a small file from the control plane into memory, with the pod's token; retried on broken connections."""
 
 import time
 from pathlib import Path
@@ -16,7 +16,7 @@ def read(
     most_bytes: int,
     patience: Patience = Patience(),  # noqa: B008 - frozen
 ) -> bytes:
-    """Return the file; raises ModelError where it is refused, cannot be had, or is larger than `most_bytes`."""
+    """Return the file; raises ModelError where it is refused, not available, or larger than `most_bytes`."""
     there = WebFile(url, token_file, authority)
     failures = 0
     while True:

@@ -1,7 +1,7 @@
-"""What was received, as the files of an artifact: one model file, or what an archive holds. The digest of files.
+"""Unpacks a download into an artifact's files: one model file, or an archive's members. Computes their digest.
 
-An archive may come from anywhere, so only plain files come out of it and none outside of the folder; what they are is
-then told by the artifact's digest alone.
+An archive is untrusted: only plain files are extracted, and none outside of the folder; the artifact's digest then
+verifies their content.
 """
 
 import hashlib
@@ -39,15 +39,15 @@ def digest_of_folder(folder: Path) -> str:
 
 
 def is_known(filename: str) -> bool:
-    """Return whether a file of that name can be an artifact by itself."""
+    """Return whether a file of that name can be a whole artifact."""
     return may_be_model(filename) or filename.lower().endswith(ARCHIVES)
 
 
 def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, str]:
-    """Turn a received file into the artifact's `folder`; the file is gone then. Returns each path's sha256 in hex.
+    """Turn a received file into the artifact's `folder`, and remove the file. Returns each path's sha256 in hex.
 
     Raises:
-        ModelError: its name does not say what it is, or it is no sound archive.
+        ModelError: its name has no known type, or the archive is invalid.
     """
     folder.mkdir(parents=True)
     if name := stored_name(filename) or _name_by_content(file, filename):
@@ -105,7 +105,7 @@ def _write(content: IO[bytes], folder: Path, name: str) -> str:
 
 
 def without_wrapping(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
-    """Take off the one folder that is around everything, as the registry does."""
+    """Strip the single top-level folder, as the registry does."""
     named = {name.removeprefix("./"): sha256 for name, sha256 in files.items()}
     tops = {name.split("/")[0] for name in named}
     (top,) = tops if len(tops) == 1 else ("",)

@@ -1,6 +1,6 @@
-"""A folder to the control plane, with the pod's token: as one tar archive, sent again where a connection breaks.
+"""Upload of a folder to the control plane, with the pod's token: one tar archive, retried on broken connections.
 
-Another container wrote the folder, which opened a model: a link of it is refused, it could lead to the token.
+Another container, which opened a model, wrote the folder: links are refused, since they could lead to the token.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from serving_runtime.artifacts.web import WebFile, refusal_of
 from serving_runtime.common.errors import ModelError
 
 _CHUNK_BYTES = 1 << 20
-_TIMEOUT = httpx.Timeout(300.0, connect=10.0)  # what takes an archive unpacks it before it answers
+_TIMEOUT = httpx.Timeout(300.0, connect=10.0)  # the receiver unpacks an archive before it responds
 
 
 def bring(
@@ -55,7 +55,7 @@ def bring(
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the folder's files, at any depth; raises ModelError where there is a link, a socket or a device."""
+    """Return the folder's files, at any depth; raises ModelError for a link, a socket or a device."""
     found = []
     for above, folders, names in os.walk(folder):
         for path in (Path(above, name) for name in (*folders, *names)):

@@ -1,4 +1,4 @@
-"""A file by HTTP: from the control plane, with the pod's token, or from where a model was imported from."""
+"""HTTP source of a file: the control plane, with the pod's token, or the address that a model was imported from."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from serving_runtime.common.errors import ModelError
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _MAX_REDIRECTS = 5
 _MAX_ERROR_BYTES = 4096
-# 401: a cluster may be asked about a token before it knows the pod that it was given to.
+# 401: a cluster may check a token before it knows the pod that owns it.
 _WORTH_A_RETRY = {401, 408, 425, 429}
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
 _BEHIND = re.compile(r"bytes \*/(\d+)")
@@ -30,8 +30,8 @@ class WebFile:
     """A file at an address.
 
     Attributes:
-        token_file: has the token to show, read again for each request since it is replaced while it is good; with one,
-            no redirect is followed.
+        token_file: holds the bearer token, read for each request since it is replaced before it expires; with one, no
+            redirect is followed.
         authority: certificate authority of the address; None for those of the environment.
     """
 
@@ -46,7 +46,7 @@ class WebFile:
 
     @contextmanager
     def open(self, first: int) -> Iterator[Opened]:
-        """Open it at a byte."""
+        """Open it at a byte offset."""
         verify = True if self.authority is None else ssl.create_default_context(cafile=str(self.authority))
         follow = self.token_file is None
         try:
@@ -63,7 +63,7 @@ class WebFile:
             raise InterruptedTransferError(f"{self} cannot be read: {error or type(error).__name__}") from error
 
     def headers(self, first: int = 0) -> dict[str, str]:
-        """Return the headers of a request for what begins at a byte."""
+        """Return the headers of a range request from a byte offset."""
         headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "fairlead-serve"}
         if first:
             headers["Range"] = f"bytes={first}-"
@@ -87,7 +87,7 @@ class WebFile:
 
 
 def refusal_of(there: WebFile, answer: httpx.Response) -> ModelError | InterruptedTransferError:
-    """Return what an answer that is no success means: not now, or not as things are."""
+    """Return the error of an unsuccessful response: temporary or permanent."""
     sentence = f"{there} answered {answer.status_code} {answer.reason_phrase}{_said(answer)}"
     if answer.status_code in _WORTH_A_RETRY or answer.status_code >= 500:
         wait = answer.headers.get("Retry-After", "")
@@ -96,7 +96,7 @@ def refusal_of(there: WebFile, answer: httpx.Response) -> ModelError | Interrupt
 
 
 def _said(answer: httpx.Response) -> str:
-    """Return the control plane's own sentence on a refusal, after a colon; empty for another server's."""
+    """Return the control plane's error message, after a colon; empty for another server's."""
     content = b""
     for piece in answer.iter_raw():
         content += piece

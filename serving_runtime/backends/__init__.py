@@ -1,1 +1,1 @@
-"""Libraries that run models. One module per library, imported when a model needs it."""
+"""Backends: libraries that run models. One module per library, imported when a model needs it."""

@@ -1,4 +1,4 @@
-"""A request's arrays as libraries want them."""
+"""Request arrays in the form that libraries require."""
 
 import ctypes
 
@@ -8,7 +8,7 @@ from serving_runtime.common.datatypes import Array
 
 
 def writable(array: Array) -> Array:
-    """Return an array on the same memory that says it may be written; for libraries that only read it, but ask.
+    """Return a writable array on the same memory, for libraries that require one but only read it.
 
     The memory is the caller's, who keeps `array` as long as the result is used.
     """

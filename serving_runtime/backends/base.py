@@ -1,4 +1,4 @@
-"""The whole interface between the runtime and a library that runs models."""
+"""Backend interface: the whole interface between the runtime and a library that runs models."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ class LoadedModel(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the model's memory back. Called once, when no run is under way and none will come."""
+        """Release the model's memory. Called once, after the last run."""
         ...
 
 
@@ -48,15 +48,15 @@ class Part(Protocol):
 
 @runtime_checkable
 class ParameterizedModel(Protocol):
-    """A LoadedModel that wants to know the parameters of its requests; `run` is for warm-up only."""
+    """A LoadedModel that uses the parameters of its requests; `run` is for warm-up only."""
 
     def run_parts(self, inputs: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
-        """Do as `run` for the rows of these requests, of which there is one where requests are not batched."""
+        """Same as `run` for the rows of these requests; a single one where requests are not batched."""
         ...
 
 
 class Outputs(list[Array]):
-    """A response's outputs in the signature's order, with the parameters of the response; ABSENT stands for none."""
+    """A response's outputs in the signature's order, with the response's parameters; missing outputs are ABSENT."""
 
     def __init__(self, arrays: Iterable[Array], parameters: Mapping[str, Any] = NO_PARAMETERS) -> None:
         super().__init__(arrays)
@@ -67,19 +67,19 @@ Answer: TypeAlias = Outputs | ServingError
 
 
 class Asked(Protocol):
-    """One request, as a model sees it that takes requests one by one."""
+    """One request, for a model that takes requests one by one."""
 
     @property
     def id(self) -> str: ...
 
     @property
     def inputs(self) -> Sequence[Array]:
-        """Return the inputs in the signature's order; ABSENT stands for an optional one that is not given."""
+        """Return the inputs in the signature's order; missing optional inputs are ABSENT."""
         ...
 
     @property
     def outputs(self) -> Sequence[str]:
-        """Return the names of the outputs that are asked for; none where all are."""
+        """Return the names of the requested outputs; empty for all."""
         ...
 
     @property
@@ -88,69 +88,69 @@ class Asked(Protocol):
         ...
 
     def when_cancelled(self, tell: Callable[[], None]) -> None:
-        """Have a function called, in any thread, once nobody waits for the answer; at once where that is so."""
+        """Have a function called, in any thread, once the request is cancelled; at once where it already is."""
         ...
 
 
 @runtime_checkable
 class RemoteModel(Protocol):
-    """A model that runs in other processes: whoever calls it waits, and they are ended with the server."""
+    """A model that runs in other processes: calls block, and the processes end with the server."""
 
     @property
     def problem(self) -> str:
-        """Return why it cannot answer now, in words; empty while it can."""
+        """Return why it is unavailable, in words; empty while it is available."""
         ...
 
     @property
     def resident_bytes(self) -> int:
-        """Return how much of its processes is in memory."""
+        """Return the resident memory of its processes."""
         ...
 
     def close(self) -> None: ...
 
 
 class Calls(Protocol):
-    """The server, as a model asks it for other models; any thread may call."""
+    """The server's interface for models that call other models; thread-safe."""
 
     def infer(
         self, request: InferRequest, on_done: OnDone, on_begun: Callable[[Cancellable], None], *, decoupled: bool
     ) -> None:
-        """Start a request; both functions are called on the event loop, and must not wait.
+        """Start a request; both functions are called on the event loop, and must not block.
 
         Args:
             on_done: called with every response, or an error.
-            on_begun: called with what cancels it, unless it is refused.
-            decoupled: whether there may be more responses than one.
+            on_begun: called with the request's cancel function, unless it is refused.
+            decoupled: whether there may be several responses.
         """
         ...
 
     def cancel(self, request: Cancellable) -> None: ...
 
     def serves(self, name: str, version: str) -> bool:
-        """Return whether a model answers; the highest version for no version."""
+        """Return whether a model is ready; the highest version if `version` is empty."""
         ...
 
 
 @runtime_checkable
 class CallingModel(Protocol):
-    """A model that asks others."""
+    """A model that calls other models."""
 
     @property
     def calls_under_way(self) -> int:
-        """Return how many requests it has made of other models that are not answered."""
+        """Return the number of its pending requests to other models."""
         ...
 
     def connect(self, calls: Calls) -> None:
-        """Take note of the server that it is a part of from now on."""
+        """Set the server that it belongs to from now on."""
         ...
 
 
 @runtime_checkable
 class RequestModel(RemoteModel, Protocol):
-    """A RemoteModel that takes the requests of a batch as they are, not joined; `run` is for warm-up only."""
+    """A RemoteModel that takes the requests of a batch unjoined; `run` is for warm-up only."""
 
     def run_requests(self, requests: Sequence[Asked]) -> list[Answer]:
-        """Return the answer to each request; each may fail alone. Raises ServingError where all do."""
+        """Return the response to each request; each may fail alone. Raises ServingError where all do."""
         ...
 
 
@@ -159,19 +159,19 @@ Explanation: TypeAlias = tuple[Tensor, ...] | ServingError
 
 @runtime_checkable
 class ExplainingModel(Protocol):
-    """A RequestModel that explains its answers (V1: explain)."""
+    """A RequestModel that explains its predictions (V1: explain)."""
 
     def explain_requests(self, requests: Sequence[Asked]) -> list[Explanation]:
-        """Return for each request outputs of any names and shapes; each may fail alone."""
+        """Return, for each request, outputs of any names and shapes; each may fail alone."""
         ...
 
 
 class Send(Protocol):
-    """Hands one response of a decoupled model on; belongs to one request and to the thread that runs it."""
+    """Sends the responses of a decoupled model; belongs to one request and to the thread that runs it."""
 
     @property
     def cancelled(self) -> bool:
-        """Return whether nobody waits for responses any more: for models that work long before they send."""
+        """Return whether the request is cancelled: for models that compute long before they send."""
         ...
 
     @property
@@ -179,7 +179,7 @@ class Send(Protocol):
 
     @property
     def outputs(self) -> Sequence[str]:
-        """Return the names of the outputs that are asked for; none where all are."""
+        """Return the names of the requested outputs; empty for all."""
         ...
 
     @property
@@ -188,21 +188,21 @@ class Send(Protocol):
         ...
 
     def when_cancelled(self, tell: Callable[[], None]) -> None:
-        """Have a function called, in any thread, once nobody waits for responses; at once where that is so."""
+        """Have a function called, in any thread, once the request is cancelled; at once where it already is."""
         ...
 
     def __call__(self, outputs: Sequence[Array]) -> None:
-        """Send outputs in the signature's order, ABSENT for none; waits while the client is slow to read.
+        """Send outputs in the signature's order, ABSENT for none; blocks while the client is slow to read.
 
-        Raises Cancelled once nobody waits for responses any more; the model lets it pass. Raises BackendError for
-        outputs that are not those of the signature.
+        Raises Cancelled once the request is cancelled; the model lets it pass. Raises BackendError for outputs that are
+        not those of the signature.
         """
         ...
 
 
 @runtime_checkable
 class StreamingModel(Protocol):
-    """A model that answers a request any number of times (Triton: decoupled transaction policy)."""
+    """A model that sends any number of responses to a request (Triton: decoupled transaction policy)."""
 
     @property
     def signature(self) -> Signature: ...
@@ -221,10 +221,10 @@ class Backend(Protocol):
     """Opens models of one kind.
 
     Attributes:
-        platform: what metadata calls it; empty for a backend without a platform name.
+        platform: its name in metadata; empty for a backend without a platform name.
         default_filename: of a model's file in its version's folder; empty where the folder itself is the model.
 
-    One whose library as it is installed can run models on GPUs says so by an attribute `runs_on_gpus`.
+    A backend whose installed library can run models on GPUs has an attribute `runs_on_gpus`.
     """
 
     platform: str
@@ -232,5 +232,5 @@ class Backend(Protocol):
     default_max_batch_size: int
 
     def load(self, file: Path, options: BackendOptions) -> LoadedModel | StreamingModel:
-        """Return the model in a file; raises ModelError with one sentence when it cannot be served."""
+        """Return the model in a file; raises ModelError, one sentence, when it cannot be served."""
         ...

@@ -1,4 +1,4 @@
-"""A stream of a CUDA device and the memory that a model's tensors pass through, by CUDA's own Python bindings.
+"""CUDA stream, with pinned and device memory for a model's tensors, by CUDA's own Python bindings.
 
 Built to the CUDA runtime API's documentation; not verified on hardware.
 """
@@ -41,12 +41,12 @@ class Stage:
         return self.device
 
     def fetch(self, size_bytes: int) -> None:
-        """Copy what is on the device into pinned memory, in the stream's order."""
+        """Copy device memory into pinned memory, in the stream's order."""
         kind = cudart.cudaMemcpyKind.cudaMemcpyDeviceToHost
         checked(cudart.cudaMemcpyAsync(self._host, self.device, size_bytes, kind, self._stream.handle))
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Return what was fetched, in memory of its own; the stream has been waited for."""
+        """Return the fetched tensor, in its own memory; the stream has been synchronized."""
         found = np.empty(shape, dtype)
         ctypes.memmove(found.ctypes.data, self._host, found.nbytes)
         return found
@@ -78,7 +78,7 @@ class Stream:
 
 
 def checked(answer: Any) -> Any:
-    """Return what a call of the runtime answered beside its error; raises BackendError for an error."""
+    """Return the result of a runtime call without its error code; raises BackendError for an error."""
     error, *found = answer
     if error != cudart.cudaError_t.cudaSuccess:
         reason = cudart.cudaGetErrorString(error)[1]

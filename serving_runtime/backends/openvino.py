@@ -1,7 +1,7 @@
-"""OpenVINO on the CPU: its own IR, ONNX, and TensorFlow's SavedModel and frozen GraphDef.
+"""OpenVINO backend, on the CPU: its own IR, ONNX, and TensorFlow's SavedModel and frozen GraphDef.
 
-One compiled model serves all instances, each run with an infer request of its own; requests are kept for the next run.
-Inputs are read where they are; outputs are copied once, since their memory belongs to the request.
+One compiled model serves all instances; each run takes an infer request from a free list. Inputs are read in place;
+outputs are copied once, since their memory belongs to the request.
 """
 
 import functools
@@ -43,7 +43,7 @@ _FRONT_ENDS = {".xml": "ir", ".onnx": "onnx", ".graphdef": "tf", ".pb": "tf", ".
 
 
 class OpenVinoBackend:
-    """Opens what one of OpenVINO's front ends reads; which one, the file's ending tells."""
+    """Opens the formats of OpenVINO's front ends, chosen by the file's suffix."""
 
     platform = ""
     default_filename = "model.xml"
@@ -121,13 +121,13 @@ def _read(file: Path) -> Any:
 
 
 def _properties(parameters: Parameters, instances: int) -> dict[str, Any]:
-    """Return what to compile a model with: one thread and one stream for each instance, unless told otherwise."""
+    """Return the compile properties: one thread and one stream for each instance, unless configured otherwise."""
     parameters.choice("TARGET_DEVICE", "CPU", ("CPU",))
     lower_precision = parameters.choice("HINT_BF16", "NO", ("NO", "YES")) == "YES"
     return {
         "INFERENCE_NUM_THREADS": parameters.number("INFERENCE_NUM_THREADS", instances, 0, 1024),
         "NUM_STREAMS": parameters.number("NUM_STREAMS", instances, 1, 1024),
-        # Else it is the CPU that decides how exact the answers are.
+        # Otherwise the CPU determines the precision of the results.
         "INFERENCE_PRECISION_HINT": "bf16" if lower_precision else "f32",
         "ENABLE_CPU_PINNING": False,
     }
@@ -140,7 +140,7 @@ def _specs(ports: Sequence[Any], written: Sequence[WrittenTensor], kind: str, fi
 
 
 def _spec(port: Any, chosen: set[str], where: str, index: int) -> TensorSpec:
-    offered = {name.removesuffix(":0") for name in port.names}  # TensorFlow's number of an operation's result
+    offered = {name.removesuffix(":0") for name in port.names}  # TensorFlow's index of an operation's result
     names = sorted(offered, key=lambda name: (name not in chosen, ":" in name, len(name), name))
     name = names[0] if names else f"{where.rpartition(' ')[2]}_{index}"
     kind = port.element_type.get_type_name()
@@ -155,12 +155,12 @@ def _spec(port: Any, chosen: set[str], where: str, index: int) -> TensorSpec:
 
 
 def _tensor(array: Array) -> Any:
-    """Return an input as a tensor on the same memory; OpenVINO wants it writable, and only reads it."""
+    """Return an input as a tensor on the same memory; OpenVINO requires it writable, and only reads it."""
     return openvino.Tensor(writable(array), shared_memory=True)
 
 
 def _reason(error: Exception) -> str:
-    """Return OpenVINO's message without the places in its source that lead every line but the reason's."""
+    """Return OpenVINO's message without the source locations before all lines but the reason's."""
     lines = [line.strip() for line in str(error).splitlines()]
     told = [
         line for line in lines if line and not line.startswith(("Exception from ", "Check '", "FrontEnd API failed"))

@@ -1,4 +1,4 @@
-"""A model's `parameters` of config.pbtxt and a backend's --backend-config settings, read by what a backend knows."""
+"""Backend parameters: a model's `parameters` of config.pbtxt over the backend's --backend-config settings."""
 
 from collections.abc import Collection, Mapping
 
@@ -8,7 +8,7 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 class Parameters:
-    """The parameters of one model, each asked for by name; whatever nobody knows is refused at once."""
+    """The parameters of one model, read by name; unknown ones are refused at once."""
 
     def __init__(self, backend: str, values: Mapping[str, str], known: Collection[str]) -> None:
         """Raise ModelError for the first parameter that is not `known`."""
@@ -49,12 +49,12 @@ class Parameters:
 def merged(
     backend: str, settings: Mapping[str, str], parameters: Mapping[str, str], known: Collection[str]
 ) -> Parameters:
-    """Return the parameters of a model, put over those of --backend-config."""
+    """Return the parameters of a model, over those of --backend-config."""
     return Parameters(backend, {**settings, **parameters}, known)
 
 
 def one_line(error: BaseException, most: int = 500) -> str:
-    """Return what an exception of a library says, on one line, without the stack of its native code."""
+    """Return the message of a library's exception, on one line, without the stack of its native code."""
     text = str(error).partition("\nStack trace:")[0]
     return " ".join(text.split())[:most] or type(error).__name__
 
@@ -64,7 +64,7 @@ def backend_settings(
 ) -> tuple[int, dict[str, str]]:
     """Return --backend-config=BACKEND,default-max-batch-size, and the settings that are defaults of parameters.
 
-    Raises ModelError for one that is not `known`.
+    Raises ModelError for a setting that is not `known`.
     """
     for key in settings:
         if key not in (known := sorted({*known, "default-max-batch-size"})):

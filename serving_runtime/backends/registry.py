@@ -1,4 +1,4 @@
-"""Backends by the name that config.pbtxt gives them: the built-in ones, and the operator's own.
+"""Backend registry: backends by their names in config.pbtxt, built-in ones and the operator's own.
 
 An operator's backend is DIR/<name>/backend.py under --backend-directory: a module with `BACKEND`, an object as
 base.Backend describes it. It runs with the server's rights, and is imported only when a model's config names it.
@@ -19,7 +19,7 @@ from serving_runtime.common.errors import CodeNotAllowed, ModelError, NotInstall
 from serving_runtime.shared.model_files import HEAD_BYTES, stored_name_by_content
 
 if TYPE_CHECKING:
-    from serving_runtime.backends.base import Backend  # brings numpy; the command line is read with this module
+    from serving_runtime.backends.base import Backend  # imports numpy, which parsing the command line must not
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class BuiltIn:
     """A backend of this package, whose library is imported when a model needs it.
 
     Attributes:
-        extra: of the package fairlead, which brings the library.
-        filenames: of a model's file or folder in its version's; the first that is there is opened.
-        code: what makes each of its files code, part of a sentence; empty where they are none.
+        extra: of the package fairlead, which installs the library.
+        filenames: of a model's file or folder in its version's; the first that exists is opened.
+        code: why its files are code, part of a sentence; empty where they are not.
     """
 
     module: str
@@ -77,10 +77,10 @@ def find(name: str, directory: Path | None, settings: Mapping[str, str]) -> "Bac
     """Return a backend, its library or module imported.
 
     Args:
-        directory: --backend-directory; None where there is none.
+        directory: --backend-directory; None if unset.
         settings: --backend-config of this backend.
 
-    Raises ModelError where there is no such backend, or it does not import, or it does not take the settings.
+    Raises ModelError for an unknown backend, a failed import, or refused settings.
     """
     built_in = BUILT_IN.get(name)
     if built_in is not None:
@@ -100,7 +100,7 @@ def find(name: str, directory: Path | None, settings: Mapping[str, str]) -> "Bac
 
 
 def check_code(name: str, *, allowed: bool) -> None:
-    """Raise CodeNotAllowed for a backend whose files are code, where none is allowed; its library is not imported."""
+    """Raise CodeNotAllowed for a backend whose files are code, where code is not allowed; imports no library."""
     built_in = BUILT_IN.get(name)
     if built_in is not None and built_in.code and not allowed:
         from serving_runtime.config.model import ALLOW_CODE  # noqa: PLC0415 - the command line is read with this module
@@ -109,15 +109,15 @@ def check_code(name: str, *, allowed: bool) -> None:
 
 
 def exists(name: str, directory: Path | None) -> bool:
-    """Return whether there is a backend of the name, built in or the operator's."""
+    """Return whether a backend of the name exists, built in or the operator's."""
     file = own_file(name, directory)
     return name in BUILT_IN or (file is not None and file.is_file())
 
 
 def backend_of(files: Container[str], folder: Path) -> str:
-    """Return the backend for a version's `folder` by the files and folders in it; empty where none of them says.
+    """Return the backend for a version's `folder` by its files and folders; empty where none matches.
 
-    `model.bst` is a name of XGBoost and of LightGBM: its first bytes say which.
+    `model.bst` is a name of XGBoost and of LightGBM: its first bytes decide.
     """
     names = (name for name, known in BUILT_IN.items() if any(filename in files for filename in known.filenames))
     found = next(names, "")
@@ -131,24 +131,24 @@ def _is_lightgbm(file: Path) -> bool:
         with file.open("rb") as content:
             return stored_name_by_content(content.read(HEAD_BYTES)) == "model.txt"
     except OSError:
-        return False  # the backend that opens it says why
+        return False  # the backend that opens it reports the error
 
 
 def filename_in(name: str, files: Container[str]) -> str:
-    """Return which of a version's files a built-in backend opens; empty where there is none."""
+    """Return the version's file that a built-in backend opens; empty where none matches."""
     known = BUILT_IN.get(name)
     return next((filename for filename in known.filenames if filename in files), "") if known is not None else ""
 
 
 def own_file(name: str, directory: Path | None) -> Path | None:
-    """Return where an operator's backend would be; None where the name or the command line leaves no place for it."""
+    """Return the path of an operator's backend; None where the name or the command line allows none."""
     if directory is None or not _NAME.fullmatch(name):
         return None
     return directory / name / "backend.py"
 
 
 def _module(name: str, built_in: BuiltIn) -> ModuleType:
-    """Return a built-in backend's module; raises ModelError where its library is not there, or does not import."""
+    """Return a built-in backend's module; raises ModelError where its library is missing, or fails to import."""
     try:
         return importlib.import_module(f"{_PACKAGE}.{built_in.module}")
     except ModuleNotFoundError as error:
@@ -159,7 +159,7 @@ def _module(name: str, built_in: BuiltIn) -> ModuleType:
             f"backend '{name}' needs the package {package}, which is not installed; "
             f"run: pip install 'fairlead[{built_in.extra}]'"
         ) from error
-    except (ImportError, OSError) as error:  # such as a shared library that this system has not
+    except (ImportError, OSError) as error:  # such as a shared library that this system lacks
         raise NotInstalledError(f"backend '{name}': its library cannot be imported: {error}") from error
 
 

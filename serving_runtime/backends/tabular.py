@@ -1,4 +1,4 @@
-"""What models of tables have in common: rows of features in, rows of answers out.
+"""Tabular models: rows of features in, rows of predictions out.
 
 Their files name no tensors. The names are FIL's, `input__0` and `output__0`, unless config.pbtxt lists tensors.
 """
@@ -46,7 +46,7 @@ class TabularModel:
 def input_spec(
     written: Sequence[WrittenTensor], features: int, default: Datatype, allowed: Sequence[Datatype]
 ) -> TensorSpec:
-    """Return the one input, by the name and the datatype that config.pbtxt gives it; raises ModelError."""
+    """Return the single input, with config.pbtxt's name and datatype; raises ModelError."""
     if len(written) > 1:
         raise ModelError(f"it has one input, the rows of features; config.pbtxt lists {len(written)}")
     name = written[0].name if written else "input__0"
@@ -58,10 +58,10 @@ def input_spec(
 
 
 def one_output(written: Sequence[WrittenTensor], width: int, allowed: Sequence[Datatype]) -> TensorSpec:
-    """Return the one output, [rows, width], by the name and the datatype that config.pbtxt gives it; raises ModelError.
+    """Return the single output, [rows, width], with config.pbtxt's name and datatype; raises ModelError.
 
     Args:
-        allowed: the first is the datatype where none is given.
+        allowed: the first is the default datatype.
     """
     if len(written) > 1:
         raise ModelError(f"it has one output; config.pbtxt lists {len(written)}")
@@ -80,7 +80,7 @@ def _typed(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def as_bytes(array: Array) -> Array:
-    """Return labels that are texts as BYTES elements."""
+    """Return text labels as BYTES elements."""
     flat = np.empty(array.size, dtype=object)
     flat[:] = [element if isinstance(element, bytes) else str(element).encode() for element in array.ravel()]
     return flat.reshape(array.shape)

@@ -1,1 +1,1 @@
-"""From an ONNX model to the same in another precision, or to a TensorRT plan; what `build` does. Apart from serving."""
+"""Model optimization: converts an ONNX model to another precision or a TensorRT plan; `build`. Apart from serving."""

@@ -1,4 +1,4 @@
-"""The model folder that a build begins with, and the one that it makes."""
+"""Input and output model folders of a build."""
 
 import shutil
 from pathlib import Path
@@ -10,15 +10,15 @@ from serving_runtime.common.errors import ModelError
 from serving_runtime.config import text
 
 CALIBRATION = "calibration.npz"
-"""Typical rows for each input, beside config.pbtxt; what is built goes without."""
+"""Calibration rows for each input, beside config.pbtxt; the built model goes without."""
 
 _CONFIG, _CONFIGS, _ONNX = "config.pbtxt", "configs", "model.onnx"
 _OF_ONNX_RUNTIME = ("cc_model_filenames", "default_model_filename", "instance_group", "optimization", "parameters")
-"""What a plan's configuration does not take over."""
+"""Parts of the configuration that a plan drops."""
 
 
 def onnx_in(model: Path) -> Path:
-    """Return the ONNX file of the newest version in a model's folder; raises ModelError where there is none."""
+    """Return the ONNX file of the newest version in a model's folder; raises ModelError where it is missing."""
     if not model.is_dir():
         raise ModelError(f"there is no model folder {model}")
     named = _config(model).default_model_filename or _ONNX
@@ -32,17 +32,17 @@ def onnx_in(model: Path) -> Path:
 
 
 def calibration_in(model: Path) -> Path | None:
-    """Return the calibration rows that came with a model, if any did."""
+    """Return the calibration rows of a model, None where it has none."""
     file = model / CALIBRATION
     return file if file.is_file() else None
 
 
 def lay_out(model: Path, built: Path, target: Path) -> None:
-    """Make `target` a model's folder of the file `built` (`model.onnx` or `model.plan`) and what lies beside the
-    versions of `model`; raises ModelError where there is something at `target`.
+    """Make `target` a model folder of the file `built` (`model.onnx` or `model.plan`) and the files beside the versions
+    of `model`; raises ModelError where `target` exists.
 
-    Its configuration keeps names, shapes and batching. That of a plan says what runs it, and loses what is said to ONNX
-    Runtime alone.
+    Its configuration keeps names, shapes and batching. That of a plan names its backend, and drops options of ONNX
+    Runtime.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ModelError(f"--output {target} is there already; give a new folder")

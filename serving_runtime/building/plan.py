@@ -1,4 +1,4 @@
-"""A plan built by TensorRT on the GPU or slice that it is to run on. Not verified on hardware."""
+"""TensorRT plan builder, for the GPU or slice on which it runs. Not verified on hardware."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from serving_runtime.common.errors import ModelError
 VERSION: str = trt.__version__
 
 Range = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""The smallest, the usual and the largest shape of an input."""
+"""The smallest, the optimal and the largest shape of an input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How to build.
+    """Build options.
 
     Attributes:
         profiles: the shapes of each optimization profile, by input; inputs of fixed shapes need none.
-        timing_cache: a file of measured kernels, read where it is there and written anew; None for none.
+        timing_cache: a file of measured kernels, read if it exists and rewritten; None for no cache.
     """
 
     profiles: Sequence[Mapping[str, Range]] = ()

@@ -1,8 +1,8 @@
-"""An ONNX model in another precision, by ONNX Runtime's own tools; needs no GPU.
+"""Precision conversion and quantization of an ONNX model, by ONNX Runtime's own tools; needs no GPU.
 
-It serves as it is, and plans are made of it: TensorRT 11 takes every type from the model and has no calibrators any
-more (TensorRT: strongly typed networks). Weights become FP16, or quantize and dequantize operators come in, with the
-ranges that were seen on calibration data.
+The result can be served, and plans are built from it: TensorRT 11 takes every type from the model and no longer has
+calibrators (TensorRT: strongly typed networks). Weights become FP16, or quantize and dequantize operators are
+inserted, with the ranges seen on calibration data.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from serving_runtime.common.errors import ModelError
 VERSION: str = onnxruntime.__version__
 PRECISIONS = ("fp32", "fp16", "int8")
 Counted = Callable[[int, int], None]
-"""Takes how many rows of how many have been run."""
+"""Progress callback: rows run, and their total."""
 
 
 def with_precision(
@@ -29,7 +29,7 @@ def with_precision(
 
     Args:
         calibration: an .npz file with an array of rows for each input; for int8.
-        counted: called as calibration goes on.
+        counted: called as calibration proceeds.
 
     Raises ModelError.
     """
@@ -93,7 +93,7 @@ def _quantize(model: Path, rows: Mapping[str, Array], target: Path, counted: Cou
 
     symmetric = {"ActivationSymmetric": True, "WeightSymmetric": True}  # TensorRT: zero points are 0
     quantization.quantize_static(
-        onnx.load(model),  # of a path it would write beside the model, which may be only to be read
+        onnx.load(model),  # given a path it would write beside the model, which may be read-only
         str(target),
         Reader(),
         quant_format=quantization.QuantFormat.QDQ,

@@ -1,4 +1,4 @@
-"""Optimization profiles as the command line writes them. Pure."""
+"""Optimization profiles in the command line's syntax. Pure."""
 
 import argparse
 

@@ -1,1 +1,1 @@
-"""What every part of the runtime uses: requests, datatypes, errors, the side thread."""
+"""Shared types of the runtime: requests, datatypes, errors, the side thread."""

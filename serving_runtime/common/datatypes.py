@@ -1,7 +1,7 @@
-"""The V2 datatypes, what each is in numpy, in config.pbtxt and on the wire.
+"""V2 tensor datatypes, in numpy, in config.pbtxt and on the wire.
 
 V2: tensor data is row-major little-endian; BYTES elements carry a four-byte little-endian length; BOOL is one byte.
-numpy has no BF16: its values travel as the uint16 they are stored in; `from_bf16` and `to_bf16` look inside.
+numpy has no BF16: its values travel as the uint16 they are stored in; `from_bf16` and `to_bf16` convert them.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Datatype:
 
     @property
     def holds_floats(self) -> bool:
-        """Return whether its values are floating-point numbers, which the dtype of BF16 does not say."""
+        """Return whether its values are floating-point numbers, which the dtype of BF16 does not show."""
         return self.dtype.kind == "f" or self.name == "BF16"
 
 
@@ -69,10 +69,10 @@ MAX_DIMS = 32
 """More dimensions than this are refused; numpy holds 64."""
 
 ABSENT: Array = np.empty((0,) * (MAX_DIMS + 1))
-"""Stands where a request gave no array for an optional input; no request can have its shape."""
+"""Placeholder for an optional input that a request omits; no request can have its shape."""
 
 MAX_ELEMENTS = 2**40
-"""A shape whose product passes this is refused before anything is allocated."""
+"""A shape with a larger product is refused before anything is allocated."""
 
 
 def element_count(shape: tuple[int, ...]) -> int:

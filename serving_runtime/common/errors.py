@@ -1,4 +1,4 @@
-"""The runtime's errors, and the one table that maps them to HTTP and gRPC.
+"""Serving errors, and the one table that maps them to HTTP and gRPC status codes.
 
     ServingError              never raised itself
     |-- InvalidArgument       the request is wrong; 400
@@ -32,10 +32,10 @@ class FailureReason(enum.Enum):
 
 
 class ServingError(Exception):
-    """Base of all errors that are answered to a client or told to the operator.
+    """Base of all errors that are reported to a client or the operator.
 
     Attributes:
-        retry_after_s: when a client may try again, where the error says so.
+        retry_after_s: when a client may try again, where the error sets it.
     """
 
     retry_after_s: int | None = None
@@ -48,8 +48,8 @@ class ServingError(Exception):
         return str(self)
 
     def within(self, place: str) -> "ServingError":
-        """Return the same error, with where it came from before its message."""
-        failure = type(self).__new__(type(self), f"in {place}, {self}")  # whatever else a subclass is made of
+        """Return the same error, with its place before the message."""
+        failure = type(self).__new__(type(self), f"in {place}, {self}")  # whatever arguments a subclass takes
         failure.__dict__.update(self.__dict__)
         failure.__cause__ = self
         return failure
@@ -62,7 +62,7 @@ class InvalidArgument(ServingError):
 
 class Forbidden(ServingError):
     http_status = 403
-    grpc_code = "UNAVAILABLE"  # as Triton has it
+    grpc_code = "UNAVAILABLE"  # as in Triton
 
 
 class NotAllowed(Forbidden):

@@ -1,4 +1,4 @@
-"""The interpreter of a process that the server starts: as isolated as its own (`python -I`)."""
+"""Isolated Python interpreter (`python -I`) for the server's child processes, where the server's own is isolated."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What flows down (InferRequest) and up (InferResponse) through the runtime.
+"""Inference requests (InferRequest) and responses (InferResponse) inside the runtime.
 
 Protocols make requests out of bytes and bytes out of responses; the engine, the scheduler and the backends see only
 these. Tensors are views of the received bytes wherever the wire format allows it. They are named tuples because one
@@ -16,7 +16,7 @@ NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Tensor(NamedTuple):
-    """One named array; `datatype` tells BF16 from UINT16, which share a numpy dtype."""
+    """One named array; `datatype` distinguishes BF16 from UINT16, which share a numpy dtype."""
 
     name: str
     datatype: Datatype
@@ -24,7 +24,7 @@ class Tensor(NamedTuple):
 
 
 class Cancellable(Protocol):
-    """Work that nobody may want any more."""
+    """Work that may be cancelled."""
 
     def cancel(self) -> None: ...
 
@@ -38,27 +38,27 @@ class Streaming(Cancellable, Protocol):
         ...
 
     def pause(self) -> None:
-        """Let the model wait with further answers: nobody reads those there are."""
+        """Hold further answers of the model back: the client does not read those already sent."""
 
     def resume(self) -> None:
         """Let the model go on after `pause`."""
 
 
 class Followed(Protocol):
-    """A request that somebody follows through the server (telemetry.tracing)."""
+    """A traced request (telemetry.tracing)."""
 
     def executed(self, model: str, version: str, arrived_ns: int, timing: Any) -> None:
-        """Take note that a model ran for it; `timing` is the execution's BatchTiming."""
+        """Record that a model ran for it; `timing` is the execution's BatchTiming."""
         ...
 
 
 class RequestContext(NamedTuple):
-    """What a request's headers or metadata say beside the request, for who follows requests through a system.
+    """Headers or metadata of a request that identify it across a system, for tracing and logs.
 
     Attributes:
-        request_id: the `x-request-id` that a gateway or a client gave; empty where none was.
-        traceparent, tracestate: as W3C Trace Context defines them; empty where they were not sent.
-        trace: told how the request fares; None where it is not followed.
+        request_id: the `x-request-id` of a gateway or a client; empty without one.
+        traceparent, tracestate: as W3C Trace Context defines them; empty where absent.
+        trace: records the request's progress; None where it is not traced.
     """
 
     request_id: str = ""
@@ -71,11 +71,11 @@ class InferRequest(NamedTuple):
     """One inference request as the client sent it, not yet checked against a model.
 
     Attributes:
-        model_version: empty for the version that the model's policy makes the default.
-        outputs: names asked for, in order; empty for all.
+        model_version: empty for the default version by the model's policy.
+        outputs: requested names, in order; empty for all.
         parameters: request parameters; the runtime understands `timeout` and `priority`, a model may know others.
         classes: how many classes to answer with in place of an output, by its name (Triton: classification extension).
-        context: None where nothing in the server asks for it.
+        context: None where nothing in the server uses it.
     """
 
     model_name: str
@@ -89,7 +89,7 @@ class InferRequest(NamedTuple):
 
 
 class InferResponse(NamedTuple):
-    """One answer: outputs in the order asked for, or in the model's order.
+    """One answer: outputs in the requested order, or in the model's order.
 
     Attributes:
         parameters: of the answer; values are str, int, float or bool.

@@ -1,7 +1,7 @@
-"""One thread for what takes long: large requests and answers. The event loop goes on with others meanwhile.
+"""Worker thread for large requests and answers, so that the event loop goes on with others.
 
-The thread keeps the GIL for a few milliseconds at a time: what runs there works in pieces. The collector, which would
-go through all that a request becomes and keep the GIL for it, rests meanwhile.
+The thread keeps the GIL for a few milliseconds at a time: its work is done in pieces. The garbage collector, which
+would traverse all objects of a request and keep the GIL for it, is off meanwhile.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ Found = TypeVar("Found")
 
 
 def submitted(work: Callable[[], Found]) -> "asyncio.Future[Found]":
-    """Return the future of what `work` returns or raises."""
+    """Return the future of the result or exception of `work`."""
     return asyncio.get_running_loop().run_in_executor(_thread, _undisturbed, work)
 
 
 def then(work: Callable[[], Found], done: Callable[[Found | ServingError], None]) -> None:
-    """Call `done` on the event loop with what `work` returned or the ServingError that it raised, in a later turn."""
+    """Call `done` on the event loop with the result of `work` or its ServingError, in a later turn."""
 
     def on_done(future: "asyncio.Future[Found]") -> None:
         if future.cancelled():  # the loop ends
@@ -47,12 +47,12 @@ def then(work: Callable[[], Found], done: Callable[[Found | ServingError], None]
 
 
 class InOrder(Generic[Item]):
-    """Hands on what comes in the order it came; what takes long goes through the thread first.
+    """Passes items on in the order of arrival; long ones go through the thread first.
 
     Args:
         is_long: whether an item takes long.
-        work: what becomes of an item; raises ServingError.
-        hand_on: takes an item with what became of it, on the event loop.
+        work: computes the result of an item; raises ServingError.
+        hand_on: takes an item and its result, on the event loop.
     """
 
     __slots__ = ("_hand_on", "_is_long", "_waiting", "_work", "busy")
@@ -88,7 +88,7 @@ class InOrder(Generic[Item]):
         then(lambda: self._work(item), lambda found: self._go_on(item, found))
 
     def _go_on(self, item: Item, found: object) -> None:
-        self._hand_on(item, found)  # busy still: what that brings is behind those that wait
+        self._hand_on(item, found)  # still busy: items that this adds queue behind the waiting ones
         while self._waiting:
             item = self._waiting.popleft()
             if self._is_long(item):
@@ -99,7 +99,7 @@ class InOrder(Generic[Item]):
 
 
 def _undisturbed(work: Callable[[], Found]) -> Found:
-    """Return what `work` returns, while nothing is collected."""
+    """Return the result of `work`, with the garbage collector off."""
     collects = gc.isenabled()
     gc.disable()
     try:

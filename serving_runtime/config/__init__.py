@@ -1,1 +1,1 @@
-"""A model's configuration: read from config.pbtxt, refused where unsupported, kept as small frozen values."""
+"""Model configuration: parsed from config.pbtxt, refused where unsupported, kept as small frozen values."""

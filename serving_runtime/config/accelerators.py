@@ -1,4 +1,4 @@
-"""optimization.execution_accelerators of config.pbtxt as frozen values (Triton: optimization)."""
+"""Execution accelerators: optimization.execution_accelerators of config.pbtxt, as values (Triton: optimization)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _BACKEND = "onnxruntime"
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One accelerator that a model is to be run by, before those that come after it."""
+    """One accelerator of a model; earlier ones take precedence."""
 
     name: str
     parameters: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""How requests are joined and how long they may wait: dynamic_batching of config.pbtxt as frozen values."""
+"""Dynamic batching and queue policies: dynamic_batching of config.pbtxt as frozen values."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ MAX_PRIORITY_LEVELS = 1000
 
 
 class TimeoutAction(enum.Enum):
-    """What becomes of a request whose time in the queue is over."""
+    """Action on a request whose queue timeout has passed."""
 
     REJECT = "REJECT"
     DELAY = "DELAY"
@@ -31,7 +31,7 @@ class QueuePolicy:
     max_queue_size: int = 0
 
     def timeout_us(self, requested_us: int) -> int:
-        """Return the queue timeout of a request that asks for `requested_us` (0: asks for none); 0 is no timeout."""
+        """Return the queue timeout of a request that sets `requested_us` (0: none); 0 is no timeout."""
         if not (self.allow_timeout_override and requested_us):
             return self.default_timeout_us
         return min(requested_us, self.default_timeout_us) if self.default_timeout_us else requested_us
@@ -39,12 +39,12 @@ class QueuePolicy:
 
 @dataclass(frozen=True, slots=True)
 class BatchPolicy:
-    """How requests are joined.
+    """Dynamic batching policy.
 
     Attributes:
         priority_levels: 0 for one queue; else levels 1 (served first) to this.
-        queues: the queue policy per level, for level 0 where there are no levels.
-        preserve_ordering: answers leave in the order in which requests came.
+        queues: the queue policy per level, for level 0 without levels.
+        preserve_ordering: responses leave in the order of their requests.
     """
 
     max_batch_size: int
@@ -57,17 +57,17 @@ class BatchPolicy:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether requests may be left in the queue for a better size of the batch."""
+        """Return whether requests may be held in the queue for a better batch size."""
         return bool(self.max_queue_delay_us or self.preferred_batch_sizes)
 
     @property
     def may_expire(self) -> bool:
-        """Return whether a request may have waited too long."""
+        """Return whether requests may time out."""
         return any(queue.default_timeout_us or queue.allow_timeout_override for queue in self.queues.values())
 
 
 def batch_policy(config: Any) -> BatchPolicy | None:
-    """Return how a ModelConfig message joins requests, None when each runs alone; raises ModelError."""
+    """Return the dynamic batching of a ModelConfig message, None when each request runs alone; raises ModelError."""
     if not config.HasField("dynamic_batching"):
         return None
     batching, limit = config.dynamic_batching, config.max_batch_size
@@ -107,7 +107,7 @@ def check_preferred(sizes: Iterable[int], limit: int, where: str) -> None:
 
 
 def _check_can_be_ordered(levels: int, policies: Iterable[QueuePolicy], where: str) -> None:
-    """Raise ModelError where priorities or delayed requests overtake, which no order of answers could hold."""
+    """Raise ModelError where priorities or delayed requests reorder, against preserved ordering."""
     if levels > 1:
         raise ModelError(f"{where}: preserve_ordering allows one priority level, found priority_levels {levels}")
     if any(policy.timeout_action is TimeoutAction.DELAY and policy.default_timeout_us for policy in policies):

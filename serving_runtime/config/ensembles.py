@@ -1,6 +1,6 @@
-"""ensemble_scheduling of config.pbtxt as frozen values: which models, in which steps, connected by which tensors.
+"""Ensembles: ensemble_scheduling of config.pbtxt as frozen values: steps of models, connected by tensors.
 
-What an ensemble says of itself is checked here; whether its models fit is known only when they are loaded.
+The ensemble itself is checked here; whether its models match is known only when they are loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ class Step:
     """One model of an ensemble.
 
     Attributes:
-        version: empty for the one that the model's policy makes the default.
-        inputs: the model's inputs, each with the ensemble's tensor that it gets.
-        outputs: the model's outputs, each with the ensemble's tensor that it makes.
+        version: empty for the default one of the model's policy.
+        inputs: the model's inputs, each with the ensemble's tensor for it.
+        outputs: the model's outputs, each with the ensemble's tensor from it.
     """
 
     model: str
@@ -31,13 +31,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ensemble:
-    """The steps, so ordered that each follows those that make its inputs."""
+    """The steps in topological order: each follows the producers of its inputs."""
 
     steps: tuple[Step, ...]
 
 
 def ensemble(config: Any) -> Ensemble | None:
-    """Return the ensemble in a ModelConfig message, None where it is none; raises ModelError."""
+    """Return the ensemble in a ModelConfig message, None for other models; raises ModelError."""
     where = f"model '{config.name}': ensemble_scheduling"
     if not config.HasField("ensemble_scheduling"):
         if config.platform == PLATFORM:
@@ -79,12 +79,12 @@ def _step(message: Any, number: int, where: str) -> Step:
         if not all(mapping[key] for key in mapping):
             raise ModelError(f"{where}: an {field} has an empty value")
     version = str(message.model_version) if message.model_version > 0 else ""
-    maps = [dict(sorted(mapping.items())) for mapping in (message.input_map, message.output_map)]  # a map has no order
+    maps = [dict(sorted(mapping.items())) for mapping in (message.input_map, message.output_map)]  # a map is unordered
     return Step(message.model_name, version, *maps)
 
 
 def _check_tensors(steps: Sequence[Step], given: Sequence[str], asked: Sequence[str], where: str) -> None:
-    """Raise ModelError unless every tensor is made once, and the ensemble's own are used and made."""
+    """Raise ModelError unless every tensor has one producer, and the ensemble's own are used and produced."""
     made = set(given)
     for number, step in enumerate(steps, 1):
         for tensor in step.outputs.values():
@@ -104,7 +104,7 @@ def _check_tensors(steps: Sequence[Step], given: Sequence[str], asked: Sequence[
 
 
 def _ordered(steps: Sequence[Step], given: Sequence[str], where: str) -> tuple[Step, ...]:
-    """Return the steps, each after those that it depends on; raises ModelError where they wait for each other."""
+    """Return the steps in topological order; raises ModelError for a cycle."""
     known, ordered, left = set(given), [], list(steps)
     while left:
         ready = [step for step in left if known.issuperset(step.inputs.values())]

@@ -1,4 +1,4 @@
-"""Fields that are to be laid over a model's config.pbtxt, looked at before there is a model: names, types, support."""
+"""Validation of config.pbtxt overrides without a model: names, types, support."""
 
 import re
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ _QUOTED_LINE = re.compile(r"^\d+:\d+ : ('.*': )?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """Why a model with these fields would not be loaded: the dotted name of the field at fault, and one sentence."""
+    """Why a model with these fields would not load: the dotted name of the field at fault, and one sentence."""
 
     field: str
     error: str
 
 
 def mistake_in(text: str) -> Mistake | None:
-    """Return the first mistake in `text`, fields of a ModelConfig in protobuf text format; None where there is none.
+    """Return the first error in `text`, fields of a ModelConfig in protobuf text format; None if valid.
 
     What depends on the model itself (its tensors, its files, a complete schedule) is found when it is loaded.
     """
@@ -40,7 +40,7 @@ def mistake_in(text: str) -> Mistake | None:
 
 
 def _field_at(text: str, line: int, column: int) -> str:
-    """Return the dotted name of the field at a place (both from 1): the one named there, else whose value is there."""
+    """Return the dotted name of the field at a line and column (both from 1): its own, or of the value there."""
     lines = text.splitlines()
     before, after = lines[line - 1][: column - 1], lines[line - 1][column - 1 :]
     open_fields: list[str] = []

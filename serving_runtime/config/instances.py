@@ -1,4 +1,4 @@
-"""instance_group of config.pbtxt as frozen values: how many runs at the same time, where, and what each needs."""
+"""Instance groups: instance_group of config.pbtxt as frozen values: concurrent runs, devices, and resources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _KINDS = ("KIND_AUTO", "KIND_CPU", "KIND_GPU")
 
 @dataclass(frozen=True, slots=True)
 class InstanceGroup:
-    """Instances that are alike.
+    """A group of equal instances.
 
     Attributes:
         count: of all its devices together.
@@ -34,7 +34,7 @@ def instance_groups(config: Any) -> tuple[InstanceGroup, ...]:
 
 
 def check_kinds(config: Any) -> None:
-    """Raise ModelError for a kind or for numbers of GPUs that no machine could serve."""
+    """Raise ModelError for a kind or for GPU numbers that no machine could serve."""
     where = f"model '{config.name}': instance_group"
     for message in config.instance_group:
         kind = kind_of(message)
@@ -57,9 +57,9 @@ def kind_of(message: Any) -> str:
 
 
 def count_by_gpu(config: Any) -> dict[int | None, int]:
-    """Return how many instances of a ModelConfig message are on each GPU, by its number; None stands for the CPU.
+    """Return the number of instances of a ModelConfig message on each GPU, by its number; None is the CPU.
 
-    Groups of KIND_AUTO count for the CPU: where there are GPUs they have been made KIND_GPU.
+    Groups of KIND_AUTO count for the CPU: on machines with GPUs they were replaced by KIND_GPU.
     """
     counts: dict[int | None, int] = {}
     for message in config.instance_group:

@@ -1,4 +1,4 @@
-"""What a model's config says about its metrics: labels of its own, and the buckets of its histogram."""
+"""Metrics configuration of a model: its labels, and the buckets of its histogram."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ _TAKEN = ("model", "version", "reason", "le", "quantile")
 
 @dataclass(frozen=True, slots=True)
 class MetricsConfig:
-    """How one model is counted.
+    """Metrics of one model.
 
     Attributes:
         tags: labels of all its series.
@@ -31,7 +31,7 @@ class MetricsConfig:
 
 
 def metrics_config(config: Any) -> MetricsConfig:
-    """Return metric_tags and model_metrics of a ModelConfig message; raises ModelError where they make no sense."""
+    """Return metric_tags and model_metrics of a ModelConfig message; raises ModelError for invalid ones."""
     edges = MetricsConfig().first_response_edges_ms
     for control in config.model_metrics.metric_control:
         edges = _edges(control, config.name)

@@ -1,4 +1,4 @@
-"""A ModelConfig message as the frozen values that the engine, the scheduler and the backends read.
+"""Model configuration: a ModelConfig message as the frozen values that engine, scheduler and backends read.
 
 Field names and their meaning are Triton's (model configuration; model_config.proto). Values are checked here, so
 that no reader has to.
@@ -24,27 +24,27 @@ ALLOW_CODE = (
     "allow it by --allow-python-models=true, under fairlead up by FAIRLEAD_ALLOW_PYTHON_MODELS=true, on Kubernetes by "
     "allowPythonModels in the cluster's file"
 )
-"""How models whose files are code are allowed, part of a sentence."""
+"""How to allow models whose files are code, part of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """What a backend needs before it opens a model's file.
+    """Input of a backend that opens a model's file.
 
     Attributes:
         parameters: the config's own; a backend puts them over its --backend-config settings.
         graph_level: Triton's optimization.graph.level.
-        op_libraries: with operators of the operator's own, to be made known before the file is opened.
+        op_libraries: with custom operators, to be registered before the file is opened.
         config: the whole ModelConfig message, with the model's name; a backend may fill in what it leaves open.
         auto_complete: whether it may.
         allow_python_models: whether the model's file may be code, or hold code.
-        inputs, outputs: those that the config's author wrote; empty where the file is to say.
-        max_batch_size: as written; 0 where nothing is.
+        inputs, outputs: those of the config; empty where the file declares them.
+        max_batch_size: as written; 0 if unset.
         gpu: the number of the one to run on; None for the CPU.
-        instance_count: how many runs there may be at the same time on that device.
-        gpu_accelerators, cpu_accelerators: what is to run the model there, the first ones first.
-        profiles: TensorRT's optimization profiles that are to be used, by their numbers; empty for the first.
-        memory_bytes: the most that a model may take; None where nobody knows.
+        instance_count: the maximum of concurrent runs on that device.
+        gpu_accelerators, cpu_accelerators: of the model there, highest priority first.
+        profiles: TensorRT's optimization profiles to use, by their numbers; empty for the first.
+        memory_bytes: the most that a model may take; None where unknown.
     """
 
     parameters: Mapping[str, str]
@@ -85,13 +85,13 @@ class ModelConfig:
 
     Attributes:
         batching: None when every request runs alone.
-        decoupled: the model answers a request any number of times.
-        metrics: how it is counted.
-        warmup: what to run before the model is ready.
+        decoupled: the model sends any number of responses to a request.
+        metrics: its labels and buckets.
+        warmup: samples to run before the model is ready.
         sequences: None unless requests belong to sequences.
-        cached: answers may come from the server's response cache, where it has one.
+        cached: responses may come from the server's response cache, if enabled.
         ragged: how requests of different shapes are joined, None where they are not.
-        ensemble: None unless other models answer in the place of this one.
+        ensemble: None for models that are no ensemble.
     """
 
     name: str
@@ -111,19 +111,19 @@ class ModelConfig:
 
     @property
     def instance_count(self) -> int:
-        """Return how many runs there may be at the same time."""
+        """Return the maximum of concurrent runs."""
         return sum(group.count for group in self.instance_groups)
 
     @classmethod
     def from_message(cls, config: Any) -> "ModelConfig":
-        """Return the values of a completed ModelConfig message; raises ModelError where they make no sense."""
+        """Return the values of a completed ModelConfig message; raises ModelError for invalid ones."""
         name = config.name
         if config.max_batch_size < 0:
             raise ModelError(f"model '{name}': max_batch_size must be >= 0, found {config.max_batch_size}")
         batched = config.max_batch_size > 0
         return cls(
             name=name,
-            platform=config.platform or config.backend,  # as Triton's metadata has it
+            platform=config.platform or config.backend,  # as in Triton's metadata
             max_batch_size=config.max_batch_size,
             inputs=model_tensors(config.input, name, "input", batched=batched),
             outputs=model_tensors(config.output, name, "output", batched=batched),
@@ -140,7 +140,7 @@ class ModelConfig:
 
 
 def _cached(config: Any) -> bool:
-    """Return whether answers may be cached; raises ModelError where equal inputs need not have equal answers."""
+    """Return whether responses may be cached; raises ModelError where equal inputs may have different responses."""
     if not config.response_cache.enable:
         return False
     kinds = {

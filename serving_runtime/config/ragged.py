@@ -1,4 +1,4 @@
-"""allow_ragged_batch, batch_input and batch_output of config.pbtxt as frozen values (Triton: ragged batching)."""
+"""Ragged batching: allow_ragged_batch, batch_input and batch_output of config.pbtxt (Triton: ragged batching)."""
 
 import enum
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _DATATYPES = ("INT32", "FP32")
 
 
 class BatchInputKind(enum.Enum):
-    """What an input made for a batch holds."""
+    """Content of an input that is computed for a batch."""
 
     ELEMENT_COUNT = "BATCH_ELEMENT_COUNT"
     ACCUMULATED_ELEMENT_COUNT = "BATCH_ACCUMULATED_ELEMENT_COUNT"
@@ -25,7 +25,7 @@ class BatchInputKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class BatchInput:
-    """Inputs of the model that are made of another one's shapes in the batch."""
+    """Inputs of the model computed from the shapes of another one in the batch."""
 
     kind: BatchInputKind
     targets: tuple[str, ...]
@@ -35,7 +35,7 @@ class BatchInput:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutput:
-    """Outputs of the model, flat for the whole batch, that are parted by the shapes of an input."""
+    """Outputs of the model, flat for the whole batch, that are split by the shapes of an input."""
 
     targets: tuple[str, ...]
     source: str
@@ -46,7 +46,7 @@ class Ragged:
     """How requests of different shapes are joined.
 
     Attributes:
-        inputs: given to the model flat, one request behind the other.
+        inputs: passed to the model flat, requests concatenated.
     """
 
     inputs: frozenset[str]
@@ -55,7 +55,7 @@ class Ragged:
 
 
 def ragged(config: Any) -> Ragged | None:
-    """Return the ragged batching of a ModelConfig message, None where there is none; raises ModelError."""
+    """Return the ragged batching of a ModelConfig message, None if unset; raises ModelError."""
     names = frozenset(tensor.name for tensor in config.input if tensor.allow_ragged_batch)
     if not (names or config.batch_input or config.batch_output):
         return None

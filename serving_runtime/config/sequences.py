@@ -1,4 +1,4 @@
-"""sequence_batching of config.pbtxt as frozen values: how requests that belong together keep order and state.
+"""Sequence batching: sequence_batching of config.pbtxt as frozen values: order and state of stateful requests.
 
 Meaning of the fields is Triton's (model configuration, sequence batcher; implicit state management). All tensors are
 without the batch dimension.
@@ -21,7 +21,7 @@ _CORRELATION_DATATYPES = ("UINT64", "INT64", "UINT32", "INT32", "BYTES")
 
 
 class ControlKind(enum.Enum):
-    """What a control input tells the model."""
+    """Meaning of a control input."""
 
     START = "CONTROL_SEQUENCE_START"
     READY = "CONTROL_SEQUENCE_READY"
@@ -34,7 +34,7 @@ class Control:
     """One control input of a model, of one element per request.
 
     Attributes:
-        false_true: what stands for false and for true; empty for CORRID.
+        false_true: the values for false and for true; empty for CORRID.
     """
 
     name: str
@@ -48,7 +48,7 @@ class State:
     """An output of the model that is its input in the sequence's next request.
 
     Attributes:
-        initial_dims: of what the first request of a sequence is given.
+        initial_dims: of the first request's state.
         initial_file: in the model's folder initial_state, its bytes; empty for zeros.
     """
 
@@ -65,7 +65,7 @@ class SequencePolicy:
     """How sequences are scheduled.
 
     Attributes:
-        max_idle_us: after this long without a request a sequence is forgotten.
+        max_idle_us: after this long without a request a sequence is dropped.
         slots: sequences that one instance holds at a time.
         direct: a sequence keeps its row of the batch; else any row, oldest request first.
         minimum_slot_utilization: of the direct strategy; share of the slots, 0 to 1, that need not wait for the delay.
@@ -85,7 +85,7 @@ class SequencePolicy:
 
     @property
     def input_names(self) -> frozenset[str]:
-        """Return the model's inputs that the scheduler gives, not the client."""
+        """Return the model's inputs that the scheduler provides, not the client."""
         return frozenset([*[control.name for control in self.controls], *[state.input_name for state in self.states]])
 
     @property
@@ -94,7 +94,7 @@ class SequencePolicy:
 
 
 def sequence_policy(config: Any) -> SequencePolicy | None:
-    """Return how a ModelConfig message schedules sequences, None where it does not; raises ModelError."""
+    """Return the sequence batching of a ModelConfig message, None if unset; raises ModelError."""
     if not config.HasField("sequence_batching"):
         return None
     batching, limit = config.sequence_batching, config.max_batch_size
@@ -195,7 +195,7 @@ def _initial_dims(message: Any, datatype: Datatype, dims: tuple[int, ...], where
 
 
 def _check_names(config: Any, policy: SequencePolicy, where: str) -> None:
-    """Raise ModelError for an input that is given twice: by client and scheduler, or by two of the scheduler's."""
+    """Raise ModelError for an input with two sources: client and scheduler, or two of the scheduler's."""
     names = [*[control.name for control in policy.controls], *[state.input_name for state in policy.states]]
     twice = {name for name in names if names.count(name) > 1} | ({tensor.name for tensor in config.input} & set(names))
     if twice:

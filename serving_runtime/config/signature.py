@@ -1,4 +1,4 @@
-"""What a model takes and gives, as its file says it."""
+"""Model signature: its inputs and outputs, as declared by its file."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ class TensorSpec:
 
     Attributes:
         shape: every dimension of the file's tensor, the batch dimension included; -1 is variable.
-        optional: an input that has a value of its own in the file, which a request may replace.
+        optional: an input with a default in the file, which a request may replace.
     """
 
     name: str
@@ -22,16 +22,16 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The inputs and outputs of a model, in the file's order; `ABSENT` stands for an optional input not given."""
+    """The inputs and outputs of a model, in the file's order; a missing optional input is `ABSENT`."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
 
     @property
     def batchable(self) -> bool:
-        """Return whether every tensor has a variable first dimension, which is then taken for the batch.
+        """Return whether every tensor has a variable first dimension, which then is the batch dimension.
 
-        The one dimension of a model whose inputs all have no other is not: it may be the words of a text.
+        It is not where all inputs have one dimension only: that may be the words of a text.
         """
         inputs = [spec for spec in self.inputs if not spec.optional]
         tensors = [*inputs, *self.outputs]

@@ -1,4 +1,4 @@
-"""What of ModelConfig this runtime honours. Anything else that a file sets refuses the load by its dotted name."""
+"""Supported fields of ModelConfig. Any other field that a file sets refuses the load by its dotted name."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ ENSEMBLE_PLATFORM = "ensemble"
 _QUEUE_POLICY = ("timeout_action", "default_timeout_microseconds", "allow_timeout_override", "max_queue_size")
 _SCHEDULING = ("preferred_batch_size", "max_queue_delay_microseconds", "preserve_ordering", "priority_levels")
 
-# By parent. A message that is listed without being a parent here is accepted only where all its fields are unset.
+# By parent. A message that is listed but is no parent here is accepted only where all its fields are unset.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "": (
         "name",
@@ -120,7 +120,7 @@ def refuse_unsupported(config: Any, model: str) -> None:
 
 
 def unsupported_field(config: Any) -> str:
-    """Return the dotted name of the first field that is set and would not be honoured; empty where there is none."""
+    """Return the dotted name of the first set field that would not be honoured; empty if all are."""
     return next((name for name in _set_fields(config, "") if name not in HONOURED), "")
 
 

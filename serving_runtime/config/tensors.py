@@ -1,4 +1,4 @@
-"""The inputs and outputs of config.pbtxt: dims as clients see them, reshape as the model's file has them."""
+"""Inputs and outputs of config.pbtxt: dims as clients see them, reshape as in the model's file."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ class ModelTensor:
     """An input or output as clients see it, batch dimension left out of `dims`; -1 is variable.
 
     Attributes:
-        reshape: what the model's file has in place of `dims`; None where they are the same.
+        reshape: the dims in the model's file; None where they equal `dims`.
         optional: an input that a request may leave out.
     """
 
@@ -30,11 +30,11 @@ class ModelTensor:
 
 @dataclass(frozen=True, slots=True)
 class WrittenTensor:
-    """An input or output as far as its author wrote it, for files that do not say all about their tensors.
+    """An input or output as far as the config declares it, for files that do not declare all about their tensors.
 
     Attributes:
-        datatype: None where none is written.
-        shape: of the file's tensor without the batch dimension; empty where none is written.
+        datatype: None if unset.
+        shape: of the file's tensor without the batch dimension; empty if unset.
     """
 
     name: str
@@ -67,7 +67,7 @@ def model_tensors(messages: Any, model: str, kind: str, *, batched: bool) -> tup
 
 
 def datatype_of(message: Any, where: str) -> Datatype:
-    """Return the datatype in a message's data_type; raises ModelError where it has none."""
+    """Return the datatype in a message's data_type; raises ModelError where it is unset."""
     value = DATA_TYPES.values_by_number.get(message.data_type)
     datatype = FROM_CONFIG_NAME.get(value.name) if value is not None else None
     if datatype is None:
@@ -104,7 +104,7 @@ def _tensor(message: Any, where: str, kind: str, *, batched: bool) -> ModelTenso
 
 
 def _check_reshape(dims: tuple[int, ...], reshape: tuple[int, ...], where: str, *, batched: bool) -> None:
-    """Raise ModelError unless what lies between the variable dimensions holds as many elements on both sides."""
+    """Raise ModelError unless the dimensions between the variable ones hold as many elements on both sides."""
     if not reshape and not batched:
         raise ModelError(f"{where}: reshape to an empty shape needs max_batch_size > 0")
     if any(dim < 1 and dim != VARIABLE for dim in reshape) or _chunks(dims) != _chunks(reshape):

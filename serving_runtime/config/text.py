@@ -1,4 +1,4 @@
-"""config.pbtxt as a ModelConfig message, and as the JSON that the config endpoint shows."""
+"""config.pbtxt parser to a ModelConfig message, and the config endpoint's JSON."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ MAX_CONFIG_BYTES = 4 * 1024 * 1024
 
 
 def read(path: Path, model: str) -> Any:
-    """Return the ModelConfig in a config.pbtxt, an empty one where the file is absent.
+    """Return the ModelConfig in a config.pbtxt, an empty one where the file is missing.
 
     Raises ModelError, naming line and field, when it does not parse.
     """

@@ -1,4 +1,4 @@
-"""Warm-up samples (Triton: model configuration, model_warmup), checked."""
+"""Model warm-up: checked samples (Triton: model configuration, model_warmup)."""
 
 import enum
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from serving_runtime.proto import DATA_TYPES
 
 
 class Filling(enum.Enum):
-    """What an input of a sample holds; the names of ModelWarmup.Input's fields."""
+    """Fillings of a sample's input; the names of ModelWarmup.Input's fields."""
 
     ZEROS = "zero_data"
     RANDOM = "random_data"
@@ -50,7 +50,7 @@ class WarmupSample:
 
 
 def warmup_samples(config: Any) -> tuple[WarmupSample, ...]:
-    """Return the samples of a ModelConfig message; raises ModelError where they make no sense."""
+    """Return the samples of a ModelConfig message; raises ModelError for invalid ones."""
     return tuple(_sample(message, config) for message in config.model_warmup)
 
 

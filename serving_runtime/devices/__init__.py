@@ -1,1 +1,1 @@
-"""The GPUs of this machine, as NVIDIA's management library (NVML) tells them and as this process may use them."""
+"""GPU discovery: the GPUs of this machine, from NVIDIA's management library (NVML), that this process may use."""

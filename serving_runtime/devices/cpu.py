@@ -1,4 +1,4 @@
-"""What this machine's CPU is called."""
+"""CPU model name of this machine."""
 
 import platform
 from pathlib import Path
@@ -7,7 +7,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def cpu_name(cpuinfo: Path = _CPUINFO) -> str:
-    """Return the model that Linux tells; the architecture where it tells none."""
+    """Return the model name that Linux reports, else the architecture."""
     try:
         lines = cpuinfo.read_text(errors="replace").splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""A GPU or a slice of one, and which of them a process may use. Pure.
+"""GPUs and MIG slices, and CUDA device enumeration: which of them a process may use. Pure.
 
 CUDA: environment variables; NVIDIA: MIG user guide, CUDA device enumeration. Under MIG a CUDA process sees one slice,
-whatever its environment names, so that several slices are worked by as many processes.
+whatever its environment names, so that several slices need as many processes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,8 +37,8 @@ class Gpu:
 def visible(found: Sequence[Gpu], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Return the GPUs and slices that the environment leaves to this process, in the order of their numbers.
 
-    CUDA_VISIBLE_DEVICES holds numbers, UUIDs or beginnings of UUIDs; the first that is not there ends the list.
-    NVIDIA_VISIBLE_DEVICES is the container runtime's: its numbers are the host's, so that only its UUIDs tell anything.
+    CUDA_VISIBLE_DEVICES holds numbers, UUIDs or prefixes of UUIDs; the first unknown one ends the list.
+    NVIDIA_VISIBLE_DEVICES is the container runtime's: its numbers are the host's, so only its UUIDs are used.
     """
     asked = environ.get(CUDA_VISIBLE)
     if asked is not None:
@@ -66,5 +66,5 @@ def _until_unknown(found: Sequence[Gpu], entries: Sequence[str]) -> tuple[Gpu, .
 
 
 def whole_gpus(found: Sequence[Gpu]) -> tuple[str, ...]:
-    """Return the UUIDs of the GPUs that these are, or are cut from, in the order of their numbers."""
+    """Return the UUIDs of these GPUs and of these slices' parents, in the order of their numbers."""
     return tuple(dict.fromkeys(gpu.parent or gpu.uuid for gpu in found))

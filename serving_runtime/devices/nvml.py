@@ -1,4 +1,4 @@
-"""What NVIDIA's management library tells of this machine's GPUs; the only importer of `pynvml` (nvidia-ml-py).
+"""NVML: inventory and utilization of this machine's GPUs; the only importer of `pynvml` (nvidia-ml-py).
 
 Built to NVML's API reference; not verified on hardware.
 """
@@ -17,7 +17,7 @@ _PROFILE = re.compile(r"\bMIG (\S+)")  # NVML names a slice "NVIDIA H100 80GB HB
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The GPUs and slices of this machine; `why_none` says in words why there are none."""
+    """The GPUs and slices of this machine; `why_none` says why the list is empty."""
 
     gpus: tuple[Gpu, ...] = ()
     why_none: str = ""
@@ -25,10 +25,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How one GPU or slice is used; None for what NVML does not tell of it.
+    """Use of one GPU or slice; None for what NVML does not report.
 
     Attributes:
-        utilization: share of the time in which something ran on it, 0 to 1; not told of slices.
+        utilization: share of the time in which a kernel ran, 0 to 1; not reported for slices.
         power_watts, power_limit_watts, energy_joules: of whole GPUs.
     """
 
@@ -43,7 +43,7 @@ class Reading:
 
 @functools.cache
 def machine() -> Found:
-    """Return what is on this machine, as it was when first asked; a GPU that is cut anew needs a new process."""
+    """Return this machine's GPUs and slices as of the first call; a repartitioned GPU needs a new process."""
     library = _library()
     if isinstance(library, str):
         return Found(why_none=library)
@@ -61,7 +61,7 @@ def mine() -> Found:
 
 
 def readings(gpus: tuple[Gpu, ...]) -> tuple[Reading, ...]:
-    """Return how GPUs and slices are used now; of a slice's power its whole GPU is told, once."""
+    """Return the current use of GPUs and slices; for slices, the power of their GPU, once."""
     library = _library()
     if isinstance(library, str):
         return ()
@@ -71,7 +71,7 @@ def readings(gpus: tuple[Gpu, ...]) -> tuple[Reading, ...]:
 
 @functools.cache
 def _library() -> Any:
-    """Return pynvml, begun; or the reason why it cannot be."""
+    """Return initialised pynvml, or the reason why it cannot be used."""
     try:
         import pynvml  # noqa: PLC0415 - an extra, wanted where GPUs are
     except ModuleNotFoundError:
@@ -102,7 +102,7 @@ def _gpus(library: Any) -> Iterator[Gpu]:
 def _slices(library: Any, handle: Any, whole: Gpu) -> Iterator[Gpu]:
     for index in range(library.nvmlDeviceGetMaxMigDeviceCount(handle)):
         mig = _told(library, library.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
-        if mig is None:  # places that nothing is cut at
+        if mig is None:  # unused MIG indices
             continue
         shape = library.nvmlDeviceGetAttributes(mig)
         yield Gpu(
@@ -116,7 +116,7 @@ def _slices(library: Any, handle: Any, whole: Gpu) -> Iterator[Gpu]:
 
 
 def _profile(name: str, shape: Any) -> str:
-    """Return a slice's profile by its name, else by how much of the GPU it has."""
+    """Return a slice's profile by its name, else by its share of the GPU."""
     if found := _PROFILE.search(name):
         return found[1]
     slices, compute = shape.gpuInstanceSliceCount, shape.computeInstanceSliceCount
@@ -128,7 +128,7 @@ def _reading(library: Any, gpu: Gpu) -> Reading:
     handle = _told(library, library.nvmlDeviceGetHandleByUUID, gpu.uuid)
     if handle is None:
         return Reading(gpu)
-    cut = not gpu.memory_bytes  # a whole GPU in MIG mode: its memory is told slice by slice
+    cut = not gpu.memory_bytes  # a whole GPU in MIG mode: its memory is reported slice by slice
     memory = None if cut else _told(library, library.nvmlDeviceGetMemoryInfo, handle)
     used, total = (memory.used, memory.total) if memory is not None else (None, None)
     if gpu.parent:
@@ -146,7 +146,7 @@ def _reading(library: Any, gpu: Gpu) -> Reading:
 
 
 def _told(library: Any, ask: Callable[..., Any], *about: Any) -> Any:
-    """Return an answer, None where NVML has none: not every GPU, slice or container is told everything."""
+    """Return a value, None where NVML has none: not every GPU, slice or container reports everything."""
     try:
         return ask(*about)
     except library.NVMLError:

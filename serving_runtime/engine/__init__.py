@@ -1,1 +1,1 @@
-"""Models: found, completed, loaded, checked against requests, counted."""
+"""Inference engine: model repositories, loading, request checks, serving, statistics."""

@@ -1,4 +1,4 @@
-"""The protobuf messages of the V2 service and of config.pbtxt, built in a descriptor pool of their own.
+"""Protobuf messages of the V2 service and of config.pbtxt, built in their own descriptor pool.
 
 protobuf refuses two definitions of one name in one pool ("duplicate symbol"), and every V2 client brings its own
 `inference.*`. A private pool lets a client library be imported beside the runtime. Used by config, engine and
@@ -31,23 +31,23 @@ def message(name: str) -> Any:
 
 
 def request_type(service: str, method: str) -> Any:
-    """Return the message class that a method of a service takes; raises KeyError where there is no such method."""
+    """Return the message class that a method of a service takes; raises KeyError for an unknown method."""
     return message(_POOL.FindServiceByName(service).methods_by_name[method].input_type.full_name)
 
 
 def takes_stream(service: str, method: str) -> bool:
-    """Return whether a method's client sends a stream of messages; raises KeyError where there is no such method."""
+    """Return whether a method's client streams messages; raises KeyError for an unknown method."""
     streams: bool = _POOL.FindServiceByName(service).methods_by_name[method].client_streaming
     return streams
 
 
 def files_from(name: str) -> list[bytes]:
-    """Return a .proto file's descriptor and those of all that it imports, serialized; raises KeyError for no file."""
+    """Return a .proto file's descriptor and those of its imports, serialized; raises KeyError for an unknown file."""
     return _with_imports(_POOL.FindFileByName(name))
 
 
 def files_with(symbol: str) -> list[bytes]:
-    """Return the same of the file that defines a message, enum, service or method; raises KeyError for none."""
+    """Return the same of the file that defines a message, enum, service or method; raises KeyError if unknown."""
     try:
         return _with_imports(_POOL.FindFileContainingSymbol(symbol))
     except KeyError:

@@ -1,4 +1,4 @@
-"""Reads and writes serialized messages field by field, without making messages of them (protobuf: encoding)."""
+"""Protobuf wire format: reads and writes serialized messages by field, without message objects (protobuf: encoding)."""
 
 from collections.abc import Iterator
 
@@ -8,13 +8,13 @@ _FIXED_BYTES = {FIXED64: 8, FIXED32: 4}
 
 
 class MalformedError(ValueError):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 def fields(content: memoryview) -> Iterator[tuple[int, int, int, int]]:
     """Yield each field's number, wire type and value; raises MalformedError.
 
-    The value of a varint is the number and where it ends; of all others, where its bytes begin and end.
+    The value of a varint is the number and its end offset; of all others, the start and end of its bytes.
     """
     at, end = 0, len(content)
     while at < end:
@@ -49,7 +49,7 @@ def written(number: int, kind: int, value: bytes | memoryview) -> bytes:
 
 
 def written_varint(number: int, value: int) -> bytes:
-    """Return a field with a number that is not negative."""
+    """Return a field with a non-negative number."""
     return _written_number(number << 3 | VARINT) + _written_number(value)
 
 

@@ -1,1 +1,1 @@
-"""Bytes to InferRequest and InferResponse to bytes: HTTP, gRPC, and the tensor codecs that both use."""
+"""Inference protocols HTTP and gRPC: bytes to InferRequest, InferResponse to bytes, by tensor codecs that both use."""

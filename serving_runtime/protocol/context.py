@@ -1,4 +1,4 @@
-"""The context of a request out of HTTP's headers or gRPC's metadata; read only where something asks for it."""
+"""Request context (request id, W3C trace context) from HTTP headers or gRPC metadata; read only where it is used."""
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -8,11 +8,11 @@ from serving_runtime.common.request import InferRequest, RequestContext
 HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
 
 _LONGEST = 512
-"""Of one value, in characters; a longer one is no id and no trace of anybody's, and is taken as not sent."""
+"""Limit of one value, in characters; a longer one is no valid id or trace, and is ignored."""
 
 
 CALL: ContextVar[RequestContext | None] = ContextVar("CALL", default=None)
-"""Of the gRPC call whose coroutine runs; None where nothing asks for it."""
+"""Context of the gRPC call whose coroutine runs; None where it is not used."""
 
 
 def from_headers(headers: Sequence[tuple[bytes, bytes]]) -> RequestContext:
@@ -28,11 +28,11 @@ def from_metadata(metadata: Mapping[str, str]) -> RequestContext:
 
 
 def within(request: InferRequest, context: RequestContext | None) -> InferRequest:
-    """Return the request with its context, as it is where nothing asks for one."""
+    """Return the request with its context, unchanged without one."""
     return request if context is None else request._replace(context=context)
 
 
 def numbered(context: RequestContext, number: int) -> RequestContext:
-    """Return the context of one of several requests that came in one call, counted from 1."""
+    """Return the context of one of several requests in one call, counted from 1."""
     request_id = f"{context.request_id}.{number}" if context.request_id else ""
     return context._replace(request_id=request_id)

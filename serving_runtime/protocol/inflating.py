@@ -1,6 +1,6 @@
-"""Inflates compressed requests, piece by piece: never beyond their limit, and large ones in a thread.
+"""Decompression of requests, piece by piece: never beyond their limit, and large ones in a thread.
 
-What a bomb would become is refused before it is made, and the event loop goes on with others meanwhile.
+Decompression bombs are refused before they expand, and the event loop goes on with others meanwhile.
 """
 
 import asyncio
@@ -13,22 +13,22 @@ import numpy as np
 from serving_runtime.protocol.tensors.binary import Buffer
 
 SMALL_BYTES = 1024
-"""Up to this size content is inflated at once: it becomes a megabyte at most (zlib: 1032 times its size)."""
+"""Content up to this size is inflated at once: it becomes a megabyte at most (zlib: 1032 times its size)."""
 
 _INPUT_BYTES = 64 * 1024
 _STEP_BYTES = 1024 * 1024
-"""Of output between two looks of the event loop."""
+"""Output per step, after which the event loop continues."""
 
 _thread = ThreadPoolExecutor(1, "inflate")
 """One: requests take turns in it by steps, and the loop keeps the other cores."""
 
 
 class MalformedError(Exception):
-    """Content is not compressed as it says; the message goes on from what it is called."""
+    """Content is not in its declared compression; the message continues a sentence that begins with its name."""
 
 
 class TooLargeError(Exception):
-    """Content is larger than its limit once it is inflated."""
+    """Content exceeds its limit once it is inflated."""
 
 
 def inflate(content: Buffer, window_bits: int, most_bytes: int) -> bytes:
@@ -44,7 +44,7 @@ async def inflate_in_thread(
     Raises MalformedError and TooLargeError, and what `hold` raises.
 
     Args:
-        hold: takes note, on the event loop, of so many bytes more.
+        hold: counts so many more bytes, on the event loop.
     """
     pieces = _pieces(content, window_bits, most_bytes)
     steps: list[bytes] = []
@@ -56,7 +56,7 @@ async def inflate_in_thread(
 
 
 def _joined(steps: list[bytes]) -> memoryview:
-    """Return the steps as one, and empty the list; by numpy, which lets others run while it copies."""
+    """Return the steps as one, and empty the list; by numpy, which releases the GIL while it copies."""
     whole = np.empty(sum(map(len, steps)), np.uint8)
     end = len(whole)
     while steps:

@@ -1,10 +1,10 @@
-"""Limits the memory of unfinished requests: what arrives, is inflated, decoded or queued, over all ports of a process.
+"""Request memory limit: bounds what arrives, is inflated, decoded or queued, over all ports of a process.
 
-What is copied out of clients' shared memory is counted by `Copies`, which lowers the limits by it.
+Copies out of clients' shared memory are counted by `Copies`, which lowers the limits by them.
 
-Whoever receives content adds its size to `held_bytes` and takes it off when the request is answered or given up; all
-of them run on the event loop. Large requests, which arrive in pieces, are refused a little before small ones are:
-clients that send much, slowly, do not shut out those that send little.
+Receivers of content add its size to `held_bytes` and take it off when the request is answered or dropped; all of them
+run on the event loop. Large requests, which arrive in pieces, are refused a little before small ones are: clients that
+send much, slowly, do not shut out those that send little.
 """
 
 import asyncio
@@ -15,26 +15,26 @@ from serving_runtime.common.errors import FailureReason, ServingError
 from serving_runtime.engine.memory.process_memory import give_back
 
 SHARE = 0.1
-"""Of the process's memory, where no limit was given; models may take 0.8."""
+"""Share of the process's memory, without a configured limit; models may take 0.8."""
 
 LARGEST_AT_LEAST = 4
-"""Requests of the largest size that have room in any case."""
+"""The limit has room for so many requests of the largest size in any case."""
 
 _KEPT_FOR_SMALL = 8
 """One part in so many of the limit is for requests that arrive whole."""
 
 LARGE_REQUEST_BYTES = 64 * 1024
-"""Requests above it arrive in pieces; they are counted as they arrive, and refused before small ones are."""
+"""Larger requests arrive in pieces; they are counted as they arrive, and refused before small ones are."""
 
 _MOST_DROPPED_BYTES = 16 * 1024 * 1024
-"""Of requests that were given up: by then their free memory goes back to the operating system."""
+"""Bytes of dropped requests after which free memory returns to the operating system."""
 
 JSON_COST = 3
-"""Of a large JSON body, in times its size: its text, and the tensors that it becomes."""
+"""Cost of a large JSON body, in times its size: its text, and its tensors."""
 
 
 class TooMuchUnfinished(ServingError):  # noqa: N818 - as the others in errors.py
-    """Requests that are not answered hold all the memory that they may."""
+    """Unfinished requests hold all the memory that they may."""
 
     http_status = 503
     grpc_code = "RESOURCE_EXHAUSTED"
@@ -43,12 +43,12 @@ class TooMuchUnfinished(ServingError):  # noqa: N818 - as the others in errors.p
 
 
 class RequestMemory:
-    """The bytes of unfinished requests, and how many there may be.
+    """The bytes of unfinished requests, and their limit.
 
     Attributes:
-        held_bytes: added to and taken from by those who hold them.
+        held_bytes: added and subtracted by the holders.
         limit_bytes: of all requests, beside the copies out of shared memory.
-        arriving_limit_bytes: of all requests, as far as large ones may still add to them.
+        arriving_limit_bytes: limit of all requests up to which large ones may add to them.
         copies: those out of clients' shared memory.
     """
 
@@ -62,7 +62,7 @@ class RequestMemory:
         self._giving_back = False
 
     def drop(self, size_bytes: int) -> None:
-        """Count so much less that will not become a request; the C library is not to keep all of it."""
+        """Subtract bytes that will not become a request; the C library must not keep all of them."""
         self.held_bytes -= size_bytes
         self._dropped_bytes += size_bytes
         if self._dropped_bytes > _MOST_DROPPED_BYTES and not self._giving_back:
@@ -74,10 +74,10 @@ class RequestMemory:
         self._giving_back = False
 
     def check(self, own_bytes: int) -> None:
-        """Raise TooMuchUnfinished where more is held than may be; a request is never refused for its own size alone.
+        """Raise TooMuchUnfinished above the limit; a request is never refused for its own size alone.
 
         Args:
-            own_bytes: that the request which asks holds itself.
+            own_bytes: held by the calling request itself.
         """
         if self.held_bytes > self.limit_bytes and self.held_bytes > own_bytes:
             raise self.refusal()
@@ -87,9 +87,9 @@ class RequestMemory:
         return self.held_bytes > 0 and self.held_bytes + size_bytes > self.arriving_limit_bytes
 
     def json_cost(self, size_bytes: int) -> int:
-        """Return how much a large JSON body of this size is counted for, once it is there.
+        """Return the bytes counted for a large JSON body of this size, once it has arrived.
 
-        One that is alone may be larger than the limit, but leaves what is kept for small requests to them.
+        A single one may exceed the limit, but not the part for small requests.
         """
         return max(size_bytes, min(size_bytes * JSON_COST, self.arriving_limit_bytes))
 
@@ -103,10 +103,10 @@ class RequestMemory:
 
 
 class Copies:
-    """What requests have had copied out of clients' shared memory, until the tensors are freed; in any thread.
+    """Copies out of clients' shared memory, until the tensors are freed; in any thread.
 
-    A large request's limit holds for them. One that is alone is not refused for its size, and leaves what is kept for
-    small requests to them.
+    The limit of large requests applies. A single request is not refused for its size, and leaves the part for small
+    requests to them.
 
     Attributes:
         held_bytes: of all copies.
@@ -116,14 +116,14 @@ class Copies:
 
     def __init__(self, memory: RequestMemory) -> None:
         self._memory = memory
-        self._lock = threading.RLock()  # tensors may be freed by the collector, in a thread that has it
+        self._lock = threading.RLock()  # the garbage collector may free tensors in a thread that holds it
         self.held_bytes = 0
 
     def add(self, size_bytes: int, before_bytes: int) -> int:
         """Count a copy before it is made, and return how much to remove for it; raises TooMuchUnfinished.
 
         Args:
-            before_bytes: what the same request has had copied already.
+            before_bytes: bytes that the same request has copied already.
         """
         with self._lock:
             room_bytes = self._memory.arriving_limit_bytes - self._memory.held_bytes
@@ -146,5 +146,5 @@ class Copies:
 
 
 def default_limit_bytes(memory_bytes: int, largest_request_bytes: int, processes: int) -> int:
-    """Return the limit of one process where none was given."""
+    """Return the limit of one process without a configured one."""
     return max(LARGEST_AT_LEAST * largest_request_bytes, int(memory_bytes * SHARE) // processes)

@@ -1,6 +1,6 @@
-"""Groups of calls that are open only to requests with a header (Triton: limit endpoint access).
+"""Restricted endpoint groups: calls that need a secret header (Triton: limit endpoint access).
 
-One secret per group, the same for everybody who has it; a proxy or a mesh can do better.
+One secret per group, the same for all its users; a proxy or a mesh can do better.
 """
 
 import hmac
@@ -34,7 +34,7 @@ class Restriction(NamedTuple):
 
 
 def parse_restriction(text: str) -> Restriction:
-    """Return what "group,group:header=value" says; raises ValueError in one sentence."""
+    """Parse "group,group:header=value"; raises ValueError in one sentence."""
     names, colon, pair = text.partition(":")
     header, equals, value = pair.partition("=")
     groups = tuple(names.split(","))
@@ -47,7 +47,7 @@ def parse_restriction(text: str) -> Restriction:
 
 
 def twice(restrictions: Sequence[Restriction]) -> str | None:
-    """Return a group that is in more than one restriction, None where there is none."""
+    """Return a group that is in more than one restriction, None without one."""
     seen: set[str] = set()
     for restriction in restrictions:
         for group in restriction.groups:
@@ -80,7 +80,7 @@ class Restrictions:
         return group in self._closed or group in self._by_group
 
     def check(self, group: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Raise Forbidden unless the group is open to everybody or to the sender of these headers."""
+        """Raise Forbidden unless the group is unrestricted or the headers open it."""
         if group in self._closed:
             raise Forbidden(f"this server takes no '{group}' calls: it runs with --allow-control-calls=false")
         wanted = self._by_group.get(group)

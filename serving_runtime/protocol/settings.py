@@ -1,4 +1,4 @@
-"""What both protocols let clients change while the server runs."""
+"""Runtime settings of logging and tracing, which clients of both protocols may change."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -11,7 +11,7 @@ from serving_runtime.telemetry.tracing.tracer import Tracer
 from serving_runtime.telemetry.tracing.triton_file import TritonFile
 
 Carry: TypeAlias = Callable[[str, bytes], Awaitable[bytes]]
-"""Has all workers of the server do something, by its name, with a payload; raises ServingError."""
+"""Runs a named operation with a payload in all workers of the server; raises ServingError."""
 
 LOG, TRACE = "log", "trace"
 
@@ -20,7 +20,7 @@ class RuntimeSettings(NamedTuple):
     """The log's settings, and the tracer's.
 
     Attributes:
-        carry: where several processes are one server, whose settings are the same.
+        carry: passes changes to all processes of one server, which share their settings.
     """
 
     log: LogControl
@@ -32,7 +32,7 @@ class RuntimeSettings(NamedTuple):
         await self._change(LOG, self.change_log_here, changes)
 
     async def change_trace(self, changes: Mapping[str, Any], model: str) -> None:
-        """Change which requests to a model are followed, or to all for no name; raises InvalidArgument."""
+        """Change which requests to a model, or to all for no name, are traced; raises InvalidArgument."""
         await self._change(TRACE, self.change_trace_here, {"model": model, "changes": changes})
 
     async def _change(self, what: str, here: Callable[[bytes], Awaitable[bytes]], content: Mapping[str, Any]) -> None:
@@ -50,5 +50,5 @@ class RuntimeSettings(NamedTuple):
 
 
 def defaults() -> RuntimeSettings:
-    """Return settings that write nothing anywhere: for an application that stands alone."""
+    """Return settings that write nothing: for an application without a server."""
     return RuntimeSettings(LogControl(LogSettings()), Tracer(TraceOptions(), TritonFile("")))

@@ -1,4 +1,4 @@
-"""Certificates of the HTTP and gRPC endpoints, read and checked at start."""
+"""TLS contexts of the HTTP and gRPC endpoints; certificates are read and checked at start."""
 
 import ssl
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HANDSHAKE_S = 10.0
-"""How long a client may take to agree on a key."""
+"""Time limit of a client's handshake."""
 
 SHUTDOWN_S = 2.0
-"""How long a client may take to say that it has seen the end; else a stopping server would wait for it."""
+"""Time limit of a client's closing handshake; else a stopping server would wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class TlsFiles:
     """PEM files of an endpoint.
 
     Attributes:
-        flags: how the flags begin that name the files, "--grpc".
-        root_cert: of the authorities that sign clients' certificates.
-        mutual: clients must show a certificate.
+        flags: prefix of the flags that name the files, "--grpc".
+        root_cert: authorities that sign clients' certificates.
+        mutual: clients must present a certificate.
     """
 
     flags: str
@@ -30,15 +30,15 @@ class TlsFiles:
 
 
 def context(files: TlsFiles, protocols: Sequence[str]) -> ssl.SSLContext:
-    """Return the context of a server; raises ValueError, naming the flag, for a file that does not serve.
+    """Return the context of a server; raises ValueError, naming the flag, for an unusable file.
 
     Args:
-        protocols: that clients may choose (ALPN), "h2" or "http/1.1".
+        protocols: those that clients may choose (ALPN), "h2" or "http/1.1".
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    made.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")  # of TLS 1.2, those that HTTP/2 does not forbid
+    made.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")  # for TLS 1.2: those that HTTP/2 does not forbid
     made.set_alpn_protocols(protocols)
     _check_readable(files.server_cert, f"{files.flags}-server-cert")
     _check_readable(files.server_key, f"{files.flags}-server-key")

@@ -1,6 +1,6 @@
-"""Turns of connections that send much: a few of them read in each turn of the event loop, in the order they came.
+"""Fair reading (round-robin) from connections that send much: a few of them per turn of the event loop, in FIFO order.
 
-Without it a turn of the loop reads from all of them, and clients that ask for little wait for all that they sent.
+Without it a turn of the loop reads from all of them, and clients of small requests wait for all their data.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ AT_ONCE = 2
 
 
 class ReadTurns:
-    """The connections of one port that paused reading until it is their turn."""
+    """The connections of one port that paused reading until their turn."""
 
     __slots__ = ("_loop", "_scheduled", "_waiting")
 
@@ -22,7 +22,7 @@ class ReadTurns:
         self._scheduled = False
 
     def wait(self, read_on: Callable[[], None]) -> None:
-        """Call `read_on` in a later turn of the loop, behind those that wait already."""
+        """Call `read_on` in a later turn of the loop, after those that wait already."""
         self._waiting.append(read_on)
         if not self._scheduled:
             self._scheduled = True

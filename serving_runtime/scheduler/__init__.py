@@ -1,1 +1,1 @@
-"""When a request runs, where, and with whom. Knows arrays and times, no models and no protocols."""
+"""Schedulers: batching, rate limiting, sequences, ensembles. Know arrays and times, no models and no protocols."""

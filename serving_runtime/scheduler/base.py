@@ -1,4 +1,4 @@
-"""What every scheduler is to the engine; which one a model has is chosen once, when it is loaded."""
+"""Interface of schedulers to the engine; a model's scheduler is chosen once, when the model is loaded."""
 
 from typing import Protocol
 
@@ -19,13 +19,13 @@ class ModelScheduler(Protocol):
         ...
 
     def submit(self, job: Job) -> None:
-        """Take a job; its on_result is called later, never from here. Raises ServingError when it is refused."""
+        """Queue a job; its on_result is called later, never from here. Raises ServingError when it is refused."""
         ...
 
     def cancel(self, job: Job) -> None:
-        """Forget a waiting job whose client has gone."""
+        """Drop a waiting job whose client has gone."""
         ...
 
     def close(self) -> None:
-        """End the threads once what runs is done."""
+        """End the threads after the running work."""
         ...

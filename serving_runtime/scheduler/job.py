@@ -1,4 +1,4 @@
-"""One checked request on its way through a queue."""
+"""Job: one checked request on its way through a queue."""
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
@@ -13,7 +13,7 @@ OnResult: TypeAlias = Callable[[Result], None]
 
 
 class Owner(Protocol):
-    """Whoever holds a job and can let go of it."""
+    """Holder of a job that can cancel it."""
 
     def cancel(self, job: "Job") -> None: ...
 
@@ -24,9 +24,9 @@ class Job:
     Attributes:
         rows: length of the batch dimension; 1 for models that have none.
         shape_key: equal for jobs that may be joined.
-        priority: the level of the queue it waits in; 0 where there are no levels.
-        timeout_us: the longest it may wait, as the client asked; 0 is not asked.
-        follow: called with `arrived_ns` and the timing of its execution, where the request is followed.
+        priority: the level of the queue it waits in; 0 without levels.
+        timeout_us: the longest wait that the client requested; 0 without one.
+        follow: called with `arrived_ns` and the timing of its execution, where the request is traced.
         waiting: in a queue, neither running nor answered nor cancelled.
     """
 
@@ -64,17 +64,17 @@ class Job:
             self.timer = None
 
     def pause(self) -> None:
-        """Let the model wait with further results, where there may be any: nobody reads those there are."""
+        """Hold further results of a decoupled model back: the client does not read those already sent."""
 
     def resume(self) -> None:
         """Let the model go on after `pause`."""
 
     def cancel(self) -> None:
-        """Take the job out of its queue, or have its result dropped if it already runs. Nobody is called."""
+        """Take the job out of its queue, or drop its result if it already runs. No callback is called."""
         self.on_result = _drop
         if self.waiting and self.owner is not None:
             self.owner.cancel(self)
 
 
 def _drop(_result: Any) -> None:
-    """Take the place of a callback whose client has gone."""
+    """Replace the callback of a client that has gone."""

@@ -1,4 +1,4 @@
-"""Answers in the order in which requests were taken, whichever instance is done first (preserve_ordering)."""
+"""Response ordering (Triton: preserve_ordering): answers in request order, whichever instance finishes first."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from serving_runtime.scheduler.job import Job
 
 
 class _Turn:
-    """One batch that was taken: its executions once it is done."""
+    """One batch in order, with its executions once it is done."""
 
     __slots__ = ("executions",)
 
@@ -24,13 +24,13 @@ class AnswerOrder:
         self._by_first_job: dict[Job, _Turn] = {}
 
     def began(self, jobs: Sequence[Job]) -> None:
-        """Note that a batch runs now; batches are answered in the order of these calls."""
+        """Record that a batch runs now; batches are answered in the order of these calls."""
         turn = _Turn()
         self._turns.append(turn)
         self._by_first_job[jobs[0]] = turn
 
     def ended(self, executions: Sequence[Execution]) -> list[Execution]:
-        """Return what may be answered now that a batch is done, in order; empty while an earlier one still runs."""
+        """Return the executions to answer now that a batch is done, in order; empty while an earlier one still runs."""
         self._by_first_job.pop(executions[0].jobs[0]).executions = executions
         released: list[Execution] = []
         while self._turns and self._turns[0].executions is not None:

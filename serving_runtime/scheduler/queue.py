@@ -1,7 +1,7 @@
-"""The requests that wait for one model version: by priority level, oldest first.
+"""Priority queue of one model version: by priority level, oldest first.
 
-A job that is cancelled or expires while it waits stays in its deque as an empty shell until it comes to the front;
-taking it out of the middle would cost the length of the queue.
+A job that is cancelled or expires while it waits stays in its deque as an empty shell until it reaches the front;
+removing it from the middle would cost the length of the queue.
 """
 
 from collections import deque
@@ -51,7 +51,7 @@ class JobQueue:
         job.waiting = True
 
     def discard(self, job: Job) -> None:
-        """Forget a waiting job and the memory it holds."""
+        """Remove a waiting job and release its memory."""
         self._left(job)
         job.arrays = ()
 
@@ -71,7 +71,7 @@ class JobQueue:
         return jobs
 
     def pop(self, count: int) -> list[Job]:
-        """Take out the first `count` waiting jobs: the same that `head` shows."""
+        """Take out the first `count` waiting jobs: those that `head` returns."""
         jobs: list[Job] = []
         for _, line in self._lines:
             while line and len(jobs) < count:
@@ -82,7 +82,7 @@ class JobQueue:
         return jobs
 
     def pop_joined(self, max_rows: int) -> list[Job]:
-        """Take out the first waiting jobs that may be joined, of so many rows together; the first at any rate."""
+        """Take out the first waiting jobs that may be joined, up to `max_rows` rows together; at least the first."""
         jobs: list[Job] = []
         rows = 0
         key: Hashable = None

@@ -1,8 +1,8 @@
-"""Runs that wait for resources which all models share (Triton: rate limiter, execution_count).
+"""Rate limiter (Triton: rate limiter, execution_count): runs wait for resources that all models share.
 
-A resource is a number under a name, given by the server or as large as the largest claim of one instance. Whoever waits
-is served by executions so far times priority, so that a priority of 2 gets half the chances of 1; nobody overtakes
-one who waits for more than there is, or large claims would wait for ever. Waiting happens in the instances' threads.
+A resource is a number under a name, given by the server or as large as the largest claim of one instance. Waiting
+claims are served by executions so far times priority, so a priority of 2 gets half the chances of 1. No claim
+overtakes one that needs more than is free: large claims would starve. Instances' threads wait, not the event loop.
 """
 
 import threading
@@ -17,11 +17,11 @@ from serving_runtime.scheduler.execution.instance import Execute
 from serving_runtime.scheduler.job import Job
 
 Limit: TypeAlias = Callable[[Execute], Execute]
-"""Makes of what runs jobs something that first waits until it may."""
+"""Wraps the function that runs jobs, so that it first waits for its resources."""
 
 
 class Claim:
-    """What one instance needs for a run.
+    """The resources that one instance needs for a run.
 
     Attributes:
         executions: runs so far.
@@ -50,7 +50,7 @@ class RateLimiter:
     """The resources of a server; safe to use from several threads.
 
     Args:
-        sizes: of the resources that the server is given; others are as large as the largest claim.
+        sizes: of the resources that the server configures; others are as large as the largest claim.
     """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
@@ -61,7 +61,7 @@ class RateLimiter:
         self._changed = threading.Condition()
 
     def limit(self, groups: Iterable[InstanceGroup], model: str) -> Limit:
-        """Return what makes runs of a model wait; raises ModelError where they would wait for ever."""
+        """Return a wrapper that makes runs of a model wait; raises ModelError where they would wait for ever."""
         claims = [Claim(group.resources, group.priority) for group in groups for _ in range(group.count)]
         for claim in claims:
             for name, count in claim.resources.items():
@@ -75,7 +75,7 @@ class RateLimiter:
 
         def limited(execute: Execute) -> Execute:
             def execute_when_granted(run: Any, jobs: Sequence[Job]) -> list[Execution]:
-                claim = claims.pop()  # as many as instances, so there is one
+                claim = claims.pop()  # as many claims as instances, so one is left
                 try:
                     self._acquire(claim)
                     try:

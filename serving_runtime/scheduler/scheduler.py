@@ -1,10 +1,10 @@
-"""The mechanics around the decisions: a queue, idle instances, and the event loop that brings them together.
+"""Dynamic batching scheduler: a queue, idle instances, and the event loop that connects them.
 
     submit -> [queue] -> dispatch: take() -> inline in the loop, or an instance's thread -> finish -> on_result
 
-While all instances are busy requests gather; when one is free it takes what is there. A model that runs inline makes
-the loop itself the busy instance: requests that arrive in one pass over the sockets are taken together in the next
-callback. Everything here runs on the event loop's thread except Instance._work.
+While all instances are busy requests gather; a free one takes the next batch. With a model that runs inline the
+loop itself is the busy instance: requests that arrive in one pass over the sockets are batched in the next callback.
+Everything here runs on the event loop's thread except Instance._work.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 _INLINE_BUDGET_NS = 1_000_000
-"""How long inline runs may follow each other before the loop looks at its sockets again."""
+"""How long inline runs may follow each other before the loop polls its sockets again."""
 
 
 class Scheduler:
@@ -32,10 +32,10 @@ class Scheduler:
 
     Args:
         policy: how to join requests; None runs each one alone, in the order of arrival (Triton: default scheduler).
-        inline: whether to begin in the event loop, as measured at warm-up; measured on while it serves.
-        limit: makes runs wait until they may, which keeps them out of the event loop.
+        inline: whether to begin in the event loop, as measured at warm-up; measured again while serving.
+        limit: makes runs wait for shared resources, which keeps them out of the event loop.
         execute: how a batch is run.
-        threaded: runs must stay out of the event loop, however short they are.
+        threaded: keeps runs out of the event loop, however short they are.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Scheduler:
                 return
 
     def _next_batch(self) -> Sequence[Job]:
-        """Take the next batch out of the queue; empty when it is worth waiting, which a timer then ends."""
+        """Take the next batch out of the queue; empty when waiting is worth it, and then a timer ends the wait."""
         policy = self._policy
         if policy is None:
             jobs = self._queue.pop(1)

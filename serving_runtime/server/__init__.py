@@ -1,1 +1,1 @@
-"""The process: its command line, its sockets, its start and its end."""
+"""Server process: command line, sockets, startup and graceful shutdown."""

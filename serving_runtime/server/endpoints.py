@@ -1,4 +1,4 @@
-"""What listens on the ports, made from the command line."""
+"""Endpoints: HTTP, gRPC and metrics servers, made from the command line."""
 
 import asyncio
 import functools
@@ -60,7 +60,7 @@ def http_listener(
     )
 
     def application() -> tuple[Application, KeepsHeader | None]:
-        """Return the application as the log's settings want it; without a line per request there is nothing around."""
+        """Return the application, with access log where the settings enable it, else unwrapped."""
         if not settings.log.verbose:
             return v2, v2.keeps_header
         return access_log.LoggedApplication(v2), either(v2.keeps_header, access_log.keeps_header)
@@ -79,7 +79,7 @@ def http_listener(
 
 
 def _wants_context(options: Options, taps: Taps) -> bool:
-    """Return whether something follows requests by their id or trace now."""
+    """Return whether a recorder or tracer currently needs request ids or traces."""
     return options.exports_traces or taps.active
 
 
@@ -120,7 +120,7 @@ def again_and_again(look: Callable[[], None], interval_s: float) -> None:
 def grpc_server(
     options: Options, engine: Engine, settings: RuntimeSettings, taps: Taps, *, memory: RequestMemory
 ) -> GrpcServer:
-    """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
+    """Return the server; raises ValueError, naming the flag, for invalid certificates."""
     policy = CallPolicy(
         context_wanted=functools.partial(_wants_context, options, taps) if options.exports_traces or taps else None,
         restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX, closed=options.closed_groups),

@@ -1,4 +1,4 @@
-"""One server from start to end.
+"""Server lifecycle: startup, serving, graceful shutdown.
 
     bind -> load -> listen -> (port file) -> serve --SIGTERM--> not ready -> finish what was accepted -> exit 0
 
@@ -50,21 +50,21 @@ from serving_runtime.telemetry.tracing.triton_file import TritonFile
 logger = logging.getLogger(__name__)
 
 ONE_OF_SEVERAL = "FAIRLEAD_ONE_OF_SEVERAL"
-"""The variable by which a worker knows of others: the number of the open socket that leads to who started it."""
+"""The environment variable that marks a worker: the number of the open socket to its parent process."""
 
 _SWITCH_INTERVAL_S = 0.0005
-"""How long a thread may keep the GIL while another wants it; Python's 5 ms would be added to every threaded model."""
+"""GIL switch interval; Python's 5 ms would be added to every threaded model."""
 
 _LAST_ACCEPT_S = 0.02
-"""Between turning not ready and closing the sockets: connections that the kernel already made are still taken in."""
+"""Delay between not ready and closing the sockets: the kernel's accepted connections are still served."""
 
 
 _SHARE_INTERVAL_S = 0.5
-"""How often the payload tap looks whether its share was changed."""
+"""How often the payload tap checks whether its share was changed."""
 
 
 def run(options: Options) -> int:
-    """Serve until told to stop; returns the exit code. Raises ServingError when the server cannot start."""
+    """Serve until terminated; returns the exit code. Raises ServingError when the server cannot start."""
     log = open_log(options)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     process_memory.keep_one_heap()
@@ -73,7 +73,7 @@ def run(options: Options) -> int:
 
 
 def open_log(options: Options) -> LogControl:
-    """Return the log that the options ask for; raises StartError where it cannot be written."""
+    """Return the configured log; raises StartError where it cannot be written."""
     log = LogControl(options.log)
     try:
         log.open()
@@ -91,14 +91,14 @@ def tell_ready(places: Mapping[str, int | str]) -> None:
 
 
 def _budget_bytes(asked: int | None, workers: int) -> int | None:
-    """Return the budget asked for; where none is, a share of what this process may have and does not use yet."""
+    """Return the configured budget; by default a share of this process's memory limit that is unused."""
     if asked is not None:
         return asked // workers or None
     return max(0, int(process_memory.limit_bytes() * SHARE) // workers - process_memory.resident_bytes())
 
 
 def _request_memory(options: Options) -> RequestMemory:
-    """Return what unfinished requests of this process may hold together."""
+    """Return the memory limit of this process's unfinished requests together."""
     asked = options.max_request_memory_bytes
     if asked is None:
         return RequestMemory(
@@ -108,7 +108,7 @@ def _request_memory(options: Options) -> RequestMemory:
 
 
 def make_engine(every: Options) -> Engine:
-    """Return the engine that the options ask for, with nothing loaded yet."""
+    """Return the configured engine, without loaded models."""
     options = every.models
     budget_bytes = _budget_bytes(options.memory_budget_bytes, every.workers)
     settings = LoadSettings(
@@ -121,7 +121,7 @@ def make_engine(every: Options) -> Engine:
         summaries=every.metrics.settings.summary_latencies,
         one_of_several=ONE_OF_SEVERAL in os.environ,
         memory_bytes=budget_bytes,
-        guards_others=not options.exit_on_error,  # else a load that fails ends the server anyway as it starts
+        guards_others=not options.exit_on_error,  # otherwise a failed load ends the server during startup anyway
         cache_directory=options.cache_directory,
     )
     control = Control(
@@ -149,7 +149,7 @@ def make_engine(every: Options) -> Engine:
 
 
 def _sink(options: Options) -> Sink:
-    """Return where followed requests are told; raises StartError where that cannot be."""
+    """Return the trace exporter; raises StartError where it cannot be made."""
     if options.trace.mode == TRITON:
         folder = Path(options.trace.file).parent
         if options.trace.file and not os.access(folder, os.W_OK):
@@ -163,7 +163,7 @@ def _sink(options: Options) -> Sink:
 
 
 def open_taps(options: Options) -> Taps:
-    """Return what the options ask to record; raises StartError where that cannot be."""
+    """Return the configured recorders; raises StartError where they cannot be made."""
     source = f"/{options.id}/{socket.gethostname()}/{os.getpid()}"
     found = {}
     if options.tap.url:
@@ -219,7 +219,7 @@ class Server:
         await self._listen(http, metrics)
         if options.tap.share_file is not None:
             again_and_again(self._taps.look, _SHARE_INTERVAL_S)
-        if isinstance(self._engine, OneOfSeveral):  # its metrics port is for the process that started it only
+        if isinstance(self._engine, OneOfSeveral):  # its metrics port is for its parent process only
             logger.info("worker process %d is ready", os.getpid())
         else:
             tell_ready(self._places)
@@ -229,7 +229,7 @@ class Server:
         return await self._drain()
 
     async def _join(self, engine: OneOfSeveral) -> None:
-        """Meet the other workers; without the process that started them there is no server."""
+        """Connect to the other workers; without the parent process there is no server."""
         try:
             sock = socket.socket(fileno=int(os.environ[ONE_OF_SEVERAL]))
         except (OSError, ValueError) as error:
@@ -279,7 +279,7 @@ class Server:
         for error in errors:
             logger.error("%s", error)
         gc.collect()
-        gc.freeze()  # what is loaded stays; the collector need not walk it again and again
+        gc.freeze()  # loaded objects are permanent; exclude them from garbage collection
         self._engine.guard_others()
         self._engine.start_polling()
         again_and_again(Resting().look, EVERY_S)
@@ -315,7 +315,7 @@ class Server:
         self._stop.set()
 
     async def _drain(self) -> int:
-        """Finish what was accepted; returns 0, or 1 when the exit timeout came first."""
+        """Drain accepted requests; returns 0, or 1 when the exit timeout came first."""
         timeout_s = self._options.exit_timeout_s
         logger.info("stopping: %d requests in flight, at most %d s to finish them", self._engine.inflight, timeout_s)
         try:

@@ -1,8 +1,8 @@
-"""Sockets that a server listens on, bound before the models load so that a taken place shows at once, and the file that
-names them.
+"""Listening sockets, bound before the models load so that a used address fails at once, and the port file.
 
-An address is of TCP (a host, with a port beside it), `unix:/path` for a Unix socket, or `fd:N` for a socket that the
-starter of this process has bound and left open: a Unix socket, of which the process need not see the file.
+An address is of TCP (a host, with a port beside it), `unix:/path` for a Unix socket, or `fd:N` for a Unix socket that
+the parent of this process has bound and left open, and whose file the process need not see. The port file lists the
+addresses.
 """
 
 import json
@@ -36,14 +36,14 @@ class SocketFile:
 
     @classmethod
     def of(cls, address: str) -> "SocketFile | None":
-        """Return the file of a socket bound at this address; None for addresses that leave none."""
+        """Return the file of a socket bound at this address; None for addresses without a file."""
         if not address.startswith(UNIX):
             return None
         path = address.removeprefix(UNIX)
         return cls(path, _inode(path))
 
     def remove(self) -> None:
-        """Remove it, unless another process has taken the place since."""
+        """Remove it, unless another process has bound it since."""
         try:
             if _inode(self.path) == self.inode:
                 os.unlink(self.path)  # noqa: PTH108 - no path object is at hand
@@ -56,7 +56,7 @@ def bind(address: str, port: int, name: str, *, reuse_port: bool = False) -> soc
 
     Args:
         name: of the endpoint, by which its flags begin.
-        reuse_port: let other processes that say so too listen on the same port; the kernel shares connections out.
+        reuse_port: other processes with the same setting may bind the port too; the kernel distributes connections.
     """
     if address.startswith(UNIX):
         sock = _bind_unix(address.removeprefix(UNIX), f"--{name}-address={address}")
@@ -94,7 +94,7 @@ def _bind_tcp(address: str, port: int, flag: str, *, reuse_port: bool) -> socket
 
 
 def _bind_unix(path: str, flag: str) -> socket.socket:
-    """Return a socket bound to a path, for this user alone; what an ended server left there is replaced."""
+    """Return a socket bound to a path, for this user alone; one left by an ended server is replaced."""
     length = len(os.fsencode(path))
     if length > _LONGEST_PATH_BYTES:
         raise StartError(f"{flag}: the path has {length} bytes, and that of a Unix socket at most 107; shorten it")
@@ -116,7 +116,7 @@ def _bind_unix(path: str, flag: str) -> socket.socket:
 
 
 def _make_way(path: str, flag: str) -> None:
-    """Remove a socket that nothing answers at; raises StartError for anything else that is there."""
+    """Remove a socket that no process serves; raises StartError for anything else at the path."""
     try:
         kind = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _inherited(number: int, flag: str) -> socket.socket:
 
 
 def bind_grpc(server: GrpcServer, address: str, port: int, *, reuse_port: bool) -> int | str:
-    """Return where the gRPC server is bound; grpcio does not say why it failed, so a plain bind tries first."""
+    """Return the gRPC server's address; grpcio does not say why binding failed, so a plain bind tries first."""
     if address.startswith((UNIX, INHERITED)):
         sock = bind(address, port, "grpc")
         found = place(sock)
@@ -166,7 +166,7 @@ def bind_grpc(server: GrpcServer, address: str, port: int, *, reuse_port: bool) 
 
 
 async def listen(listener: Listener, address: str, at: int | str, name: str) -> None:
-    """Start a listener; raises StartError when another process was quicker since the socket was bound."""
+    """Start a listener; raises StartError when another process has taken the address since the bind."""
     try:
         await listener.start()
     except OSError as error:
@@ -181,7 +181,7 @@ def _cannot_listen(address: str, at: int | str, flag: str, reason: str) -> str:
 
 
 def write_port_file(path: Path, places: Mapping[str, int | str]) -> None:
-    """Write where each endpoint is, so that a reader sees all of them or none."""
+    """Write the address of each endpoint, atomically."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         partial.write_text(json.dumps(dict(places)) + "\n")

@@ -1,7 +1,7 @@
-"""Files that an interpreter or the dynamic loader could run and that no backend reads.
+"""Code files: files that an interpreter or the dynamic loader could run and that no backend reads.
 
-They are laid out beside a model only where models in Python may run: by the agent and jobs of one machine, and by the
-command `prepare` of a pod.
+They are copied to a model's folder only where Python models are allowed: by the agent and jobs of one machine, and by
+the command `prepare` of a pod.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ _ELF = b"\x7fELF"
 def is_code_file(path: Path) -> bool:
     """Return whether a file is code that no backend reads, by its name, or because it is a shared library or program.
 
-    By a `model.py` the runtime knows a model in Python, which it refuses itself where such are not to run.
+    A `model.py` marks a Python model for the runtime, which itself refuses it where such models are not allowed.
     """
     if path.suffix.lower() in _SUFFIXES and path.name != "model.py":
         return True

@@ -1,7 +1,7 @@
-"""Egress filter: to which addresses a URL may lead that a user of the platform has chosen. Pure.
+"""Egress filter: which addresses a URL chosen by a user of the platform may lead to. Pure.
 
-Webhooks of the control plane and the runtime's payload logger resolve the host, ask here, and connect to the address
-that was checked. A host of which one address is refused is refused whole.
+Webhooks of the control plane and the runtime's payload logger resolve the host, check its addresses here, and connect
+to a checked one. A host with one refused address is refused as a whole.
 
         public                                  yes
         private, shared, unique local           where the operator allows a network that contains it
@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 
 OTLP_URL = "http://localhost:4318/v1/traces"
-"""Where traces go where the operator names no collector (OpenTelemetry: OTLP/HTTP)."""
+"""Destination of traces where the operator names no collector (OpenTelemetry: OTLP/HTTP)."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -34,16 +34,16 @@ GUARDED: tuple[Network, ...] = tuple(
         "fd00:42::42/128",  # Scaleway
     )
 )
-"""Networks that a wider one does not allow: their hosts trust whoever reaches them."""
+"""Networks that a wider allowed one does not include: their hosts trust any client that reaches them."""
 
 PRIVATE: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
     for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 )
-"""Where networks keep their own hosts: RFC 1918, RFC 6598, RFC 4193."""
+"""Private address ranges: RFC 1918, RFC 6598, RFC 4193."""
 
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
-# IPv6 addresses whose last 32 bits are the IPv4 address that packets come to.
+# IPv6 prefixes whose last 32 bits are the packets' IPv4 destination.
 _CARRIERS = tuple(
     ipaddress.IPv6Network(text)
     for text in (
@@ -55,11 +55,11 @@ _CARRIERS = tuple(
 
 
 class EgressRefusedError(Exception):
-    """A host is at an address that may not be reached; the message says which, and the setting that allows it."""
+    """A host has an address that is not allowed; the message names it, and the setting that allows it."""
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    """Return networks that are separated by commas; raises ValueError."""
+    """Parse networks that are separated by commas; raises ValueError."""
     return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
@@ -67,11 +67,11 @@ def permitted(host: str, found: Iterable[str], allowed: Sequence[Network]) -> li
     """Return the addresses to connect to, each once.
 
     Args:
-        host: what was resolved, for the message.
+        host: the resolved name, for the message.
         found: its addresses, as `getaddrinfo` gives them.
 
     Raises:
-        EgressRefusedError: one of them may not be reached.
+        EgressRefusedError: one of them is not allowed.
     """
     addresses = [ipaddress.ip_address(text.split("%")[0]) for text in found]
     for address in addresses:
@@ -85,7 +85,7 @@ def permitted(host: str, found: Iterable[str], allowed: Sequence[Network]) -> li
 
 
 def carried(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address only carries, else the address itself."""
+    """Return the IPv4 address embedded in an IPv6 address, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if any(address in network for network in _CARRIERS):
@@ -103,7 +103,7 @@ def _may_be_reached(address: Address, allowed: Sequence[Network]) -> bool:
 
 def _is_public(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST:
-        return False  # site-local fec0::/10 too, which `is_global` takes for public
+        return False  # site-local fec0::/10 too, which `is_global` counts as public
     return address.is_global and not address.is_multicast
 
 

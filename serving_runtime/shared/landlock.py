@@ -1,4 +1,4 @@
-"""Landlock: the kernel refuses what no rule allows, for this process and all that it starts.
+"""Landlock sandbox: the kernel refuses what no rule allows, for this process and all its children.
 
 Numbers and structures are those of `linux/landlock.h`; see landlock(7). The system calls have the same numbers on all
 architectures.
@@ -22,20 +22,20 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 
 FILES, CONNECT, SIGNALS = 1, 4, 6
-"""The versions since which files, TCP connections, and signals and abstract sockets can be refused."""
+"""The ABI versions from which files, TCP connections, and signals and abstract sockets can be refused."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def version() -> int:
-    """Return the version of the kernel's Landlock; 0 where it has none or it is switched off."""
+    """Return the ABI version of the kernel's Landlock; 0 where it is absent or switched off."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, _VERSION)))
 
 
 def restrict(
     *, read: Iterable[str], listed: Iterable[str], write: Iterable[str], devices: Iterable[str], connect: bool
 ) -> None:
-    """Leave the process what is named and no more; `devices` are read, written and controlled.
+    """Restrict the process to what is named; `devices` are read, written and controlled.
 
     Needs `no_new_privs`. What the kernel's version cannot refuse stays allowed: see the versions above.
 
@@ -68,7 +68,7 @@ def restrict(
 def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # it does not exist here, or is not ours to see
+    except OSError:  # it does not exist here, or is not accessible
         return
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):

@@ -1,8 +1,8 @@
-"""Which files are models that the serving runtime opens, by their names and first bytes. Pure; for both sides.
+"""Model file formats, recognized by names and first bytes, for runtime and control plane alike. Pure.
 
-A single file may be called anything where its ending says what it is, and is stored as `model` with that ending, for
-which the runtime looks. Of endings that other files have too (config.json) the first bytes tell, except in a folder,
-and labels.txt is none. The digest of an artifact is over its files' names too, so that registry and runtime must agree.
+A single file may have any name whose ending identifies it, and is stored as `model` with that ending, which the
+runtime looks for. Where other files have the ending too (config.json) the first bytes decide, except in a folder;
+labels.txt is no model. The digest of an artifact covers its files' names, so registry and runtime must agree.
 """
 
 import re
@@ -10,20 +10,20 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 HEAD_BYTES = 4096
-"""How many of a file's first bytes tell what it is."""
+"""How many of a file's first bytes identify it."""
 
 _SUFFIXES = (".onnx", ".graphdef", ".pt2", ".skops", ".ubj")
 _NAMES = ("model.json", "model.txt", "xgboost.json")
 _TOLD_BY_CONTENT = (".bst", ".json")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-# As Booster.save_model of XGBoost and LightGBM begins them; XGBoost's objects may have their two fields in any order.
+# Beginnings of XGBoost's and LightGBM's Booster.save_model; XGBoost's objects may have their two fields in any order.
 _CONTENTS = {
     "model.json": re.compile(rb'\s*\{\s*("version"\s*:\s*\[[\d\s,]*\]\s*,\s*)?"learner"\s*:\s*\{'),
     "model.ubj": re.compile(rb"\{(?:[iU]|[Il]\x00+|L\x00+)\x07(?:learner\{|version\[)", re.DOTALL),
     "model.txt": re.compile(rb"tree\n(?:version|num_class)="),
 }
-# Models of several files, which come in folders only.
+# Models of several files, which exist in folders only.
 _IN_FOLDERS = (
     "model.bst",
     "model.plan",
@@ -35,34 +35,34 @@ _IN_FOLDERS = (
 )
 
 ACCEPTED = ", ".join([*(f"*{suffix}" for suffix in (*_SUFFIXES, *_TOLD_BY_CONTENT)), "model.txt"])
-"""As messages list single files."""
+"""Single files, as listed in messages."""
 IN_FOLDERS = ", ".join([*(f"*{suffix}" for suffix in _SUFFIXES), "model.bst", *_NAMES])
-"""As messages list what makes a folder a model."""
+"""Folder models, as listed in messages."""
 WITHOUT_CODE = (
     "a pickle, which is code and is not taken; save the model without code: skops.io.dump(model, 'model.skops'), or as "
     "ONNX: Path('model.onnx').write_bytes(skl2onnx.to_onnx(model, X[:1]).SerializeToString())"
 )
-"""What a pickle is refused with, the end of a sentence."""
+"""Refusal of a pickle, the end of a sentence."""
 
 
 def stored_name(filename: str) -> str:
-    """Return what a single model file is called where the runtime finds it; empty for what is no model file."""
+    """Return the stored name of a single model file, which the runtime looks for; empty for other files."""
     name = PurePosixPath(filename.lower())
     return f"model{name.suffix}" if name.name in _NAMES or name.suffix in _SUFFIXES else ""
 
 
 def may_be_model(filename: str) -> bool:
-    """Return whether a single file of that name can be a model, as far as its name says."""
+    """Return whether a single file of that name can be a model, judged by its name only."""
     return bool(stored_name(filename)) or PurePosixPath(filename.lower()).suffix in _TOLD_BY_CONTENT
 
 
 def stored_name_by_content(head: bytes) -> str:
-    """Return what a single file with these first bytes is called where the runtime finds it; empty for no model."""
+    """Return the stored name of a single file with these first bytes; empty for no model."""
     return next((name for name, begins in _CONTENTS.items() if begins.match(head)), "")
 
 
 def is_pickle(filename: str, head: bytes = b"") -> bool:
-    """Return whether a file is a pickle, joblib's or Python's own, by its name or by its first bytes."""
+    """Return whether a file is a pickle, of joblib or Python, by its name or its first bytes."""
     return PurePosixPath(filename.lower()).suffix in _PICKLES or bool(_PICKLE.match(head))
 
 

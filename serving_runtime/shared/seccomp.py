@@ -1,8 +1,8 @@
-"""System calls that nobody needs who runs a model: refused by a filter in the kernel. See seccomp(2).
+"""Seccomp filter: the kernel refuses system calls that running a model never needs. See seccomp(2).
 
-It begins with what the default profile of container engines refuses to a process without capabilities, and io_uring,
-which walks past other checks. Refused calls fail with EPERM; calls that are newer than the list, clone3 (whose flags a
-filter cannot read) and calls of other architectures fail with ENOSYS, upon which libraries take older ones.
+It starts from what the default profile of container engines refuses to a process without capabilities, and io_uring,
+which bypasses other checks. Refused calls fail with EPERM; calls that are newer than the list, clone3 (whose flags a
+filter cannot read) and calls of other architectures fail with ENOSYS, so that libraries fall back to older ones.
 """
 
 import ctypes
@@ -16,12 +16,12 @@ _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENT_AT = 0, 4, 16
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _EPERM, _EACCES, _ENOSYS = 1, 13, 38
 _UNKNOWN = 463
-"""The first number that the list does not know."""
+"""The first call number beyond the list."""
 _NEW_NAMESPACES = 0x7E020000
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _TYPE, _TCP = 1, 0xF, 6
 
-# name: number on x86_64, on aarch64; None where the architecture has no such call.
+# name: number on x86_64, on aarch64; None where the architecture lacks the call.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "acct": (163, 89),
     "add_key": (248, 217),
@@ -104,9 +104,9 @@ def supported(machine: str | None = None) -> bool:
 def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True) -> bytes:
     """Return the filter, eight bytes an instruction.
 
-    Without `sockets` there are none but pairs. Else they are of IPv4, IPv6 and netlink, and of the file system where
-    `unix`; without `connects` those of IP are of TCP: Landlock refuses its connections, and knows neither datagrams nor
-    other protocols.
+    Without `sockets` only socket pairs are allowed. Else IPv4, IPv6 and netlink sockets are, and Unix sockets with
+    `unix`; without `connects` IP sockets are TCP only: Landlock refuses its connections, and covers neither datagrams
+    nor other protocols.
     """
     architecture, column = _ARCHITECTURES[machine]
     refused = sorted(number for numbers in _REFUSED.values() if (number := numbers[column]) is not None)
@@ -116,7 +116,7 @@ def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True) -
         _instruction(_RETURN, _ERRNO | _ENOSYS),
         _instruction(_LOAD, _NUMBER_AT),
         *_answered([_CLONE3[column]], _ERRNO | _ENOSYS),
-        _instruction(_AT_LEAST, _UNKNOWN, 0, 1),  # calls of the x32 kind too
+        _instruction(_AT_LEAST, _UNKNOWN, 0, 1),  # also calls of the x32 ABI
         _instruction(_RETURN, _ERRNO | _ENOSYS),
         *_answered(refused, _ERRNO | _EPERM),
         _instruction(_EQUAL, _CLONE[column], 0, 4),
@@ -151,10 +151,10 @@ def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True) -
 
 
 def install(*, unix: bool, connects: bool, sockets: bool = True) -> None:
-    """Filter the calls of this process, and of all that it starts; needs `no_new_privs`.
+    """Filter the system calls of this process and all its children; needs `no_new_privs`.
 
     Raises:
-        OSError: the kernel takes no filters, or the architecture is not known here.
+        OSError: the kernel does not support filters, or the architecture is not known here.
     """
     machine = os.uname().machine
     if not supported(machine):
@@ -168,7 +168,7 @@ def install(*, unix: bool, connects: bool, sockets: bool = True) -> None:
 
 
 def _answered(numbers: Sequence[int], answer: int) -> list[bytes]:
-    """Return code that ends with `answer` where what was loaded is one of the numbers, and goes on where not."""
+    """Return code that ends with `answer` where the loaded value is one of the numbers, and goes on where not."""
     code = [_instruction(_EQUAL, number, len(numbers) - place, 0) for place, number in enumerate(numbers)]
     return [*code, _instruction(_JUMP, 1), _instruction(_RETURN, answer)]
 

@@ -1,1 +1,1 @@
-"""Counting: plain integers while requests run, text and messages when somebody asks."""
+"""Telemetry: plain integers while requests run; text and messages are made per scrape or query."""

@@ -1,6 +1,6 @@
-"""What the log holds and how its lines look; may be changed while the server runs (Triton: logging extension).
+"""Log settings: levels, file and format; may change while the server runs (Triton: logging extension).
 
-Both protocols show and change the settings by `LogControl`, so that they are checked in one place.
+Both protocols show and change them by `LogControl`, so that one place validates them.
 """
 
 import logging
@@ -26,7 +26,7 @@ class LogSettings:
     """Names are Triton's.
 
     Attributes:
-        log_file: where the log goes; empty for standard error.
+        log_file: the log's file; empty for standard error.
         log_verbose_level: above 0 with a line per request (`request_log`).
     """
 
@@ -50,7 +50,7 @@ class LogSettings:
 
 
 def changed(settings: LogSettings, changes: Mapping[str, Any]) -> LogSettings:
-    """Return the settings with some of them changed; raises InvalidArgument for what cannot be."""
+    """Return the settings with some of them changed; raises InvalidArgument for invalid ones."""
     for name, value in changes.items():
         if name not in _FIELDS:
             raise InvalidArgument(f"there is no log setting '{name}'; there are {', '.join(_FIELDS)}")
@@ -65,13 +65,13 @@ def changed(settings: LogSettings, changes: Mapping[str, Any]) -> LogSettings:
 
 
 def quiet_clients() -> None:
-    """Keep the lines out of the log that HTTP clients write for each request: what fails is logged by who asked."""
+    """Silence HTTP clients' line per request: the caller logs failures."""
     for name in _CLIENTS:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class LogControl:
-    """The settings that are in force, put on logging's root once the log is open.
+    """The current settings, applied to logging's root once the log is open.
 
     Attributes:
         on_change: called after each change.
@@ -83,7 +83,7 @@ class LogControl:
         self._handler: logging.Handler | None = None
 
     def open(self) -> None:
-        """Begin to log; raises OSError when the file cannot be written."""
+        """Start logging; raises OSError when the file cannot be written."""
         path = self.settings.log_file
         self._handler = logging.FileHandler(path, encoding="utf-8") if path else logging.StreamHandler()
         self._handler.addFilter(lambda record: self.settings.keeps(record.levelno))
@@ -96,7 +96,7 @@ class LogControl:
         return self.settings.log_verbose_level > 0
 
     def update(self, changes: Mapping[str, Any]) -> None:
-        """Change some settings; raises InvalidArgument and changes nothing where one of them cannot be."""
+        """Change some settings; raises InvalidArgument, changing nothing, where one of them is invalid."""
         self.settings = changed(self.settings, changes)
         self._apply()
         for tell in self.on_change:

@@ -1,9 +1,9 @@
-"""One line per request, for `--log-verbose 1`; without it nothing of this is in a request's way.
+"""Access log: one line per request, for `--log-verbose 1`; off, it is not in the request path.
 
     request_id=4d2f... model=digits call='POST /v2/models/digits/infer' status=200 took_us=812
 
-The id is the `x-request-id` that a gateway or a client gave; what is no plain word is left out, so that nobody writes
-his own lines into the log.
+The id is the `x-request-id` of a gateway or client; an id that is no plain word is left out, so that a client cannot
+forge log lines.
 """
 
 import logging
@@ -18,7 +18,7 @@ _LONGEST_CALL = 200
 
 
 def wanted() -> bool:
-    """Return whether lines are written; the log's settings may change while the server runs."""
+    """Return whether lines are written; the log settings may change while the server runs."""
     return logger.isEnabledFor(logging.DEBUG)
 
 
@@ -26,10 +26,10 @@ def note(request_id: str, model: str, call: str, status: str, began_ns: int) -> 
     """Write the line of a request that ends now.
 
     Args:
-        request_id: as it was sent; empty where none was.
+        request_id: as received; may be empty.
         model: the name in the request; empty where it names none.
         call: HTTP's method and target, or gRPC's method.
-        status: HTTP's code or gRPC's name of one; `GONE` where the client did not wait for the answer.
+        status: HTTP's code or gRPC's name of one; `GONE` where the client disconnected first.
         began_ns: `time.perf_counter_ns()` when the whole request had arrived.
     """
     took_us = (time.perf_counter_ns() - began_ns) // 1000

@@ -1,4 +1,4 @@
-"""What one version of one model has done so far: integers that only grow, written on the event loop only.
+"""Model statistics: counters of one model version that only grow, written on the event loop only.
 
 The statistics endpoint and the metrics page are rendered from these; nothing is formatted while a request runs.
 Durations are nanoseconds of the monotonic clock. As in Triton's statistics extension, queue and compute durations
@@ -17,7 +17,7 @@ from serving_runtime.telemetry.metrics.histogram import Histogram
 from serving_runtime.telemetry.metrics.summary import Summary
 
 OTHERS = 1000
-"""From here on the responses of a stream are counted together, whatever their place."""
+"""From this position on a stream's responses are counted together."""
 
 
 SUMMARIES = ("request", "queue", "compute_input", "compute_infer", "compute_output")
@@ -34,7 +34,7 @@ class BatchTiming(NamedTuple):
 
 @dataclass(slots=True)
 class BatchStatistics:
-    """Executions that had one batch size."""
+    """Executions of one batch size."""
 
     count: int = 0
     input_ns: int = 0
@@ -44,7 +44,7 @@ class BatchStatistics:
 
 @dataclass(slots=True)
 class ResponseStatistics:
-    """What became of the responses at one place of a decoupled model's streams (Triton: response_stats).
+    """Counts of the responses at one position of a decoupled model's streams (Triton: response_stats).
 
     Attributes:
         empties, empty_ns: streams that ended here, after their last response.
@@ -65,16 +65,16 @@ class ModelStatistics:
     """Counters of one model version.
 
     Attributes:
-        accepted, finished: requests taken in and answered, all outcomes; their difference is in flight.
+        accepted, finished: requests accepted and completed, all outcomes; their difference is in flight.
         inferences: rows inferred; a request of batch 3 counts 3.
         executions: times the model ran.
-        on_finished: called after requests were answered, where somebody waits for that.
-        last_inference_ms: wall clock, milliseconds since the epoch, 0 before the first.
-        cache_hits, cache_misses: requests to models with a response cache, found there or not; their times are of the
-            cache's own work. A hit is a success, and neither an inference nor an execution.
-        responses: of decoupled models, by the place of the response in its stream; `OTHERS` for all late ones.
+        on_finished: called after requests complete; None without a waiting caller.
+        last_inference_ms: wall clock, milliseconds since the epoch; 0 before the first.
+        cache_hits, cache_misses: of requests to models with a response cache; their times are of the cache's own work.
+        A hit is a success, and neither an inference nor an execution.
+        responses: of decoupled models, by position in the stream; `OTHERS` for all late ones.
         first_response: of decoupled models, from arrival to the first response.
-        summaries: quantiles of the durations by their names, where they are asked for.
+        summaries: quantiles of the durations by their names, where they are on.
     """
 
     def __init__(self, first_response: Histogram | None = None) -> None:
@@ -112,7 +112,7 @@ class ModelStatistics:
         return sum(self.failures.values())
 
     def by_batch_size(self) -> dict[int, tuple[int, int]]:
-        """Return rows and nanoseconds of all executions, by their size rounded up to a power of two."""
+        """Return rows and nanoseconds of all executions, by batch size rounded up to a power of two."""
         found: dict[int, tuple[int, int]] = {}
         for rows, batch in self.batches.items():
             size = 1 << max(rows - 1, 0).bit_length()
@@ -122,7 +122,7 @@ class ModelStatistics:
         return found
 
     def record_batch(self, arrived_ns: Sequence[int], rows: int, timing: BatchTiming) -> None:
-        """Count one execution that answered `len(arrived_ns)` requests with `rows` rows together."""
+        """Count one execution that completed `len(arrived_ns)` requests with `rows` rows together."""
         started, input_done, infer_done, output_done = timing
         requests = len(arrived_ns)
         input_ns, infer_ns, output_ns = input_done - started, infer_done - input_done, output_done - infer_done
@@ -149,7 +149,7 @@ class ModelStatistics:
             self.on_finished()
 
     def record_failure(self, reason: FailureReason, duration_ns: int) -> None:
-        """Count one request that was answered with an error, or cancelled."""
+        """Count one request that failed or was cancelled."""
         self.finished += 1
         self.failures[reason] += 1
         self.failure_ns += duration_ns
@@ -157,12 +157,12 @@ class ModelStatistics:
             self.on_finished()
 
     def record_refusal(self, reason: FailureReason) -> None:
-        """Count one request that was refused before it was taken in, and no time for it."""
+        """Count one request that was refused before it was accepted, without a duration."""
         self.accepted += 1
         self.record_failure(reason, 0)
 
     def record_cache_hit(self, looked_up_ns: int, duration_ns: int) -> None:
-        """Count one request that was answered from the response cache."""
+        """Count one response cache hit."""
         self.cache_hits += 1
         self.cache_hit_ns += looked_up_ns
         self.finished += 1
@@ -172,7 +172,7 @@ class ModelStatistics:
             self.on_finished()
 
     def record_cache_miss(self, looked_up_ns: int) -> None:
-        """Count one request that was not found in the response cache; what comes of it is counted besides."""
+        """Count one response cache miss; the request's outcome is counted separately."""
         self.cache_misses += 1
         self.cache_miss_ns += looked_up_ns
 
@@ -180,8 +180,8 @@ class ModelStatistics:
         """Count one response of a decoupled model.
 
         Args:
-            infer_ns: from the start or the response before to when it was made.
-            output_ns: until it was handed on.
+            infer_ns: from the start or the response before until it was made.
+            output_ns: until it was passed on.
         """
         response = self._response(place)
         response.successes += 1
@@ -191,7 +191,7 @@ class ModelStatistics:
             self.first_response.observe(since_arrival_ns)
 
     def record_stream_end(self, place: int, reason: FailureReason | None, duration_ns: int) -> None:
-        """Count the end of a decoupled model's responses; `duration_ns` since the last of them."""
+        """Count the end of a decoupled model's stream; `duration_ns` since its last response."""
         response = self._response(place)
         if reason is None:
             response.empties += 1
@@ -207,7 +207,7 @@ class ModelStatistics:
         return self.responses.setdefault(min(place, OTHERS), ResponseStatistics())
 
     def add(self, other: "ModelStatistics") -> None:
-        """Add all that another object of the same version has counted."""
+        """Add another object's counts of the same version."""
         last_inference_ms = max(self.last_inference_ms, other.last_inference_ms)
         for name, theirs in vars(other).items():
             if name == "on_finished":
@@ -217,7 +217,7 @@ class ModelStatistics:
 
 
 class SummarisedStatistics(ModelStatistics):
-    """Counts, and keeps what quantiles of the last minute are made from."""
+    """Counts, and keeps the data for quantiles of the last minute."""
 
     def __init__(self, first_response: Histogram | None = None) -> None:
         super().__init__(first_response)
@@ -235,7 +235,7 @@ class SummarisedStatistics(ModelStatistics):
 
 
 def _sum(mine: Any, theirs: Any) -> Any:
-    """Return the sum of two counts, or of what holds counts by name; it may be `mine`, never `theirs`."""
+    """Return the sum of two counts, or of mappings of counts by name; it may be `mine`, never `theirs`."""
     if mine is None or theirs is None:
         return copy.deepcopy(theirs) if mine is None else mine
     if isinstance(mine, dict):

@@ -1,1 +1,1 @@
-"""Finds how a model is best configured on this machine for a limit of its latency; started by `fairlead-serve tune`."""
+"""Model configuration tuning for a latency limit, on this machine; started by `fairlead-serve tune`."""

@@ -1,4 +1,4 @@
-"""How many cores this process may use: those of its affinity, fewer where its control group has a quota."""
+"""CPU core count of this process: its affinity, limited by its control group's quota."""
 
 import os
 from pathlib import Path

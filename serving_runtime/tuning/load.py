@@ -1,4 +1,4 @@
-"""A closed loop of clients in a process of its own: each sends a request as soon as its last one was answered.
+"""Closed-loop load generator, in its own process: each client sends a request as soon as it has its last response.
 
     python -m serving_runtime.tuning.load PORT CONCURRENCY SECONDS FILE
 
@@ -20,13 +20,13 @@ import uvloop
 ENOUGH_REQUESTS = 100
 _LONGEST = 5
 _WARM_UP = 0.2
-"""Of the window, before it begins."""
+"""Warm-up before the window."""
 _OK = 200
 _HOST = "127.0.0.1"
 
 
 class Loop:
-    """What all clients of one measurement share."""
+    """State shared by all clients of one measurement."""
 
     def __init__(self, request: bytes, seconds: float) -> None:
         self.request = request
@@ -37,7 +37,7 @@ class Loop:
         self.over_at = 0.0
 
     def answered(self, started: float, now: float) -> bool:
-        """Count an answer; returns whether its client goes on."""
+        """Count a response; returns whether its client continues."""
         if now >= self.begins:
             self.times_s.append(now - started)
         if now >= self._latest or (now >= self._enough_at and len(self.times_s) >= ENOUGH_REQUESTS):
@@ -93,7 +93,7 @@ class Client(asyncio.Protocol):
 
 
 async def measure(port: int, concurrency: int, seconds: float, request: bytes) -> dict[str, object]:
-    """Return what so many clients saw, or `error`."""
+    """Return the measurement of so many clients, or `error`."""
     shared = Loop(request, seconds)
     running = asyncio.get_running_loop()
     try:

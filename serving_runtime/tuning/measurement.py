@@ -1,4 +1,4 @@
-"""What was tried and what was seen, and the median of what was seen repeatedly. Pure."""
+"""Measurements of trials, and the medians of repeated ones. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from serving_runtime.tuning.space import Setting
 
 @dataclass(frozen=True, slots=True, order=True)
 class Trial:
-    """A setting, and how many requests are kept in flight."""
+    """A setting, and the number of requests in flight."""
 
     setting: Setting
     concurrency: int
@@ -18,7 +18,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What clients saw in one measurement: answered requests per second, and times in milliseconds."""
+    """One measurement by the clients: responses per second, and times in milliseconds."""
 
     requests_per_s: float
     p50_ms: float
@@ -27,7 +27,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One look at a trial; `load` is None where the server did not start or refused, and `reason` says why."""
+    """One measurement of a trial; `load` is None where the server did not start or refused, with the `reason`."""
 
     trial: Trial
     load: Load | None
@@ -36,14 +36,14 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A trial with the medians of all that was seen of it."""
+    """A trial with the medians of all its measurements."""
 
     trial: Trial
     load: Load
     repeats: int
 
     def within(self, limit_ms: float) -> bool:
-        """Return whether it keeps to the limit."""
+        """Return whether it meets the limit."""
         return self.load.p99_ms <= limit_ms
 
 

@@ -1,4 +1,4 @@
-"""The throughput-latency frontier as SVG that is legible on light and on dark pages. Pure."""
+"""Throughput-latency frontier as SVG that is legible on light and on dark pages. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape

@@ -1,4 +1,4 @@
-"""What a search came to: as JSON (`fairlead.tune/v1`) and as lines for people. Pure."""
+"""Tuning report: as JSON (`fairlead.tune/v1`) and as text. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -13,9 +13,9 @@ PROGRESS_SCHEMA = "fairlead.tune-progress/v1"
 
 
 def report(space: Space, limit_ms: float, measured: Sequence[Measurement]) -> dict[str, Any]:
-    """Return the search's document, without where it ran and the chosen point's `config`.
+    """Return the search's document, without the machine and the chosen point's `config`.
 
-    `chosen` is null where no setting keeps to the limit; `reason` then says how near one came.
+    `chosen` is null where no setting meets the limit; `reason` then says how near one came.
     """
     seen = Seen.of(measured)
     points = sorted(seen.points.values(), key=lambda point: (point.load.p99_ms, -point.load.requests_per_s))
@@ -35,7 +35,7 @@ def report(space: Space, limit_ms: float, measured: Sequence[Measurement]) -> di
 
 
 def point_json(point: Point | None) -> dict[str, Any] | None:
-    """Return a point as one flat object; null for none."""
+    """Return a point as one flat object; null for None."""
     if point is None:
         return None
     return {
@@ -49,7 +49,7 @@ def point_json(point: Point | None) -> dict[str, Any] | None:
 
 
 def progress(limit_ms: float, measured: Sequence[Measurement], spent: float) -> dict[str, Any]:
-    """Return how far the search is: the share of its budget, the last measurement, and the best within the limit."""
+    """Return the progress: the used share of the budget, the last measurement, and the best within the limit."""
     last = measured[-1]
     best = next(iter(Seen.of(measured).best(limit_ms)), None)
     seen = None if last.load is None else point_json(Point(last.trial, last.load, 1))
@@ -71,7 +71,7 @@ def progress_line(measured: Sequence[Measurement], spent: float) -> str:
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:
-    """Return the document's frontier as a table, and what was chosen, for people."""
+    """Return the document's frontier as a table, and the chosen setting, as text."""
     chosen, baseline = document["chosen"], document["baseline"]
     heads = ("p99 ms", "p50 ms", "requests/s", "instances", "batch", "delay us", "threads", "at once", "")
     keys = ("instances", "batch_size", "queue_delay_us", "intra_op_threads", "concurrency")
@@ -96,7 +96,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def conclusion(document: Mapping[str, Any]) -> str:
-    """Return in a sentence what was chosen, and how much better it is."""
+    """Return, in a sentence, the chosen setting and its improvement."""
     chosen, baseline, limit = document["chosen"], document["baseline"], document["max_latency_p99_ms"]
     if chosen is None:
         return str(document["reason"])

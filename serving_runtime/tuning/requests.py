@@ -1,4 +1,4 @@
-"""The request that a load consists of: made-up inputs in V2's binary form, as the bytes of an HTTP call. Pure."""
+"""Synthetic request of a load: made-up inputs in V2's binary form, as the bytes of an HTTP call. Pure."""
 
 import json
 import re
@@ -23,11 +23,11 @@ def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def infer_call(config: Mapping[str, Any], shapes: Mapping[str, Sequence[int]], *, rows: int) -> bytes:
-    """Return the HTTP request of an inference with inputs made up for a model: small numbers, and short texts.
+    """Return the HTTP request of an inference with synthetic inputs for a model: small numbers, and short texts.
 
     Args:
         config: the model's, completed, in JSON.
-        shapes: dimensions of inputs by name, without that of the batch; 1 where an input's are variable otherwise.
+        shapes: dimensions of inputs by name, without that of the batch; others' variable dimensions are 1.
         rows: of a request, where the model has a batch dimension.
 
     Raises:

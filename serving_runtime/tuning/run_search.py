@@ -1,4 +1,4 @@
-"""The search, acted out: measures what `search` asks for until the budget is used up."""
+"""Executes the configuration search: measures the trials that `search` chooses until the budget is used up."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +17,13 @@ from serving_runtime.tuning.trials import Rig
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for.
+    """Parameters of the search.
 
     Attributes:
-        budget_s: for the whole search; a measurement that has begun is ended.
+        budget_s: for the whole search; a measurement that has begun is completed.
         window_s: of one measurement.
         rows: of a request.
-        shapes: of inputs whose dimensions vary.
+        shapes: of inputs with variable dimensions.
     """
 
     bounds: served.Bounds
@@ -42,13 +42,13 @@ def tune(
     allow_python_models: bool = False,
     config_name: str = "",
 ) -> tuple[dict[str, Any], str]:
-    """Return the search's document, and the config.pbtxt of what was chosen (the model's own where nothing was).
+    """Return the search's document, and the config.pbtxt of the chosen setting (the model's own where none was chosen).
 
     Args:
-        told: gets all measurements after each, and the share of the budget that is used up.
+        told: gets all measurements after each, and the used share of the budget.
 
     Raises:
-        ModelError: the model cannot be served, cannot be tuned, or takes no made-up request.
+        ModelError: the model cannot be served, cannot be tuned, or accepts no synthetic request.
         InvalidArgument: a shape does not fit the model.
     """
     if not model.is_dir():

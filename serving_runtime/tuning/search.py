@@ -1,12 +1,12 @@
-"""Which trial is next, from all that was seen so far; None when the search is over. Pure.
+"""Configuration search by hill climbing: chooses the next trial from all measurements so far. Pure.
 
     sweep ------------> climb -----------------> confirm ------> over
     settings from all   neighbours of the two    the best settings and the one that there is,
     over the space      best settings            in turns, REPEATS times each
 
-Each setting is asked with more and more at once, until its latency passes the limit or its throughput stays. A
-share of the budget ends each stage, if what is to be tried has not ended before. One measurement on a busy machine is
-noise: what is chosen was measured REPEATS times, the others in between, and judged by its medians.
+Each setting is measured at increasing concurrency, until its latency exceeds the limit or its throughput saturates. A
+share of the budget ends each stage, if its trials have not ended before. One measurement on a busy machine is noise:
+the chosen setting was measured REPEATS times, interleaved with others, and judged by its medians.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ SWEEP_UNTIL, CLIMB_UNTIL = 0.45, 0.75
 REPEATS = 3
 FINALISTS = 4
 AS_FAST = 0.97
-"""Settings of at least this share of the best throughput are as fast, and the one that takes least is chosen."""
+"""Settings of at least this share of the best throughput count as equal, and the cheapest is chosen."""
 
 _CLIMBERS = 2
 _GAIN = 1.03
 
 
 def next_trial(space: Space, limit_ms: float, measured: Sequence[Measurement], spent: float) -> Trial | None:
-    """Return what to measure next.
+    """Return the next trial; None when the search is over.
 
     Args:
-        spent: the share of the budget that is used up; 1 ends the search.
+        spent: the used share of the budget; 1 ends the search.
     """
     seen = Seen.of(measured)
     if spent >= 1:
@@ -39,10 +39,10 @@ def next_trial(space: Space, limit_ms: float, measured: Sequence[Measurement], s
 
 
 def choose(space: Space, limit_ms: float, measured: Sequence[Measurement]) -> Point | None:
-    """Return the point to run at, None where none keeps to the limit.
+    """Return the operating point, None where no setting meets the limit.
 
-    Of those that are as fast as the fastest it is the one that takes least, and first of all the one that there is:
-    also where the budget ended before that was measured as often as others, so nothing slower takes its place.
+    Of the points as fast as the fastest it is the cheapest, and preferably the baseline: also where the budget ended
+    before the baseline was measured as often as others, so nothing slower replaces it.
     """
     best = Seen.of(measured).best(limit_ms)
     sure = max((point.repeats for point in best), default=0)
@@ -57,7 +57,7 @@ def choose(space: Space, limit_ms: float, measured: Sequence[Measurement]) -> Po
 
 
 def frontier(points: Sequence[Point]) -> list[Point]:
-    """Return the points that no other beats in both latency and throughput, the quickest first."""
+    """Return the Pareto front of latency and throughput, lowest latency first."""
     found: list[Point] = []
     for point in sorted(points, key=lambda point: (point.load.p99_ms, -point.load.requests_per_s)):
         if not found or point.load.requests_per_s > found[-1].load.requests_per_s:
@@ -87,7 +87,7 @@ def _climb(space: Space, limit_ms: float, seen: Seen) -> Trial | None:
 
 
 def _confirm(space: Space, limit_ms: float, seen: Seen) -> Trial | None:
-    """Return the finalist that was measured least; as medians move, others may come in."""
+    """Return the finalist with the fewest measurements; as medians move, others may come in."""
     best = seen.best(limit_ms)
     finalists = best[:FINALISTS] + [point for point in best[FINALISTS:] if point.trial.setting == space.baseline]
     least = min(finalists, key=lambda point: point.repeats, default=None)
@@ -95,7 +95,7 @@ def _confirm(space: Space, limit_ms: float, seen: Seen) -> Trial | None:
 
 
 def _next_rung(space: Space, limit_ms: float, seen: Seen, setting: Setting, start: int) -> int | None:
-    """Return with how many at once to ask a setting next; None once its best is known, or that it cannot be used."""
+    """Return a setting's next concurrency; None once its best is known, or that it cannot be used."""
     if setting in seen.failed:
         return None
     ladder, points = space.concurrencies, seen.of_setting(setting)
@@ -114,13 +114,13 @@ def _below(ladder: Sequence[int], lowest: int) -> int | None:
 
 
 def _rises(points: Mapping[int, Point]) -> bool:
-    """Return whether more at once still brings more throughput."""
+    """Return whether higher concurrency still raises throughput."""
     *_, before, last = [None, *(points[rung].load.requests_per_s for rung in sorted(points))]
     return before is None or last is None or last >= _GAIN * before
 
 
 def _between(space: Space, limit_ms: float, seen: Seen, point: Point) -> Trial | None:
-    """Return the rung between the best one within the limit and the next that was tried, if that was too much."""
+    """Return the rung between the best one within the limit and the next tried one, if that exceeded it."""
     ladder, points = space.concurrencies, seen.of_setting(point.trial.setting)
     at = ladder.index(point.trial.concurrency)
     above = [rung for rung in points if rung > point.trial.concurrency]
@@ -130,5 +130,5 @@ def _between(space: Space, limit_ms: float, seen: Seen, point: Point) -> Trial |
 
 
 def _natural(setting: Setting) -> int:
-    """Return how many at once keep every instance busy with a full batch, at least one for each."""
+    """Return the concurrency that keeps every instance busy with a full batch, at least one for each."""
     return setting.instances * min(setting.batch_size, 8)

@@ -1,4 +1,4 @@
-"""What the runtime says of the model as it is, and what of its configuration a setting changes. Pure."""
+"""Search space of a model, from its served configuration; and the configuration fields of a setting. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ _MOST_GPU_INSTANCES = 4
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How far the search may go.
+    """Limits of the search.
 
     Attributes:
         cores: that this process may use.
         max_instances: None for as many as cores, of a model on a GPU for 4.
-        largest_request_rows: what clients send at most in one request; None for the model's max_batch_size.
+        largest_request_rows: of clients' requests; None for the model's max_batch_size.
     """
 
     limit_ms: float
@@ -32,7 +32,7 @@ class Bounds:
 
 
 def check_tunable(config: Mapping[str, Any]) -> None:
-    """Raise ModelError for a model whose requests cannot be sent one like the other."""
+    """Raise ModelError for a model that does not accept equal independent requests."""
     kinds = {
         "an ensemble; tune the models of its steps": "ensemble_scheduling" in config,
         "a model of sequences, whose requests depend on each other": "sequence_batching" in config,
@@ -44,9 +44,9 @@ def check_tunable(config: Mapping[str, Any]) -> None:
 
 
 def space_of(config: Mapping[str, Any], written: Any, bounds: Bounds) -> Space:
-    """Return what may be tried.
+    """Return the search space.
 
-    Requests as large as the model takes today stay allowed: `max_batch_size` is not made smaller than the largest.
+    Requests as large as the model accepts today stay allowed: `max_batch_size` is not made smaller than the largest.
 
     Args:
         config: as the server completed it, in JSON.
@@ -73,7 +73,7 @@ def space_of(config: Mapping[str, Any], written: Any, bounds: Bounds) -> Space:
 
 
 def baseline_of(config: Mapping[str, Any]) -> Setting:
-    """Return the setting that the model has now."""
+    """Return the model's current setting."""
     batching = config.get("dynamic_batching")
     groups = config.get("instance_group", ())
     return Setting(
@@ -85,7 +85,7 @@ def baseline_of(config: Mapping[str, Any]) -> Setting:
 
 
 def fields_of(setting: Setting, baseline: Setting, config: Mapping[str, Any], written: Any) -> dict[str, Any]:
-    """Return the fields of a ModelConfig, each whole, that make the model have the setting; none for the baseline."""
+    """Return the fields of a ModelConfig, each whole, that apply the setting; empty for the baseline."""
     fields: dict[str, Any] = {}
     if setting.instances != baseline.instances:
         (group,) = written.instance_group or (None,)
@@ -104,7 +104,7 @@ def fields_of(setting: Setting, baseline: Setting, config: Mapping[str, Any], wr
 
 
 def _batch_sizes(config: Mapping[str, Any], written: Any, bounds: Bounds, baseline: Setting) -> tuple[int, ...]:
-    """Return the sizes to join to; 1 only where the model's own config does not ask for batches."""
+    """Return the batch sizes; 1 only where the model's own config does not enable batching."""
     own = config.get("max_batch_size", 0)
     if own == 0:
         return (1,)
@@ -114,7 +114,7 @@ def _batch_sizes(config: Mapping[str, Any], written: Any, bounds: Bounds, baseli
 
 
 def _said(message: Any) -> dict[str, Any]:
-    """Return what a message says, without what it leaves out."""
+    """Return the set fields of a message."""
     if message is None:
         return {}
     return {key: value for key, value in text.as_json(message).items() if value not in (0, "", [], {}, False)}

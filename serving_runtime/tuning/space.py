@@ -1,4 +1,4 @@
-"""What the search may choose from: settings of a model's configuration, and how much is asked of it at once. Pure."""
+"""Search space: settings of a model's configuration, and concurrency levels. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,11 +10,11 @@ _DIMENSIONS = ("instances", "batch_size", "queue_delay_us", "intra_op_threads")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
-    """One way to configure a model.
+    """One configuration of a model.
 
     Attributes:
-        instances: runs at the same time, on each device.
-        batch_size: rows that are joined at most; 1 joins no requests.
+        instances: concurrent runs on each device.
+        batch_size: maximum rows of a batch; 1 joins no requests.
         queue_delay_us: how long a request waits for others.
         intra_op_threads: of each run.
     """
@@ -26,7 +26,7 @@ class Setting:
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """Return what the setting takes of the machine, to prefer the smaller of two that are as fast."""
+        """Return the setting's resource use, to prefer the smaller of two that are as fast."""
         return self.instances * self.intra_op_threads, self.batch_size, self.queue_delay_us
 
     def __str__(self) -> str:
@@ -36,11 +36,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The levels of each dimension, ascending; `baseline` is the configuration as it is, and one of the settings.
+    """The levels of each dimension, ascending; `baseline` is the current configuration, and one of the settings.
 
     Attributes:
-        concurrencies: how many requests are in flight in a measurement.
-        cores: instances times threads stay within them, where there is more than one thread.
+        concurrencies: requests in flight in a measurement.
+        cores: limit of instances times threads, with more than one thread.
     """
 
     baseline: Setting
@@ -52,23 +52,23 @@ class Space:
     cores: int
 
     def allows(self, setting: Setting) -> bool:
-        """Return whether a setting makes sense: a delay is for batches, and threads are for cores."""
+        """Return whether a setting is valid: a delay needs batches, and threads need cores."""
         if setting == self.baseline:
             return True
         fits = setting.intra_op_threads == 1 or setting.instances * setting.intra_op_threads <= self.cores
         return fits and (setting.batch_size > 1 or setting.queue_delay_us == 0)
 
     def settings(self) -> Iterator[Setting]:
-        """Return every setting there is."""
+        """Return all settings."""
         return filter(self.allows, (Setting(*levels) for levels in product(*self._levels)))
 
     def coarse(self) -> list[Setting]:
-        """Return the baseline, then settings from all over the space: first, middle and last of each dimension."""
+        """Return the baseline, then settings spread over the space: first, middle and last of each dimension."""
         found = filter(self.allows, (Setting(*levels) for levels in product(*map(_spread, self._levels))))
         return list(dict.fromkeys([self.baseline, *sorted(found, key=lambda setting: setting.queue_delay_us)]))
 
     def neighbours(self, setting: Setting) -> list[Setting]:
-        """Return the settings that are one level away in one dimension, or in two of which one goes up and one down."""
+        """Return the settings one level away in one dimension, or in two of which one goes up and one down."""
         steps = [self._step(setting, at, by) for at in range(len(_DIMENSIONS)) for by in (1, -1)]
         near = [step for step in steps if step is not None]
         trades = [

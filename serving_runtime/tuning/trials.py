@@ -1,4 +1,4 @@
-"""Measures trials: the real server in a process of its own with the setting's configuration, and a load beside it."""
+"""Runs trials: the real server in its own process with the setting's configuration, and a load generator beside it."""
 
 import json
 import os
@@ -27,12 +27,12 @@ Fields = Callable[[Setting], Mapping[str, Any]]
 
 
 class Rig:
-    """One server at a time, kept while trials ask for the same setting. To be closed.
+    """One server at a time, kept while trials use the same setting. To be closed.
 
     Args:
         model: the model's folder; it is not changed, its files are linked.
         scratch: an empty folder.
-        config_name: begins with the model's `configs/NAME.pbtxt` where there is one, as `--model-config-name` does.
+        config_name: begins with the model's `configs/NAME.pbtxt` if present, as `--model-config-name` does.
     """
 
     def __init__(self, model: Path, scratch: Path, *, allow_python_models: bool, config_name: str = "") -> None:
@@ -55,7 +55,7 @@ class Rig:
         return config
 
     def measure(self, trial: Trial, fields: Mapping[str, Any], call: bytes, seconds: float) -> Measurement:
-        """Return what clients saw of a trial; where its server does not start or refuses, why."""
+        """Return the measurement of a trial; where its server does not start or refuses, why."""
         try:
             if self._process is None or self._setting != trial.setting:
                 self._start(fields)
@@ -79,7 +79,7 @@ class Rig:
             process.wait()
 
     def config_text(self, fields: Mapping[str, Any]) -> str:
-        """Return the model's own config.pbtxt with the fields in place of its own."""
+        """Return the model's own config.pbtxt with the fields replaced."""
         config = type(self.written)()
         config.CopyFrom(self.written)
         for field in fields:
@@ -142,7 +142,7 @@ class Rig:
 
 
 def lay_out(model: Path, target: Path, config: str) -> None:
-    """Make a model folder of another's files, linked where they can be, with a configuration of its own."""
+    """Make a model folder with another's files, linked where possible, and its own configuration."""
     shutil.copytree(model, target, ignore=shutil.ignore_patterns("__pycache__"), copy_function=_link)
     own = target / _CONFIG
     own.unlink(missing_ok=True)  # it may be a link to the model's

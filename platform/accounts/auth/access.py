@@ -1,4 +1,4 @@
-"""Where a caller may do what: the token's scope says what at most, the user's role in the owning team says where.
+"""Access control: the token's scope limits what a caller may do, the user's role in the owning team where.
 
 Used by `accounts.auth.permissions` for single objects and by lists, which leave out what the caller has no role for.
 """
@@ -25,19 +25,19 @@ class _Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a request is about, as far as permissions go."""
+    """Object of a request, for permission checks."""
 
     kind: _Kind
     name: str = ""
 
     @classmethod
     def anywhere(cls) -> "Place":
-        """What any role in any team is enough for: the caller himself, shared things, lists of what he may see."""
+        """What any role in any team suffices for: the caller himself, shared things, lists of visible things."""
         return cls(_Kind.ANYWHERE)
 
     @classmethod
     def installation(cls) -> "Place":
-        """What belongs to nobody else: the default team's."""
+        """Things without an owner: the default team's."""
         return cls(_Kind.TEAM, DEFAULT_TEAM)
 
     @classmethod
@@ -62,7 +62,7 @@ def is_administrator(token: ApiToken) -> bool:
 
 
 def administered(token: ApiToken) -> frozenset[str] | None:
-    """Return the names of the teams whose admin the caller's user is; None where that is every team."""
+    """Return the names of the teams that the caller's user administers; None for all teams."""
     roles = token.roles
     if roles.get(DEFAULT_TEAM) is Role.ADMIN:
         return None
@@ -70,11 +70,11 @@ def administered(token: ApiToken) -> frozenset[str] | None:
 
 
 def require(token: ApiToken, needed: Scope, place: Place) -> None:
-    """Raise unless the caller may do at `place` what `needed` allows.
+    """Raise unless the caller has `needed` permission at `place`.
 
     Raises:
         NotPermitted: the token's scope or the user's role is too narrow.
-        NotFound: the place is another team's, whose names the caller is not told.
+        NotFound: the place is another team's, whose names the caller may not learn.
     """
     if not token.allows(needed):
         raise NotPermitted(
@@ -120,12 +120,12 @@ def permitted(token: ApiToken, needed: Scope, kind: Owned, column: str) -> Q:
 
 
 def seen_names(token: ApiToken, kind: Owned, names: Iterable[str]) -> set[str]:
-    """Return those of `names` that the caller may see; asks once for all."""
+    """Return those of `names` that the caller may see; one query for all."""
     return may_names(token, Scope.READ, kind, names)
 
 
 def may_names(token: ApiToken, needed: Scope, kind: Owned, names: Iterable[str]) -> set[str]:
-    """Return those of `names` at which `require` would let the caller through; asks once for all."""
+    """Return those of `names` at which `require` would let the caller through; one query for all."""
     asked, roles = set(names), token.roles
     if not asked or not token.allows(needed):
         return set()
@@ -137,11 +137,11 @@ def may_names(token: ApiToken, needed: Scope, kind: Owned, names: Iterable[str])
 
 
 def _team_of(token: ApiToken, place: Place) -> str:
-    """Return the name of the team that decides; empty where any does."""
+    """Return the name of the team whose role decides; empty where any team's does."""
     if place.kind in (_Kind.ANYWHERE, _Kind.TEAM):
         return place.name
     if token.roles.get(DEFAULT_TEAM) is Role.ADMIN:
-        return DEFAULT_TEAM  # may do everything everywhere, so nobody needs to look
+        return DEFAULT_TEAM  # may do everything everywhere, so no query is needed
     return owning_team(kind=Owned(place.kind.value), name=place.name)
 
 

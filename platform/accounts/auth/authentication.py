@@ -1,6 +1,6 @@
-"""How API callers say who they are: a bearer token, or the session of a browser that signed in with one.
+"""API authentication: a bearer token, or the session of a browser that signed in with one.
 
-Both leave the `ApiToken` in `request.auth`; `accounts.auth.permissions` looks at nothing else.
+Both leave the `ApiToken` in `request.auth`, the only input of `accounts.auth.permissions`.
 """
 
 from django.http import HttpRequest, HttpResponse
@@ -29,7 +29,7 @@ class TokenAuthentication(BaseAuthentication):
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
-        """Return what a 401 says in WWW-Authenticate."""
+        """Return the WWW-Authenticate value of a 401."""
         return 'Bearer realm="fairlead"'
 
 

@@ -1,8 +1,8 @@
-"""Has anybody's right to see something changed? Open pages ask once a second, whatever their number.
+"""Permission change detection for open pages: one query a second, whatever their number.
 
-Every change of tokens, sessions, teams and what they own leaves an entry in the audit log, so the newest entries tell;
-tokens that expire and users that are deactivated leave none and are counted. What another transaction commits late may
-be missed; pages look for themselves from time to time as well.
+Every change of tokens, sessions, teams and what they own adds an audit log entry, so the newest entries show it;
+expired tokens and deactivated users add none and are counted. A change that another transaction commits late may be
+missed; pages also check their own access from time to time.
 """
 
 from django.db.models import Count, Max, Q, Sum
@@ -14,14 +14,14 @@ _ABOUT_RIGHTS = ("session.signout", "token.revoke", "member.", "ownership.", "us
 
 
 class RightsWatch:
-    """Remembers up to which entry the log was seen, and which tokens opened nothing any more without one."""
+    """Remembers the last audit log entry seen, and the tokens that had become invalid without one."""
 
     def __init__(self) -> None:
         self._seen_id: int | None = None
         self._ended: dict[str, int | None] = {}
 
     def has_changed(self) -> bool:
-        """Return whether somebody's rights may have changed since the last call; True at the first one."""
+        """Return whether any permissions may have changed since the last call; True at the first one."""
         is_logged = self._is_logged()
         before, self._ended = self._ended, _ended_by_themselves()
         return is_logged or self._ended != before
@@ -36,6 +36,6 @@ class RightsWatch:
 
 
 def _ended_by_themselves() -> dict[str, int | None]:
-    """Return what tells one set of expired tokens and tokens of inactive users from another."""
+    """Return a fingerprint of the set of expired tokens and tokens of inactive users."""
     ended = ApiToken.objects.filter(Q(expires_at__lte=timezone.now()) | Q(user__is_active=False))
     return ended.aggregate(tokens=Count("pk"), ids=Sum("pk"))

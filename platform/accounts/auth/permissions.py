@@ -1,4 +1,4 @@
-"""Who may do what, in the API (`HasScope`) and on pages (`page_scope`)."""
+"""Permission checks of the API (`HasScope`) and of pages (`page_scope`)."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -21,11 +21,11 @@ from common.errors import NotAuthenticated
 
 
 class HasScope(BasePermission):
-    """Safe methods need `read`, others `write`; a view may say more in `scopes = {"POST": Scope.ADMIN}`.
+    """Safe methods need `read`, others `write`; a view may require more in `scopes = {"POST": Scope.ADMIN}`.
 
-    The token's scope must allow it, and the user's role where the request goes: what the view's `place()` says, else
-    the namespace in the address. Addresses of single objects without either, and all that needs `admin`, are for who
-    has the role in the default team; for the rest a role in any team is enough.
+    The token's scope must allow it, and the user's role at the request's place: the view's `place()`, else the
+    namespace in the address. Addresses of single objects without either, and everything that needs `admin`, require the
+    role in the default team; for the rest a role in any team suffices.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -46,12 +46,12 @@ def _place(view: Any, needed: Scope) -> Place:
 
 
 def actor_of(request: Request) -> str:
-    """Return how the audit log names the caller of an API view."""
+    """Return the audit log's name of the caller of an API view."""
     return actor_name(caller_token(request))
 
 
 def caller_token(request: Request) -> ApiToken:
-    """Return the token that an API request came with, by header or by session; raises NotAuthenticated without one."""
+    """Return the token of an API request, by header or by session; raises NotAuthenticated without one."""
     token: object = request.auth
     if not isinstance(token, ApiToken):
         raise NotAuthenticated("this needs an API token in the header `Authorization: Bearer flt_…`")
@@ -59,20 +59,20 @@ def caller_token(request: Request) -> ApiToken:
 
 
 def page_token(request: HttpRequest) -> ApiToken:
-    """Return the token of who looks at a page that `page_scope` guards."""
+    """Return the token of the viewer of a page that `page_scope` guards."""
     token: ApiToken = request.token  # type: ignore[attr-defined]
     return token
 
 
 def page_actor(request: HttpRequest) -> str:
-    """Return how the audit log names who looks at a page that `page_scope` guards."""
+    """Return the audit log's name of the viewer of a page that `page_scope` guards."""
     return actor_name(page_token(request))
 
 
 def page_scope(needed: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Guard a page (synchronous or not): who is not signed in goes to the sign-in page, who may not gets 403 or 404.
+    """Guard a page (synchronous or not): redirects to the sign-in page without a session; 403 or 404 without the right.
 
-    A page whose address has a namespace is for those with a role there; on other pages any role in any team counts.
+    A page whose address has a namespace needs a role there; on other pages any role in any team counts.
 
     The view finds the `ApiToken` as `request.token`, and its name for the audit log as `request.actor`.
     """

@@ -1,4 +1,4 @@
-"""Which roles the groups of an OpenID provider give. Pure.
+"""Group-to-role mapping of an OpenID provider. Pure.
 
 Written `GROUP=TEAM:ROLE`, separated by commas, such as `ml-admins=default:admin,vision=vision:deployer`.
 """
@@ -13,7 +13,7 @@ from common.identifiers import check_dns_label
 
 @dataclass(frozen=True, slots=True)
 class GroupRole:
-    """Who is in `group` at the provider has `role` in `team`."""
+    """Members of `group` at the provider have `role` in `team`."""
 
     group: str
     team: str
@@ -21,7 +21,7 @@ class GroupRole:
 
 
 def parse(texts: Iterable[str]) -> tuple[GroupRole, ...]:
-    """Return the rules; raises InvalidInput with the one that cannot be read."""
+    """Return the rules; raises InvalidInput for the first invalid one."""
     return tuple(_parse_one(text) for text in texts)
 
 
@@ -35,7 +35,7 @@ def _parse_one(text: str) -> GroupRole:
 
 
 def roles_of(groups: frozenset[str], rules: Iterable[GroupRole]) -> dict[str, Role | None]:
-    """Return the role in each team that the rules name, the widest where several groups give one; None for no role."""
+    """Return the role in each team of the rules, the widest of several groups; None for no role."""
     found: dict[str, Role | None] = {}
     for rule in rules:
         given = rule.role if rule.group in groups else None

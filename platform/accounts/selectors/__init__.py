@@ -1,4 +1,4 @@
-"""What is known about users and tokens. Reads only."""
+"""Queries of users and tokens. Read-only."""
 
 import hashlib
 from collections.abc import Iterable
@@ -17,15 +17,15 @@ TOKEN_PREFIX = "flt_"  # noqa: S105 - what secret scanners look for, not a secre
 
 
 def digest_of(secret: str) -> str:
-    """Return what is stored of a token."""
+    """Return the stored form of a token's secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def token_of(*, secret: str, now: datetime) -> ApiToken:
-    """Return the live token whose secret this is, with its user.
+    """Return the live token with this secret, with its user.
 
     Raises:
-        NotAuthenticated: unknown, expired, revoked, or its user is switched off; the sentence says which.
+        NotAuthenticated: unknown, expired, revoked, or its user is deactivated; the sentence says which.
     """
     token = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
     if token is None:
@@ -45,7 +45,7 @@ def token_of(*, secret: str, now: datetime) -> ApiToken:
 
 
 def token_of_session(*, request: HttpRequest, now: datetime) -> ApiToken | None:
-    """Return the live token the session was signed in with, or None; revoking a token so ends its sessions."""
+    """Return the live token the session was signed in with, or None; revoking a token thus ends its sessions."""
     token_id = request.session.get(SESSION_KEY)
     if token_id is None:
         return None
@@ -54,7 +54,7 @@ def token_of_session(*, request: HttpRequest, now: datetime) -> ApiToken | None:
 
 
 def token_list(*, user: User | None) -> QuerySet[ApiToken]:
-    """Return the tokens of `user`, or everybody's for None."""
+    """Return the tokens of `user`, or all for None."""
     tokens = ApiToken.objects.select_related("user")
     return tokens if user is None else tokens.filter(user=user)
 
@@ -68,13 +68,13 @@ def token_get(*, token_id: int, user: User | None) -> ApiToken:
 
 
 def audit_list(*, target: str | None = None) -> QuerySet[AuditEntry]:
-    """Return what was done, newest first; only to `target` where given."""
+    """Return the audit log, newest first; only of `target` where given."""
     entries = AuditEntry.objects.order_by("-id")
     return entries if target is None else entries.filter(target=target)
 
 
 def owning_team(*, kind: Owned, name: str) -> str:
-    """Return the name of the team that a namespace or model belongs to."""
+    """Return the name of the team that owns a namespace or model."""
     owners = Ownership.objects.filter(kind=kind, name=name).values_list("team__name", flat=True)
     return owners.first() or DEFAULT_TEAM
 

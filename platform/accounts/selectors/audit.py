@@ -1,4 +1,4 @@
-"""How the audit log is looked through: its filters, an entry's before and after as the fields that differ, its page."""
+"""Audit log queries: filters, field differences of an entry's before and after, and the page of its object."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from common.identifiers import token_prefix
 
 
 class _ByUser(Filter):
-    """Entries of a user, with whichever token; `fairlead` is the platform itself."""
+    """Entries of a user, with any token; `fairlead` is the platform itself."""
 
     def condition(self, text: str) -> Q:
         """Return the condition for the user's name."""
@@ -22,7 +22,7 @@ class _ByUser(Filter):
 
 
 class _Under(Filter):
-    """Entries of an object and of what is under it."""
+    """Entries of an object and of its children."""
 
     def condition(self, text: str) -> Q:
         """Return the condition for the object's path."""
@@ -60,12 +60,12 @@ _PAGES = (
     (r"tokens/\d+", "accounts:token-list"),
     (r"users/(?P<user>.+)", "accounts:user-detail"),
 )
-"""Paths of objects, the first that fits, and the names of their pages; what is `under` one is on its page."""
+"""Paths of objects, first match wins, and the names of their pages; children are on their parent's page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that a change made, changed or took away; None stands for nothing there."""
+    """A field that a change added, changed or removed; None for an absent value."""
 
     path: str
     before: str | None
@@ -75,7 +75,7 @@ class Difference:
 def differences(before: object, after: object) -> tuple[Difference, ...]:
     """Return the fields that differ, by their paths such as `document.spec.predictor.minReplicas`.
 
-    One that was empty, or not there, and still is says nothing and is left out.
+    One that was empty or absent, and still is, is left out.
     """
     old, new = _flat(before), _flat(after)
     found = (Difference(path, old.get(path), new.get(path)) for path in dict.fromkeys([*old, *new]))
@@ -101,7 +101,7 @@ def page_of(target: str, action: str) -> str:
 
 
 def _flat(value: object, path: str = "") -> dict[str, str]:
-    """Return the innermost values by their paths, as text; an empty object or list is a value."""
+    """Return the leaf values by their paths, as text; an empty object or list is a value."""
     if isinstance(value, Mapping) and value:
         parts = [(f"{path}.{key}" if path else str(key), item) for key, item in value.items()]
     elif isinstance(value, list) and value:

@@ -1,4 +1,4 @@
-"""The audit log as a file: CSV or lines of JSON, oldest first, made while it is read."""
+"""Audit log export: CSV or JSON lines, oldest first, streamed."""
 
 import csv
 import io
@@ -56,7 +56,7 @@ def _csv(entries: Iterable[AuditEntry]) -> Iterator[str]:
 
 
 def _cell(value: object) -> str:
-    """Return a value as text that no spreadsheet takes for a formula."""
+    """Return a value as text that no spreadsheet evaluates as a formula."""
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"'{text}" if text.startswith(_FORMULA) else text
 

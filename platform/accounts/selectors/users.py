@@ -1,4 +1,4 @@
-"""Who there is: users with their roles, how they sign in, when they were last seen. Reads only; `people` changes."""
+"""Queries of users with their roles, sign-in method and last use. Read-only; changes are in `services.oidc_users`."""
 
 from django.db.models import Max, Prefetch, QuerySet
 
@@ -7,7 +7,7 @@ from common.errors import NotFound
 
 
 def user_query() -> QuerySet[User]:
-    """Return all users with identity, memberships and `last_seen_at`, when a token or session of theirs was last used.
+    """Return all users with identity, memberships and `last_seen_at`, the last use of any token or session of theirs.
 
     It takes two queries, however many users there are.
     """

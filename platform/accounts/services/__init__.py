@@ -1,4 +1,4 @@
-"""What changes users, tokens and the audit log. Every change of the platform leaves an entry by `audit_record`."""
+"""Changes of users, tokens and the audit log. Every change of the platform adds an entry by `audit_record`."""
 
 import logging
 import secrets
@@ -31,7 +31,7 @@ _MAX_LIFETIME = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True)
 class CreatedToken:
-    """A new token and its secret, which is nowhere else and is shown once."""
+    """A new token and its secret, which is shown once and not stored."""
 
     token: ApiToken
     secret: str
@@ -47,14 +47,14 @@ def audit_record(
     after: Mapping[str, object] | None = None,
     detail: Mapping[str, object] | None = None,
 ) -> AuditEntry:
-    """Add one line to the audit log; call it in the transaction of the change it tells about.
+    """Add one entry to the audit log; call it in the transaction of the change.
 
     Args:
-        actor: who, as `actor_of` names callers; `fairlead` for what the platform does by itself.
+        actor: the caller's name from `actor_of`; `fairlead` for the platform's own actions.
         action: `<entity>.<verb>`, such as `model_version.register`.
         target: the object's path in the API without `/api/v1/`, such as `models/digits/versions/2`.
-        before, after: the object's fields as the change found and left them; None where there was no object.
-        detail: what else belongs to it, such as the rollout that a service file started.
+        before, after: the object's fields before and after the change; None where it did not exist.
+        detail: related facts, such as the rollout that a service file started.
     """
     return AuditEntry.objects.create(
         at=now,
@@ -69,7 +69,7 @@ def audit_record(
 
 
 def team_default(*, now: datetime) -> Team:
-    """Return the team that owns what no other team owns, made where it is not yet."""
+    """Return the team that owns everything without another owner, created on first use."""
     return Team.objects.get_or_create(name=DEFAULT_TEAM, defaults={"created_at": now})[0]
 
 
@@ -77,11 +77,11 @@ def team_default(*, now: datetime) -> Team:
 def user_get_or_create(
     *, username: str, default_role: Role | None = Role.ADMIN, actor: str = "fairlead", now: datetime | None = None
 ) -> User:
-    """Return the user of that name, made without a password where there is none.
+    """Return the user of that name, created without a password if missing.
 
     Args:
-        default_role: what a new user is in the default team. As admin there, only the scopes of the tokens that he is
-            given limit him, until somebody gives him another role. None makes him no member.
+        default_role: a new user's role in the default team. As admin there, only the scopes of the user's tokens are a
+            limit, until the role is changed. None gives no membership.
     """
     now = now or timezone.now()
     if not username or len(username) > 150 or not username.isprintable():
@@ -98,7 +98,7 @@ def user_get_or_create(
 
 
 def user_for_token(*, username: str, scope: Scope, actor: str, now: datetime) -> User:
-    """Return the user of that name for a token of `scope`; one that is made has no wider role than the token needs."""
+    """Return the user of that name for a token of `scope`; a new user has no wider role than the token needs."""
     return user_get_or_create(username=username, default_role=Role.needed_for(scope), actor=actor, now=now)
 
 
@@ -106,7 +106,7 @@ def user_for_token(*, username: str, scope: Scope, actor: str, now: datetime) ->
 def token_create(
     *, user: User, name: str, scope: Scope, lifetime: timedelta, now: datetime, actor: str
 ) -> CreatedToken:
-    """Make a token for `user` that opens what `scope` allows for `lifetime`."""
+    """Create a token for `user` with `scope` for `lifetime`."""
     if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
         raise InvalidInput(f"name is {name[:40]!r}; expected 1 to {_MAX_NAME} printable characters", field="name")
     if not timedelta(0) < lifetime <= _MAX_LIFETIME:
@@ -141,7 +141,7 @@ def token_create(
 
 @transaction.atomic
 def token_revoke(*, token: ApiToken, now: datetime, actor: str) -> None:
-    """End the token, and with it the sessions that signed in with it; ending it again changes nothing."""
+    """Revoke the token, and with it the sessions that signed in with it; idempotent."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
         audit_record(
             actor=actor,
@@ -154,7 +154,7 @@ def token_revoke(*, token: ApiToken, now: datetime, actor: str) -> None:
 
 
 def token_use(*, secret: str, now: datetime) -> ApiToken:
-    """Return the live token of `secret` and note that it was used; raises NotAuthenticated."""
+    """Return the live token of `secret` and record its use; raises NotAuthenticated."""
     token = token_of(secret=secret, now=now)
     # One write a minute, not one per request.
     if token.last_used_at is None or now - token.last_used_at >= _USE_NOTED_EVERY:
@@ -162,16 +162,16 @@ def token_use(*, secret: str, now: datetime) -> ApiToken:
         try:
             ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
         except DatabaseError as error:
-            if full_disk(error) is None:  # what only reads goes on without
+            if full_disk(error) is None:  # reads go on without
                 raise
     return token
 
 
 def session_signin(*, request: HttpRequest, secret: str, now: datetime) -> ApiToken:
-    """Sign the browser in as the token's user, with the token's scope and no longer than it lives.
+    """Sign the browser in as the token's user, with the token's scope and at most its lifetime.
 
     Raises:
-        NotAuthenticated: the secret opens nothing; the sentence is fit for the sign-in page.
+        NotAuthenticated: the secret is not valid; the sentence is fit for the sign-in page.
     """
     secret = secret.strip()
     try:
@@ -189,7 +189,7 @@ def session_signin(*, request: HttpRequest, secret: str, now: datetime) -> ApiTo
 def session_open(
     *, request: HttpRequest, token: ApiToken, now: datetime, detail: Mapping[str, object] | None = None
 ) -> None:
-    """Let the browser's session stand for `token`, no longer than it lives."""
+    """Bind the browser's session to `token`, for at most its lifetime."""
     login(request, token.user)
     request.session[SESSION_KEY] = token.pk
     request.session.set_expiry(max(1, int((token.expires_at - now).total_seconds())))
@@ -198,7 +198,7 @@ def session_open(
 
 
 def session_refuse(*, request: HttpRequest, reason: str, now: datetime, token: ApiToken | None = None) -> None:
-    """Note a sign-in that failed; only so many a minute, since anybody can cause them and the log keeps them."""
+    """Record a failed sign-in; rate-limited, since anyone can cause them and the log keeps them."""
     recent = AuditEntry.objects.filter(action="session.refuse", at__gt=now - timedelta(minutes=1))
     if recent.count() >= _MAX_REFUSALS_A_MINUTE:
         logger.warning("a sign-in from %s was refused: %s", _address_of(request), reason)
@@ -217,12 +217,12 @@ def _address_of(request: HttpRequest) -> str:
 
 
 def answers_forget(*, now: datetime) -> int:
-    """Delete the answers whose time is over and return their number."""
+    """Delete expired idempotent responses and return their number."""
     return AnsweredRequest.objects.filter(created_at__lte=now - ANSWERS_KEPT_FOR).delete()[0]
 
 
 def session_signout(*, request: HttpRequest, now: datetime) -> ApiToken | None:
-    """Forget the browser's session and return its token, which is ended where it was made for this session alone."""
+    """End the browser's session and return its token, which is revoked where it was made for this session alone."""
     token = ApiToken.objects.select_related("user").filter(pk=request.session.get(SESSION_KEY, 0)).first()
     logout(request)
     if token is not None:
@@ -232,5 +232,5 @@ def session_signout(*, request: HttpRequest, now: datetime) -> ApiToken | None:
 
 
 def actor_name(token: ApiToken) -> str:
-    """Return how the audit log names who came with `token`."""
+    """Return the audit log's name of the caller with `token`."""
     return f"{token_prefix(token.user.username)}{token.name})"

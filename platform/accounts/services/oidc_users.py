@@ -1,4 +1,4 @@
-"""People who sign in at an OpenID provider: whose user they are, which roles their groups give, and their session."""
+"""OpenID Connect users: account linking, roles from groups, and sessions."""
 
 import logging
 import secrets
@@ -28,11 +28,11 @@ _KEPT_AFTER_END = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who a provider says somebody is.
+    """A user's identity at a provider.
 
     Attributes:
-        subject: the provider's own name of the account, which it never gives to another.
-        groups: None where groups mean nothing here.
+        subject: the provider's own name of the account, which it never reassigns.
+        groups: None where groups are not used here.
     """
 
     issuer: str
@@ -42,7 +42,7 @@ class Person:
 
 
 def person_of(claims: Mapping[str, Any], *, issuer: str, username_claim: str, groups_claim: str) -> Person:
-    """Return the person that checked claims tell of; raises NotAuthenticated where they give no name to use here."""
+    """Return the identity in checked claims; raises NotAuthenticated where they give no usable name."""
     username = claims.get(username_claim)
     if not isinstance(username, str) or not username.strip():
         raise NotAuthenticated(
@@ -56,17 +56,17 @@ def person_of(claims: Mapping[str, Any], *, issuer: str, username_claim: str, gr
 
 
 def _groups(said: object) -> frozenset[str]:
-    """Return the names in a claim, which providers write as a list or, for one, as text; anything else is no group."""
+    """Return the names in a claim, which providers write as a list or, for one, as text; empty for other types."""
     return frozenset(
         filter(None, map(str, [said] if isinstance(said, str) else said if isinstance(said, list) else []))
     )
 
 
 def person_signin(*, request: HttpRequest, person: Person, now: datetime) -> ApiToken:
-    """Sign the browser in as the person's user, made at the first time, and return the token of its session.
+    """Sign the browser in as the identity's user, created at the first sign-in, and return its session's token.
 
     Raises:
-        NotAuthenticated: the user is switched off, or the name belongs to another account of the provider.
+        NotAuthenticated: the user is deactivated, or the name belongs to another account of the provider.
     """
     with transaction.atomic():
         user = _user_of(person, now)
@@ -79,7 +79,7 @@ def person_signin(*, request: HttpRequest, person: Person, now: datetime) -> Api
             name=SESSION_NAME,
             digest=digest_of(TOKEN_PREFIX + secrets.token_urlsafe(32)),
             hint="",
-            scope=Scope.ADMIN,  # what the user's roles allow
+            scope=Scope.ADMIN,  # limited by the user's roles
             created_at=now,
             expires_at=now + settings.OIDC_SESSION,
             last_used_at=now,
@@ -91,7 +91,7 @@ def person_signin(*, request: HttpRequest, person: Person, now: datetime) -> Api
 
 @transaction.atomic
 def identity_forget(*, username: str, actor: str, now: datetime) -> None:
-    """Free the user from the provider's account, so that another one of that name may sign in; raises NotFound."""
+    """Unlink the user from the provider's account, so that another one of that name may sign in; raises NotFound."""
     before = Identity.objects.filter(user__username=username).first()
     if before is None:
         raise NotFound(f"there is no user {username[:150]!r} who signed in at a provider")
@@ -107,11 +107,11 @@ def identity_forget(*, username: str, actor: str, now: datetime) -> None:
 
 
 def user_switch_by(*, caller: ApiToken, username: str, is_active: bool, reason: str, now: datetime) -> None:
-    """Do as an administrator asks, for a reason that the audit log keeps; raises NotFound.
+    """Carry out an administrator's command, for a reason that the audit log keeps; raises NotFound.
 
     Raises:
-        InvalidInput: there is no reason, or a long one.
-        Conflict: the caller would switch himself off; so one administrator stays.
+        InvalidInput: the reason is missing, or too long.
+        Conflict: the caller would deactivate himself; so one administrator stays.
     """
     reason = reason.strip()
     if not reason or len(reason) > MOST_REASON or not reason.isprintable():
@@ -126,7 +126,7 @@ def user_switch_by(*, caller: ApiToken, username: str, is_active: bool, reason: 
 
 @transaction.atomic
 def user_switch(*, username: str, is_active: bool, actor: str, now: datetime, reason: str = "") -> None:
-    """Let the user in, or no more: sessions and tokens open nothing while off; raises NotFound."""
+    """Activate or deactivate the user: sessions and tokens are invalid while deactivated; raises NotFound."""
     user = User.objects.filter(username=username).first()
     if user is None:
         raise NotFound(f"there is no user {username[:150]!r}")
@@ -145,12 +145,12 @@ def user_switch(*, username: str, is_active: bool, actor: str, now: datetime, re
 
 
 def sessions_forget(*, now: datetime) -> int:
-    """Delete the tokens of sessions at providers that ended a day ago, and return their number."""
+    """Delete the tokens of provider sessions that ended a day ago, and return their number."""
     return ApiToken.objects.filter(is_session=True, expires_at__lte=now - _KEPT_AFTER_END).delete()[0]
 
 
 def _user_of(person: Person, now: datetime) -> User:
-    """Return the user of the account; by its name at the first time, and when the installation has a new provider."""
+    """Return the account's user; matched by its name at the first sign-in, and when the provider is replaced."""
     known = Identity.objects.select_related("user").filter(issuer=person.issuer, subject=person.subject).first()
     if known is not None:
         return known.user
@@ -175,7 +175,7 @@ def _user_of(person: Person, now: datetime) -> User:
 
 
 def _roles_follow(user: User, groups: frozenset[str], now: datetime) -> None:
-    """Give the user the roles of these groups in the teams that the rules name, and take those that no group gives."""
+    """Give the user these groups' roles in the teams of the rules, and remove those that no group gives."""
     wanted = roles_of(groups, settings.OIDC_GROUP_ROLES)
     present = dict(Membership.objects.filter(user=user, team__name__in=wanted).values_list("team__name", "role"))
     there = set(Team.objects.filter(name__in=wanted).values_list("name", flat=True))
@@ -187,5 +187,5 @@ def _roles_follow(user: User, groups: frozenset[str], now: datetime) -> None:
                 member_set(team=team, username=user.username, role=role, actor="fairlead", now=now)
             elif team in present:
                 member_delete(team=team, username=user.username, actor="fairlead", now=now)
-        except Conflict as error:  # the last administrator, without whom nobody could put it right
+        except Conflict as error:  # the last administrator, without whom the mistake could not be undone
             logger.warning("the groups of %s do not give the role %s any more: %s", user, present[team], error.message)

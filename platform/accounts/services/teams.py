@@ -1,4 +1,4 @@
-"""What changes teams: who belongs to them in which role, and which namespaces and models they own."""
+"""Changes of teams: members and their roles, owned namespaces and models."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from common.identifiers import check_dns_label, check_model_name
 
 
 def team_query(*, token: ApiToken) -> QuerySet[Team]:
-    """Return the teams that the caller belongs to; all of them for who administers the installation."""
+    """Return the teams that the caller belongs to; for administrators of the installation, all."""
     return (
         Team.objects.all() if token.roles.get(DEFAULT_TEAM) is Role.ADMIN else Team.objects.filter(name__in=token.roles)
     )
@@ -33,13 +33,13 @@ def member_query(*, team: str) -> QuerySet[Membership]:
 
 
 def owned_query(*, team: str) -> QuerySet[Ownership]:
-    """Return what the team owns by name; raises NotFound. The default team also owns everything that nobody owns."""
+    """Return what the team owns by name; raises NotFound. The default team also owns everything without an owner."""
     return Ownership.objects.filter(team=team_get(name=team))
 
 
 @transaction.atomic
 def team_create(*, name: str, actor: str, now: datetime) -> Team:
-    """Make a team without members; raises Conflict where the name is taken."""
+    """Create a team without members; raises Conflict where the name is taken."""
     check_dns_label(name)
     team_default(now=now)
     team, created = Team.objects.get_or_create(name=name, defaults={"created_at": now})
@@ -70,7 +70,7 @@ def team_delete(*, name: str, actor: str, now: datetime) -> None:
 
 @transaction.atomic
 def member_set(*, team: str, username: str, role: Role, actor: str, now: datetime) -> tuple[Membership, bool]:
-    """Give the user the role in the team and return the membership, and whether it is new; an unknown user is made."""
+    """Set the user's role in the team and return the membership, and whether it is new; an unknown user is created."""
     found = team_get(name=team)
     user = user_get_or_create(username=username, default_role=None, actor=actor, now=now)
     before = Membership.objects.filter(team=found, user=user).first()
@@ -92,7 +92,7 @@ def member_set(*, team: str, username: str, role: Role, actor: str, now: datetim
 
 @transaction.atomic
 def member_delete(*, team: str, username: str, actor: str, now: datetime) -> None:
-    """Take the user out of the team; raises NotFound, and Conflict for the installation's last administrator."""
+    """Remove the user from the team; raises NotFound, and Conflict for the installation's last administrator."""
     row = Membership.objects.filter(team=team_get(name=team), user__username=username).first()
     if row is None:
         raise NotFound(f"user {username[:150]!r} is no member of team {team!r}")
@@ -109,7 +109,7 @@ def member_delete(*, team: str, username: str, actor: str, now: datetime) -> Non
 
 @transaction.atomic
 def ownership_set(*, team: str, kind: Owned, name: str, actor: str, now: datetime) -> tuple[Ownership, bool]:
-    """Give a namespace or model to the team, from whichever had it; it need not be there yet."""
+    """Transfer a namespace or model to the team, from any owner; it need not exist yet."""
     found = team_get(name=team)
     (check_dns_label if kind is Owned.NAMESPACE else check_model_name)(name)
     before = Ownership.objects.filter(kind=kind, name=name).select_related("team").first()
@@ -129,7 +129,7 @@ def ownership_set(*, team: str, kind: Owned, name: str, actor: str, now: datetim
 
 @transaction.atomic
 def ownership_delete(*, team: str, kind: Owned, name: str, actor: str, now: datetime) -> None:
-    """Give a namespace or model back to the default team; raises NotFound where the team does not own it."""
+    """Return a namespace or model to the default team; raises NotFound where the team does not own it."""
     row = Ownership.objects.filter(team=team_get(name=team), kind=kind, name=name).first()
     if row is None:
         raise NotFound(f"team {team!r} does not own the {kind} {name[:150]!r}")
@@ -145,7 +145,7 @@ def ownership_delete(*, team: str, kind: Owned, name: str, actor: str, now: date
 
 
 def _keep_an_administrator(row: Membership) -> None:
-    """Raise Conflict where nobody would administer the installation after `row` changes."""
+    """Raise Conflict where no administrator of the installation would remain after `row` changes."""
     if row.team.name != DEFAULT_TEAM or row.role != Role.ADMIN:
         return
     # Locked, in one order, so that two administrators cannot remove each other at the same time.

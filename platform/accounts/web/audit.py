@@ -1,4 +1,4 @@
-"""The page of the audit log: who did what to which object, and which of its fields that changed."""
+"""Audit log page: actor, action, object, and the fields that changed."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -25,11 +25,11 @@ _DIFFERENCES_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An entry with what it changed: the first few fields, and the rest, which is unfolded.
+    """An entry with its changed fields: the first few, and the rest, which is collapsed.
 
     Attributes:
-        detail: what else is said of it, as fields that were made.
-        page: the address of its object's page; empty where there is none.
+        detail: related facts, as added fields.
+        page: the address of its object's page; may be empty.
     """
 
     entry: AuditEntry
@@ -51,7 +51,7 @@ class Row:
 @require_safe
 @page_scope(Scope.ADMIN)
 def audit_list_page(request: HttpRequest) -> HttpResponse:
-    """Show what was done, newest first, narrowed as the form asks."""
+    """Show the audit log, newest first, filtered by the form."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     asked = _asked(request)
     rows, older = newest(request, _narrowed(asked))
@@ -70,7 +70,7 @@ def audit_list_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.ADMIN)
 def audit_export(request: HttpRequest) -> HttpResponseBase:
-    """Send what the page would show, all of it and oldest first, as a file."""
+    """Send all that the page would show, oldest first, as a file."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     form = Format.of(request.GET.get("format", ""))
     entries = _narrowed(_asked(request)).order_by("id").iterator(chunk_size=500)

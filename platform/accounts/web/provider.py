@@ -1,4 +1,4 @@
-"""Sign-in at an OpenID provider: there, and back.
+"""OpenID Connect sign-in: redirect to the provider, and callback.
 
 Links, not forms: the Content-Security-Policy lets no form lead to another host, not even by a redirect.
 """
@@ -24,7 +24,7 @@ _TIME_TO_SIGN_IN_S = 3600
 @never_cache
 @require_GET
 def begin(request: HttpRequest) -> HttpResponse:
-    """Lead to the provider."""
+    """Redirect to the provider."""
     provider, wanted = _provider(), request.GET.get("next", "")
     try:
         answer = oidc.begin(request, provider, back_to=_ours("accounts:provider-back"))
@@ -39,7 +39,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def back(request: HttpRequest) -> HttpResponse:
-    """Open a session for who comes back from the provider and go where they wanted."""
+    """Open a session for a user returning from the provider, and redirect to the requested page."""
     provider, now = _provider(), timezone.now()
     wanted = str(request.session.get(_NEXT_KEY, ""))
     names = {settings.OIDC_USERNAME_CLAIM, settings.OIDC_GROUPS_CLAIM} - {""}
@@ -63,7 +63,7 @@ def back(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def signout(request: HttpRequest) -> HttpResponse:
-    """Lead to where the provider itself is signed out of, and from there back to the sign-in page."""
+    """Redirect to the provider's own sign-out, and from there back to the sign-in page."""
     try:
         address = oidc.signout_url(_provider(), back_to=_ours("accounts:signin"))
     except FairleadError as error:
@@ -83,5 +83,5 @@ def _provider() -> oidc.Provider:
 
 
 def _ours(view: str) -> str:
-    """Return the whole URL of a page, under the name that the provider knows, whichever proxies are between."""
+    """Return the whole URL of a page, under the name that the provider knows, regardless of proxies in between."""
     return f"{settings.PUBLIC_URL}{reverse(view)}"

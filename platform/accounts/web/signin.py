@@ -1,4 +1,4 @@
-"""The sign-in page: a browser's session stands for one API token and carries its scope."""
+"""Sign-in page: a browser's session is bound to one API token and has its scope."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -17,7 +17,7 @@ from common.errors import FairleadError, NotAuthenticated, NotPermitted, status_
 @sensitive_post_parameters("token")
 @require_http_methods(["GET", "HEAD", "POST"])
 def signin(request: HttpRequest) -> HttpResponse:
-    """Show the ways to sign in; on POST open a session for the token and go where the caller wanted."""
+    """Show the ways to sign in; on POST open a session for the token and redirect to the requested page."""
     if request.method != "POST":
         return signin_form(request, wanted=request.GET.get("next", ""))
     wanted = request.POST.get("next", "")
@@ -45,7 +45,7 @@ def signin_form(
     token_error: FairleadError | None = None,
     provider_error: FairleadError | None = None,
 ) -> HttpResponse:
-    """Return the page with the ways to sign in, and what went wrong with one of them."""
+    """Return the page with the ways to sign in, and the error of the last attempt."""
     error = token_error or provider_error
     context = {
         "next": wanted,
@@ -59,6 +59,6 @@ def signin_form(
 
 
 def destination(request: HttpRequest, wanted: str) -> str:
-    """Return the page asked for before sign-in, if it is one of ours."""
+    """Return the page requested before sign-in, if it is one of ours."""
     ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if wanted and ours else resolve_url(settings.LOGIN_REDIRECT_URL)

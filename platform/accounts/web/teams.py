@@ -1,4 +1,4 @@
-"""The pages of teams: who belongs to them in which role, what they own, and the forms that change it."""
+"""Team pages: members and their roles, owned namespaces and models, and forms to change them."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -26,7 +26,7 @@ _ROLES = {
 @require_safe
 @page_scope(Scope.READ)
 def team_list_page(request: HttpRequest) -> HttpResponse:
-    """Show the teams that the caller belongs to; to who administers the installation, all."""
+    """Show the teams that the caller belongs to; to administrators of the installation, all."""
     token = page_token(request)
     rows = teams.team_query(token=token).prefetch_related("memberships", "owned").order_by("name")
     context = {"teams": rows, "own_roles": token.roles, "may_make": may(token, Scope.ADMIN, Place.installation())}
@@ -36,7 +36,7 @@ def team_list_page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def team_create_action(request: HttpRequest) -> HttpResponse:
-    """Make a team and go to its page."""
+    """Create a team and redirect to its page."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     team = teams.team_create(name=request.POST.get("name", ""), actor=page_actor(request), now=timezone.now())
     messages.success(request, f"Team {team} is there; now give it members.")
@@ -47,7 +47,7 @@ def team_create_action(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def team_detail_page(request: HttpRequest, team: str) -> HttpResponse:
-    """Show a team's members and what it owns, with forms for who may change that."""
+    """Show a team's members and what it owns, with forms for users who may change that."""
     token = page_token(request)
     require(token, Scope.READ, Place.team(team))
     context = {
@@ -76,7 +76,7 @@ def team_delete_action(request: HttpRequest, team: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def member_set_action(request: HttpRequest, team: str) -> HttpResponse:
-    """Give a user a role in the team."""
+    """Set a user's role in the team."""
     require(page_token(request), Scope.ADMIN, Place.team(team))
     user, asked = request.POST.get("user", "").strip(), request.POST.get("role", "")
     if asked not in [*Role]:
@@ -89,7 +89,7 @@ def member_set_action(request: HttpRequest, team: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def member_delete_action(request: HttpRequest, team: str) -> HttpResponse:
-    """Take a user out of the team."""
+    """Remove a user from the team."""
     require(page_token(request), Scope.ADMIN, Place.team(team))
     user = request.POST.get("user", "")
     teams.member_delete(team=team, username=user, actor=page_actor(request), now=timezone.now())
@@ -100,7 +100,7 @@ def member_delete_action(request: HttpRequest, team: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def ownership_action(request: HttpRequest, team: str, verb: str) -> HttpResponse:
-    """Give a namespace or model to the team, or take it away."""
+    """Transfer a namespace or model to the team, or return it."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     kind, name = request.POST.get("kind", ""), request.POST.get("name", "").strip()
     if kind not in [*Owned]:

@@ -1,7 +1,7 @@
-"""The page of API tokens: one's own, for who administers the installation everybody's.
+"""API token page: the caller's own tokens; for administrators of the installation, all.
 
-Administrators make tokens for anybody. Who signed in at the provider makes them for himself, up to what his roles
-allow; who signed in with a token makes none, since they would outlive it.
+Administrators create tokens for any user. Users who signed in at the provider create them for themselves, up to what
+their roles allow; a session of a token cannot create any, since they would outlive it.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from common.http.error_pages import is_fragment, leave, newest
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A token and whether it opens anything now."""
+    """A token and whether it is valid now."""
 
     token: ApiToken
     state: str
@@ -45,7 +45,7 @@ class Row:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page_scope(Scope.READ)
 def token_list_page(request: HttpRequest) -> HttpResponse:
-    """Show the tokens; on POST make one and show its secret, this once."""
+    """Show the tokens; on POST create one and show its secret, this once."""
     made = _create(request) if request.method == "POST" else None
     token, now = page_token(request), timezone.now()
     rows, older = newest(request, token_list(user=_whose(token)))
@@ -65,7 +65,7 @@ def token_list_page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page_scope(Scope.WRITE)
 def token_revoke_action(request: HttpRequest, token_id: int) -> HttpResponse:
-    """End a token, and with it the sessions that signed in with it."""
+    """Revoke a token, and with it the sessions that signed in with it."""
     token = token_get(token_id=token_id, user=_whose(page_token(request)))
     token_revoke(token=token, now=timezone.now(), actor=page_actor(request))
     messages.success(request, f"Token {token.name} is revoked.")
@@ -97,7 +97,7 @@ def _create(request: HttpRequest) -> CreatedToken:
 
 
 def _scopes(token: ApiToken) -> tuple[Scope, ...]:
-    """Return the scopes of tokens that the caller may make; none for who may make none."""
+    """Return the scopes of tokens that the caller may create; empty for a caller who may create none."""
     if is_administrator(token):
         return tuple(Scope)
     if not token.is_session:

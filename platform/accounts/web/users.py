@@ -1,4 +1,4 @@
-"""The pages of users: who there is, what each may do where, and the switch that lets somebody in no more."""
+"""User pages: list of users, roles and tokens of each, activation and deactivation."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -25,7 +25,7 @@ _TOKENS_SHOWN, _ENTRIES_SHOWN = 20, 10
 @require_safe
 @page_scope(Scope.ADMIN)
 def user_list_page(request: HttpRequest) -> HttpResponse:
-    """Show who there is, the newest first, narrowed by what a name contains."""
+    """Show the users, newest first, filtered by a part of the name."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     name = request.GET.get("name", "").strip()[:150]
     users = user_query()
@@ -37,7 +37,7 @@ def user_list_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.ADMIN)
 def user_detail_page(request: HttpRequest, user: str) -> HttpResponse:
-    """Show a user's teams and tokens, and what the user did and was done to it lately."""
+    """Show a user's teams and tokens, and recent audit entries by and about the user."""
     token = page_token(request)
     require(token, Scope.ADMIN, Place.installation())
     found, now = user_get(username=user), timezone.now()
@@ -56,7 +56,7 @@ def user_detail_page(request: HttpRequest, user: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def user_switch_action(request: HttpRequest, user: str) -> HttpResponse:
-    """Let a user in, or no more."""
+    """Activate or deactivate a user."""
     token = page_token(request)
     require(token, Scope.ADMIN, Place.installation())
     is_active = request.POST.get("state") == "on"
@@ -69,7 +69,7 @@ def user_switch_action(request: HttpRequest, user: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def user_free_action(request: HttpRequest, user: str) -> HttpResponse:
-    """Let another account of the provider have the user's name."""
+    """Free the user's name for another account of the provider."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     identity_forget(username=user, actor=page_actor(request), now=timezone.now())
     messages.success(request, f"{user} belongs to the next account of that name that signs in.")

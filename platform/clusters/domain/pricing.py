@@ -1,33 +1,32 @@
-"""What a thousand inferences cost, from prices by the hour that administrators set. Pure."""
+"""Cost per thousand inferences, from hourly prices that administrators set. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 PER = 1000
 REPLICA = "replica"
-"""What a replica without a GPU is called among the prices."""
+"""Key of a replica without a GPU among the prices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What an hour costs on a cluster.
+    """Hourly prices on a cluster.
 
     Attributes:
-        per_hour: of a replica by the extended resource that it has, such as `nvidia.com/mig-1g.10gb`, or `replica`
-            where it has none.
+        per_hour: of a replica by its extended resource, such as `nvidia.com/mig-1g.10gb`, or `replica` for none.
     """
 
     currency: str = ""
     per_hour: Mapping[str, float] | None = None
 
     def of(self, resource: str) -> float | None:
-        """Return the price of an hour of a replica that has `resource` (empty for none); None where nobody set it."""
+        """Return the hourly price of a replica with `resource` (empty for none); None where it is not set."""
         return (self.per_hour or {}).get(resource or REPLICA)
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What replicas of one kind did: `resource` is the GPU or slice that each has, empty for none."""
+    """Use of replicas of one kind: `resource` is the GPU or slice that each has, empty for none."""
 
     resource: str
     replica_seconds: float
@@ -36,12 +35,12 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a thousand inferences cost.
+    """Cost per thousand inferences.
 
     Attributes:
-        per_thousand: in `currency`; None where that is not known.
-        why: what it comes from, or why it is not known, in a sentence.
-        unpriced: resources that nobody set a price for; empty for none.
+        per_thousand: in `currency`; None where it is not known.
+        why: its sources, or why it is not known, in a sentence.
+        unpriced: resources without a price.
     """
 
     per_thousand: float | None
@@ -51,9 +50,9 @@ class Cost:
 
 
 def cost_of(used: Iterable[Used], prices: Prices, over: str) -> Cost:
-    """Return the cost of what was used `over` a time, such as `the last hour`.
+    """Return the cost of the use `over` a time, such as `the last hour`.
 
-    A request is one inference, however many rows its batch has. A replica costs the same whether it is asked or not.
+    A request is one inference, whatever its batch size. An idle replica costs as much as a busy one.
     """
     hours: dict[str, float] = {}
     requests = 0

@@ -1,1 +1,1 @@
-"""Changes of clusters and their prices, and which cluster a service runs on."""
+"""Changes of clusters and their prices, and the selection of a service's cluster."""

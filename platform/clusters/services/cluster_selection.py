@@ -1,4 +1,4 @@
-"""Which cluster a service runs on."""
+"""Cluster selection for services."""
 
 from datetime import datetime
 
@@ -13,10 +13,10 @@ from integrations.clusters.base import ClusterDriver
 
 
 def cluster_default(*, now: datetime) -> Cluster:
-    """Return the cluster of services that name none; that of this machine is made where it is not yet.
+    """Return the default cluster, for services that name none; that of this machine is created on first use.
 
     Raises:
-        NotFound: the setting names a cluster that is not there.
+        NotFound: the setting names a cluster that does not exist.
     """
     name = settings.DEFAULT_CLUSTER
     if name == LOCAL:
@@ -30,24 +30,24 @@ def cluster_default(*, now: datetime) -> Cluster:
 
 
 def cluster_local_made(*, now: datetime) -> None:
-    """Make the cluster of this machine where it is the default one and not there yet."""
+    """Create the cluster of this machine where it is the default one and missing."""
     if settings.DEFAULT_CLUSTER == LOCAL:
         cluster_default(now=now)
 
 
 def driver_default() -> ClusterDriver:
-    """Return the driver of the default cluster, where models are asked that no service runs yet."""
+    """Return the driver of the default cluster, where trials of models without a service run."""
     return driver_of(cluster_default(now=timezone.now()))
 
 
 def measured_on_default() -> tuple[str, ...]:
-    """Return the GPUs and slices of the default cluster on which new versions are measured."""
+    """Return the GPUs and slices of the default cluster on which new versions are benchmarked."""
     file = file_of(cluster_default(now=timezone.now()))
     return () if file is None else file.options.jobs_on
 
 
 def cluster_chosen(name: str, *, now: datetime) -> Cluster:
-    """Return the cluster that a service file names; an empty name is that of the default one. Raises NotFound."""
+    """Return the cluster that a service file names; the default one for an empty name. Raises NotFound."""
     if name in ("", settings.DEFAULT_CLUSTER):
         return cluster_default(now=now)
     cluster = Cluster.objects.filter(name=name).first()
@@ -59,7 +59,7 @@ def cluster_chosen(name: str, *, now: datetime) -> Cluster:
 
 
 def cluster_for(*, namespace: str, name: str, asked: str, now: datetime) -> Cluster:
-    """Return the cluster of the service as it is, or as a file for a new one asks. Raises NotFound."""
+    """Return the cluster of an existing service, or the one that the file of a new service names. Raises NotFound."""
     there = Cluster.objects.filter(services__namespace=namespace, services__name=name).first()
     return there or cluster_chosen(asked, now=now)
 
@@ -73,7 +73,7 @@ def cluster_of(*, namespace: str, name: str) -> Cluster:
 
 
 def check_stays(service: InferenceService, asked: str) -> None:
-    """Raise Conflict where a file asks for another cluster than the service runs on."""
+    """Raise Conflict where a file names another cluster than the service's."""
     if asked and asked != service.cluster.name:
         raise Conflict(
             f"spec.cluster is {asked[:80]!r}, but service {service} runs on {service.cluster.name!r} and cannot move "

@@ -24,10 +24,10 @@ _SHOWN = 5
 
 @transaction.atomic
 def cluster_apply(*, document: object, name: str | None, actor: str, now: datetime) -> tuple[Cluster, bool]:
-    """Make or change the cluster that a cluster file says; returns it and whether it is new.
+    """Create or change the cluster that a cluster file describes; returns it and whether it is new. Idempotent.
 
-    A kubeconfig is kept encrypted and never shown again; a file that says `kubeconfig: stored` keeps it. The same file
-    again changes nothing. What runs on the cluster is brought to what changed with the next turn of the reconciler.
+    A kubeconfig is stored encrypted and never shown again; a file that says `kubeconfig: stored` keeps it. The
+    reconciler's next turn updates what runs on the cluster.
 
     Raises:
         InvalidInput: the file is wrong, or the kubeconfig that it names cannot be used.
@@ -49,10 +49,10 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
             return row, False
         before = {"document": row.document}
     row.document, row.gateway_url, row.changed_at = text, file.gateway_url, now
-    row.look_at = None  # what was in the way may be mended: it is asked at once
+    row.look_at = None  # the cause of its failure may be fixed: connect at once
     row.credentials = "" if credentials is None else sealed(credentials)
     row.save()
-    schedule.touch(row.services.all())  # what runs there may be rendered otherwise now
+    schedule.touch(row.services.all())  # what runs there may be rendered differently now
     hints.watch_soon()
     audit_record(
         actor=actor,
@@ -66,7 +66,7 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
 
 
 def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Finding]:
-    """Return whether services can run on the cluster, in the namespaces where they do and in these. Changes nothing.
+    """Return whether services can run on the cluster, in their namespaces and in these. Changes nothing.
 
     Called with no transaction open.
     """
@@ -78,7 +78,7 @@ def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Fi
 
 
 def _variables(cluster: Cluster) -> Iterator[Finding]:
-    """Yield the revisions that run without variables of their files."""
+    """Yield the running revisions without variables of their files."""
     running = Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(env={}, transformer={})
     for row in running.select_related("service", "model_version").order_by("service__namespace", "name"):
         if without := variables_left_out(row, cluster):
@@ -88,7 +88,7 @@ def _variables(cluster: Cluster) -> Iterator[Finding]:
 
 @transaction.atomic
 def cluster_delete(*, name: str, actor: str, now: datetime) -> None:
-    """Forget a cluster; raises NotFound, and Conflict while services are on it or it is the default one."""
+    """Delete a cluster; raises NotFound, and Conflict while services are on it or it is the default one."""
     row = Cluster.objects.select_for_update().filter(name=name).first()
     if row is None:
         raise NotFound(f"there is no cluster {name!r}")
@@ -110,7 +110,7 @@ def cluster_delete(*, name: str, actor: str, now: datetime) -> None:
 
 
 def _credentials(file: ClusterFile, row: Cluster | None) -> Credentials | None:
-    """Return the credentials to keep; None where the cluster is reached in another way, which is tried here."""
+    """Return the credentials to store; None where the cluster is reached in another way, which is tested here."""
     if file.connection.way is Way.STORED:
         if row is None or not row.credentials:
             raise InvalidInput(
@@ -123,7 +123,7 @@ def _credentials(file: ClusterFile, row: Cluster | None) -> Credentials | None:
 
 
 def _stored(row: Cluster) -> Credentials | None:
-    """Return what is stored; None also where it cannot be read any more, so that it can be replaced."""
+    """Return the stored credentials; None also where they can no longer be decrypted, so that they can be replaced."""
     try:
         return opened(row.credentials) if row.credentials else None
     except Unavailable:
@@ -131,7 +131,7 @@ def _stored(row: Cluster) -> Credentials | None:
 
 
 def _shown(document: object, file: ClusterFile) -> dict[str, Any]:
-    """Return the file as it is kept: without what is secret, and with its name."""
+    """Return the file as it is stored: without secrets, and with its name."""
     fields = cast(Mapping[str, Any], document)
     connection = fields["connection"]
     if file.connection.way in (Way.KUBECONFIG, Way.STORED):

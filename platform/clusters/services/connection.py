@@ -1,4 +1,4 @@
-"""Reaches a cluster as its row says: the only place where stored credentials are opened."""
+"""Cluster connections from stored rows: the only place where stored credentials are decrypted."""
 
 import json
 from dataclasses import asdict, replace
@@ -17,22 +17,22 @@ from integrations.clusters.kubernetes.api.access import Access, AsPod, Credentia
 from integrations.clusters.unavailable_driver import away
 
 LOCAL = "local"
-"""The kind, and the name, of the cluster that is this machine."""
+"""Kind and name of the cluster that is this machine."""
 PURPOSE = "kubeconfigs of clusters"
 
 
 def driver_of(cluster: Cluster) -> ClusterDriver:
-    """Return the cluster's driver; within a process it is kept until the row, or the kubeconfig it names, changes.
+    """Return the cluster's driver; cached in the process until the row, or the kubeconfig it names, changes.
 
     Raises:
-        InvalidInput: the row, or the kubeconfig it names, does not tell how to reach the cluster.
-        Unavailable: what was stored was encrypted under another `FAIRLEAD_SECRET_KEY`, or the file cannot be read.
+        InvalidInput: the row, or the kubeconfig it names, does not say how to reach the cluster.
+        Unavailable: the credentials were encrypted under another `FAIRLEAD_SECRET_KEY`, or the file cannot be read.
     """
     return driver_for(cluster.name, place_of(cluster))
 
 
 def driver_now(cluster: Cluster, now: datetime) -> ClusterDriver:
-    """Return the cluster's driver, or one that says at once that it is away where it was so a moment ago.
+    """Return the cluster's driver, or one that fails at once where the cluster was unreachable a moment ago.
 
     Raises what `driver_of` raises.
     """
@@ -40,12 +40,12 @@ def driver_now(cluster: Cluster, now: datetime) -> ClusterDriver:
 
 
 def is_away(cluster: Cluster, now: datetime) -> bool:
-    """Return whether the cluster did not answer a moment ago, so that nobody should wait for it now."""
+    """Return whether the cluster was unreachable a moment ago, so that no caller should wait for it now."""
     return cluster.look_at is not None and now < cluster.look_at
 
 
 def file_of(cluster: Cluster) -> ClusterFile | None:
-    """Return what the cluster's file says; None of this machine, and of one that has no file yet."""
+    """Return the parsed cluster file; None for this machine, and for a cluster without a file."""
     return parse_cluster(cluster.document, name=cluster.name) if cluster.document else None
 
 
@@ -58,7 +58,7 @@ def allows_python(cluster: Cluster) -> bool:
 
 
 def place_of(cluster: Cluster) -> Place:
-    """Return where the cluster is; raises what `driver_of` raises."""
+    """Return the cluster's place; raises what `driver_of` raises."""
     if cluster.kind == LOCAL:
         return LocalCluster(settings.CLUSTER_FOLDER, settings.ALLOW_PYTHON_MODELS)
     file = parse_cluster(cluster.document, name=cluster.name)
@@ -71,7 +71,7 @@ def place_of(cluster: Cluster) -> Place:
 
 
 def can_record(cluster: Cluster) -> bool:
-    """Return whether replicas on the cluster can bring what their taps record."""
+    """Return whether replicas on the cluster can upload what their taps record."""
     return cluster.kind == LOCAL or bool(parse_cluster(cluster.document, name=cluster.name).options.control_plane_url)
 
 
@@ -84,7 +84,7 @@ def access_of(connection: Connection, sealed: str) -> Access:
     """Return how a cluster is reached; raises what `driver_of` raises.
 
     Args:
-        sealed: the credentials that are stored; empty where there are none.
+        sealed: the stored credentials; may be empty.
     """
     if connection.credentials is not None:
         return connection.credentials
@@ -96,12 +96,12 @@ def access_of(connection: Connection, sealed: str) -> Access:
 
 
 def sealed(credentials: Credentials) -> str:
-    """Return credentials as the database keeps them."""
+    """Return credentials encrypted, as the database keeps them."""
     return seal(json.dumps(asdict(credentials)), purpose=PURPOSE)
 
 
 def opened(stored: str) -> Credentials:
-    """Return credentials that were sealed; raises Unavailable under another `FAIRLEAD_SECRET_KEY`."""
+    """Return decrypted credentials; raises Unavailable under another `FAIRLEAD_SECRET_KEY`."""
     return Credentials(**json.loads(unseal(stored, purpose=PURPOSE)))
 
 

@@ -1,4 +1,4 @@
-"""What an hour of a replica costs on a cluster, as administrators say."""
+"""Hourly prices of replicas on a cluster, set by administrators."""
 
 from datetime import datetime
 
@@ -18,15 +18,15 @@ _MOST_PRICES = 100
 
 @transaction.atomic
 def cluster_prices_set(*, name: str, document: object, actor: str, now: datetime) -> Cluster:
-    """Set all prices of a cluster; the same again changes nothing.
+    """Set all prices of a cluster. Idempotent.
 
     Args:
         document: `{"currency": "EUR", "per_hour": {"nvidia.com/mig-1g.10gb": 0.42, "replica": 0.05}}`; a resource that
-            is left out has no price any more.
+            is left out loses its price.
 
     Raises:
         InvalidInput: with the name of the field at fault.
-        NotFound: there is no such cluster.
+        NotFound: no such cluster.
     """
     prices = parse_prices(document)
     row = Cluster.objects.select_for_update().filter(name=name).first()
@@ -41,7 +41,7 @@ def cluster_prices_set(*, name: str, document: object, actor: str, now: datetime
 
 
 def parse_prices(value: object) -> dict[str, object]:
-    """Return the prices as they are stored; raises InvalidInput. Pure."""
+    """Return the prices in their stored form; raises InvalidInput. Pure."""
     file = Document.of(value, "the prices")
     currency = file.text("currency", default="").strip()
     if len(currency) > _LONGEST_CURRENCY:

@@ -1,9 +1,9 @@
-"""Follows what happens on clusters, and turns the reconciler to exactly the services of which something changed.
+"""Kubernetes watches: maps changes on clusters to the services that need reconciling.
 
     the clusters' watches --> which services --> each at most once a second --> a hint to the worker
 
-The service's row is marked, and a hint is sent: what gets lost of the hints, the next sweep finds. While a cluster or
-this process is away, sweeps turn to more of the settled services (`due`).
+The service's row is marked, and a hint is sent; the next sweep finds lost hints. While a cluster or this process is
+down, sweeps select more of the settled services (`deployments.reconcile.schedule`).
 """
 
 import logging
@@ -27,18 +27,18 @@ from integrations.clusters.kubernetes.watches.watcher import Standing
 
 logger = logging.getLogger(__name__)
 EVERY_S = 1.0
-"""A service is turned to at most this often because of what happened to it."""
+"""Minimum interval between two hints for one service."""
 _REFRESH_S = 5.0
 _LONGEST_TURN_S = 1.0
 
 
 class Follower:
-    """Follows all Kubernetes clusters that have services; `refresh` and `turn` are called by one thread.
+    """Watches all Kubernetes clusters that have services; one thread calls `refresh` and `turn`.
 
     Args:
-        reach: returns how a cluster's API server is reached; what it raises is shown on the cluster.
+        reach: returns how a cluster's API server is reached; its errors are shown on the cluster.
         now: the time, with time zone.
-        wake: turns the reconciler to the service with that id.
+        wake: has the reconciler turn to the service with that id.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Follower:
         self._something = threading.Condition()
 
     def run(self, stopped: threading.Event) -> None:
-        """Follow until `stopped`."""
+        """Watch until `stopped`."""
         refreshed_at = float("-inf")
         while not stopped.is_set():
             now = time.monotonic()
@@ -70,7 +70,7 @@ class Follower:
                 stopped.wait(_LONGEST_TURN_S)
 
     def refresh(self) -> None:
-        """Follow the clusters and namespaces that the database names now, and record how the watches do."""
+        """Watch the clusters and namespaces that the database names now, and record the state of the watches."""
         wanted: dict[int, set[str]] = defaultdict(set)
         services = InferenceService.objects.filter(cluster__kind=KUBERNETES)
         for cluster_id, namespace in services.values_list("cluster_id", "namespace").distinct():
@@ -86,7 +86,7 @@ class Follower:
                 self._record(cluster, Standing(0, 0, (error.message,)))
 
     def turn(self, timeout_s: float) -> None:
-        """Wait until a service is to be turned to, at most for that long, and send the hints."""
+        """Wait until a service is due, at most for that long, and send the hints."""
         with self._something:
             waits = (each.due.next_s(time.monotonic()) for each in self._followed.values())
             first = min((wait for wait in waits if wait is not None), default=timeout_s)
@@ -151,7 +151,7 @@ class Follower:
 
 
 class _Followed:
-    """One cluster that is followed."""
+    """One watched cluster."""
 
     def __init__(self, name: str, access: Access, api: Api, watcher: Watcher) -> None:
         self.name = name

@@ -1,1 +1,1 @@
-"""The pages of clusters."""
+"""Pages of clusters."""

@@ -1,4 +1,4 @@
-"""The pages on which clusters are added and changed: what is typed is looked at, and tried, before it is applied."""
+"""Pages that add and change clusters: a typed file is checked, and its connection tested, before it is applied."""
 
 import hashlib
 import json
@@ -43,13 +43,13 @@ def cluster_edit_page(request: HttpRequest, name: str = "") -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def cluster_fill_action(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Write what the form says into the file, or fill the form in from a file that was typed; return that part."""
+    """Write the form into the file, or fill in the form from a typed file; return that part."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     said = request.POST.dict()
     try:
         context = _filled(*_typed(said, name), name)
     except InvalidInput:
-        return HttpResponse(status=204)  # somebody is in the middle of typing; a look says what is wrong
+        return HttpResponse(status=204)  # typing is in progress; the check reports what is wrong
     part = "text" if _is_form_newest(said) else "form"
     return render(request, f"deployments/_cluster_{part}.html", context | {"is_alone": part == "text"})
 
@@ -58,7 +58,7 @@ def cluster_fill_action(request: HttpRequest, name: str = "") -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def cluster_look_action(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Show what the file would do and what the cluster says to it now; htmx gets that alone. Nothing is kept."""
+    """Show what the file would change and the cluster's response; htmx gets that alone. Stores nothing."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     said = request.POST.dict()
     context = _context(name) | {"text": said.get("text", "")}
@@ -88,7 +88,7 @@ def cluster_look_action(request: HttpRequest, name: str = "") -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def cluster_apply_action(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Apply the file that was looked at, and lead to the cluster's page, which checks it."""
+    """Apply the checked file, and redirect to the cluster's page, which checks it."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     document = _document(request.POST.dict(), name)
     if request.POST.get("looked") != _digest(document):
@@ -101,7 +101,7 @@ def cluster_apply_action(request: HttpRequest, name: str = "") -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def cluster_delete_action(request: HttpRequest, name: str) -> HttpResponse:
-    """Forget a cluster that no service runs on."""
+    """Delete a cluster on which no service runs."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     cluster_delete(name=name, actor=page_actor(request), now=timezone.now())
     messages.success(request, f"Cluster {name} is forgotten; what runs on it was left alone.")
@@ -118,12 +118,12 @@ def _context(name: str) -> dict[str, Any]:
 
 
 def _filled(document: Mapping[str, Any], text: str, name: str) -> dict[str, Any]:
-    """Return what the page shows of a file: its form, its text, and of which text the form is."""
+    """Return what the page shows of a file: its form, its text, and the text that the form belongs to."""
     return {"name": name, "form": form_of(document, is_new=not name), "text": text, "seen": digest_of(text)}
 
 
 def _typed(said: Mapping[str, str], name: str) -> tuple[dict[str, Any], str]:
-    """Return the file that was typed, as a document and as text, with what the form says where that is newer."""
+    """Return the typed file, as a document and as text, with the form's fields where those are newer."""
     text = said.get("text", "")
     document = dict(document_of(text, what="cluster file", begins="name"))
     after = with_form(document, said, is_new=not name) if _is_form_newest(said) else document
@@ -136,7 +136,7 @@ def _is_form_newest(said: Mapping[str, str]) -> bool:
 
 
 def _document(said: Mapping[str, str], name: str) -> dict[str, Any]:
-    """Return the cluster file that was typed, with the kubeconfig that was given beside it."""
+    """Return the typed cluster file, with the kubeconfig given separately."""
     document, _ = _typed(said, name)
     if not name and not (isinstance(document.get("name"), str) and document["name"]):
         raise InvalidInput("name is missing; give the cluster one, such as production", field="name")
@@ -154,7 +154,7 @@ def _shown(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """Return a digest of a file and of the one that it takes the place of."""
+    """Return a digest of a file and of the one that it replaces."""
     row = Cluster.objects.filter(name=str(document.get("name"))).first()
     both = [document, None if row is None else row.document]
     return hashlib.sha256(json.dumps(both, sort_keys=True, default=str).encode()).hexdigest()

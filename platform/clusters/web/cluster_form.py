@@ -1,4 +1,4 @@
-"""The form of a cluster file: what every cluster needs, in groups; all else is said in the file itself. Pure."""
+"""Form of a cluster file: the fields that every cluster needs, in groups; the file itself has the rest. Pure."""
 
 import copy
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from deployments.web.services.form import Field, Filled, changed, filled
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields that answer one question."""
+    """Fields of one subject."""
 
     title: str
     fields: tuple[Field, ...]
@@ -24,7 +24,7 @@ class Form:
     Attributes:
         groups: title and fields of each group.
         way: how the cluster is reached: kubeconfig, path or inCluster.
-        path: of the mounted kubeconfig; empty where there is none.
+        path: of the mounted kubeconfig; may be empty.
     """
 
     groups: list[tuple[str, list[Filled]]]
@@ -70,18 +70,18 @@ BEGIN: dict[str, Any] = {
     "gateway": {},
     "artifacts": {"from": "claim"},
 }
-"""The file that nobody has typed anything of yet."""
+"""The initial file."""
 
 
 def form_of(document: Mapping[str, Any], *, is_new: bool) -> Form:
-    """Return the form as the file fills it; a cluster that is there keeps its name."""
+    """Return the form as the file fills it; an existing cluster keeps its name."""
     connection = _connection(document)
     groups = [(group.title, filled(document, group.fields)) for group in _groups(is_new)]
     return Form(groups, _way(connection), str(connection.get("kubeconfigPath", "")))
 
 
 def with_form(document: Mapping[str, Any], said: Mapping[str, str], *, is_new: bool) -> dict[str, Any]:
-    """Return the file with what the form says, which has no part of a kubeconfig; what it does not say stays."""
+    """Return the file with the form's fields, which have no part of a kubeconfig; other fields stay."""
     after = changed(document, tuple(field for group in _groups(is_new) for field in group.fields), said)
     before = _connection(document)
     way = said.get("way", _way(before))
@@ -97,7 +97,7 @@ def with_form(document: Mapping[str, Any], said: Mapping[str, str], *, is_new: b
 
 
 def with_kubeconfig(document: Mapping[str, Any], kubeconfig: str) -> dict[str, Any]:
-    """Return the file with a kubeconfig that was given beside it; an empty one leaves it as it is."""
+    """Return the file with a kubeconfig given separately; an empty one leaves it as it is."""
     after: dict[str, Any] = copy.deepcopy(dict(document))
     connection = after.get("connection")
     if kubeconfig.strip() and (connection is None or (isinstance(connection, dict) and "inCluster" not in connection)):

@@ -1,6 +1,4 @@
-"""Pages of clusters: which of their parts run, how often they were started again, what happened to them; what runs on
-one, and whether services can.
-"""
+"""Pages of clusters: health, restarts and events of their components, services, GPUs, prices, and a readiness check."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,7 +40,7 @@ LOOKED_LATELY = timedelta(seconds=15)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part; its state is `up`, `down`, or `unknown` where nobody has looked lately."""
+    """One component; its state is `up`, `down`, or `unknown` without a recent observation."""
 
     name: str
     state: str
@@ -52,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class LimitRow:
-    """A limit of the machine; its level is `unknown` where nobody has looked lately, or it cannot be read."""
+    """A limit of the machine; its level is `unknown` without a recent observation, or where it cannot be read."""
 
     name: str
     level: str
@@ -62,7 +60,7 @@ class LimitRow:
 
 @dataclass(frozen=True, slots=True)
 class PriceRow:
-    """What an hour of a replica with a resource costs; None where nobody said."""
+    """Hourly price of a replica with a resource; None where it is not set."""
 
     resource: str
     per_hour: float | None
@@ -70,7 +68,7 @@ class PriceRow:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster with its parts and the newest events of its own."""
+    """A cluster with its components and its newest events."""
 
     name: str
     kind: str
@@ -86,7 +84,7 @@ class ClusterView:
 @require_safe
 @page_scope(Scope.READ)
 def platform_page(request: HttpRequest) -> HttpResponse:
-    """Show every cluster with its parts."""
+    """Show every cluster with its components."""
     now = timezone.now()
     clusters = list(cluster_query().order_by("name"))
     events = cluster_events_newest(clusters=clusters, limit=EVENTS_SHOWN)
@@ -99,7 +97,7 @@ def platform_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one cluster: its parts, how it is reached, and those of its services that the viewer may see."""
+    """Show one cluster: its components, how it is reached, and those of its services that the viewer may see."""
     cluster, token = cluster_get(name=name), page_token(request)
     events = cluster_events_newest(clusters=[cluster], limit=EVENTS_SHOWN)[cluster.pk]
     services = services_worst_first(cluster=cluster, only=visible(token, Owned.NAMESPACE, "namespace"))
@@ -120,7 +118,7 @@ def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 @page_scope(Scope.ADMIN)
 def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Ask the cluster now whether services can run there, and show what was found: alone, or as a page."""
+    """Check now whether services can run on the cluster, and show the result: alone, or as a page."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     cluster = cluster_get(name=name)
     findings = cluster_check(cluster=cluster, namespaces=())
@@ -131,7 +129,7 @@ def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def cluster_prices_action(request: HttpRequest, name: str) -> HttpResponse:
-    """Set what an hour of a replica costs, by fields that are called as the resources are; an empty one is no price."""
+    """Set hourly prices of replicas, by fields named as the resources; an empty field removes the price."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     fields = [field for field in request.POST if field.startswith(_PRICE)]
     named = {field.removeprefix(_PRICE): request.POST.get(field, "").strip() for field in fields}
@@ -145,7 +143,7 @@ def cluster_prices_action(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _number(text: str) -> float | str:
-    """Return a number as people type it; what is none is left to be refused by its name."""
+    """Return a typed number; other text is returned for validation to refuse by its name."""
     try:
         return float(text.replace(",", "."))
     except ValueError:
@@ -153,14 +151,14 @@ def _number(text: str) -> float | str:
 
 
 def _price_rows(cluster: Cluster) -> list[PriceRow]:
-    """Return a line for each kind of replica that there is or that has a price."""
+    """Return a row for each kind of replica that exists or has a price."""
     prices = prices_of(cluster)
     names = {REPLICA, *resources_used(cluster), *(prices.per_hour or {})}
     return [PriceRow(name, prices.of(name)) for name in sorted(names, key=lambda name: (name != REPLICA, name))]
 
 
 def _answer(request: HttpRequest, what: str, fragment: str, context: dict[str, Any]) -> HttpResponse:
-    """Show what a cluster was asked just now: alone, or as a page."""
+    """Show the result of the cluster's query: alone, or as a page."""
     if is_fragment(request):
         return render(request, fragment, context)
     return render(request, "deployments/cluster_answer.html", {**context, "what": what, "fragment": fragment})
@@ -192,10 +190,10 @@ def _way(cluster: Cluster) -> str:
 
 
 def parts_of(cluster: Cluster, now: datetime) -> tuple[Part, ...]:
-    """Return the parts as they were seen last, and beat, whose work is that somebody looks.
+    """Return the components as last observed, and beat, whose job is to have them observed.
 
-    A worker that is told to look leaves `checked_at` behind. So without a recent one beat or the worker is down, and
-    nobody knows of the rest; with one, but with a `problem`, the agent told nothing.
+    An observing worker leaves `checked_at` behind. So without a recent one beat or the worker is down, and the rest is
+    unknown; with one, but with a `problem`, the agent returned nothing.
     """
     is_recent = _is_recent(cluster, now)
     is_known = is_recent and not cluster.problem
@@ -215,7 +213,7 @@ def parts_of(cluster: Cluster, now: datetime) -> tuple[Part, ...]:
 
 
 def limits_of(cluster: Cluster, now: datetime) -> tuple[LimitRow, ...]:
-    """Return the limits of the machine as they were seen last; none for a cluster of several."""
+    """Return the limits of the machine as last observed; empty for a cluster of several machines."""
     is_known = _is_recent(cluster, now) and not cluster.problem
     rows = []
     for row in cluster.limits:
@@ -229,6 +227,6 @@ def limits_of(cluster: Cluster, now: datetime) -> tuple[LimitRow, ...]:
 
 
 def _is_recent(cluster: Cluster, now: datetime) -> bool:
-    """Return whether somebody has looked lately; a silent cluster is left alone meanwhile."""
+    """Return whether the observation is recent; an unreachable cluster is not queried meanwhile."""
     last = max(filter(None, (cluster.checked_at, cluster.look_at)), default=None)
     return last is not None and now - last <= LOOKED_LATELY

@@ -1,4 +1,4 @@
-"""Enumerations as the choices of a column."""
+"""Choices of a model column from an enumeration."""
 
 from collections.abc import Iterable
 

@@ -1,20 +1,20 @@
-"""How many rows there are, as far as a page says it: to count a large table exactly takes as long as it is large."""
+"""Bounded row counts for pages: an exact count of a large table takes time in proportion to its size."""
 
 from typing import Any
 
 from django.db.models import IntegerField, QuerySet, Subquery
 
 MOST = 1000
-"""So many are counted; of more, pages say only that they are more."""
+"""Limit of counting; pages show only that there are more."""
 
 
 def count_up_to(rows: QuerySet[Any], most: int = MOST) -> int:
-    """Return how many rows there are, and one more than `most` for any larger number."""
+    """Return the number of rows, and `most` + 1 for any larger number."""
     return rows.order_by()[: most + 1].count()
 
 
 class CountUpTo(Subquery):
-    """How many related rows a row has, for `annotate`, counted as by `count_up_to`.
+    """Number of related rows of a row, for `annotate`, bounded as in `count_up_to`.
 
     Args:
         rows: the related ones, tied to the row by `OuterRef`.
@@ -28,5 +28,5 @@ class CountUpTo(Subquery):
 
 
 def counted(number: int, most: int = MOST) -> str:
-    """Return a number from `count_up_to`, or a sum of such, as people read it: `1,000+` for more than `most`. Pure."""
+    """Return a number from `count_up_to`, or a sum of such, formatted: `1,000+` for more than `most`. Pure."""
     return f"{most:,}+" if number > most else f"{number:,}"

@@ -1,7 +1,7 @@
-"""Indexes that find a part of a text, on PostgreSQL by its extension pg_trgm; elsewhere a search reads the table.
+"""Trigram indexes for substring search, on PostgreSQL by its extension pg_trgm; elsewhere a search scans the table.
 
-A migration makes them, outside of the models' state: SQLite has none, and PostgreSQL only where the extension is there
-or may be made (its own since 13, for who may create things in the database). Without it everything works as before.
+A migration creates them, outside of the models' state: SQLite has none, and PostgreSQL only where the extension exists
+or may be created (since 13, by users who may create objects in the database). Without it everything works as before.
 """
 
 import logging
@@ -19,12 +19,12 @@ WHERE extname = 'pg_trgm'
 
 
 class TrigramIndex(Operation):
-    """Makes the index where the database can have it.
+    """Creates the index where the database supports it.
 
     Args:
         name: of the index.
-        table: its table, as the database calls it.
-        expression: SQL of the text; searches must ask by the same one, as `UPPER(name)` is `icontains`.
+        table: its table, by its name in the database.
+        expression: SQL of the text; searches must use the same one, as `UPPER(name)` is `icontains`.
     """
 
     reversible = True
@@ -33,23 +33,23 @@ class TrigramIndex(Operation):
         self.name, self.table, self.expression = name, table, expression
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """Change nothing: models do not know of it."""
+        """Change nothing: the index is not part of the models' state."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:  # noqa: ARG002
-        """Make it, or say in the log why it is not there."""
+        """Create it, or log why it is missing."""
         self.make(schema_editor.connection)
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:  # noqa: ARG002
-        """Take it away; the extension stays, since others may use it."""
+        """Drop it; the extension stays, since others may use it."""
         if schema_editor.connection.vendor == "postgresql":
             schema_editor.execute(f"DROP INDEX IF EXISTS {self.name}")
 
     def describe(self) -> str:
-        """Return what the lists of migrations say of it."""
+        """Return its description in lists of migrations."""
         return f"Index {self.name} for a part of {self.expression} of {self.table}, where PostgreSQL has pg_trgm"
 
     def make(self, connection: BaseDatabaseWrapper) -> bool:
-        """Make the index unless it is there, and return whether it is there now."""
+        """Create the index unless it exists, and return whether it exists now."""
         if connection.vendor != "postgresql":
             return False
         try:
@@ -67,7 +67,7 @@ class TrigramIndex(Operation):
         with connection.cursor() as cursor:
             cursor.execute(_SCHEMA)
             (schema,) = cursor.fetchone()
-            # What waits in a list to be sorted in would be read by every search.
+            # Every search would read the pending list.
             cursor.execute(
                 f"CREATE INDEX IF NOT EXISTS {self.name} ON {self.table} "
                 f"USING gin ({self.expression} {schema}.gin_trgm_ops) WITH (fastupdate = off)"

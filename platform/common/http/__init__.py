@@ -1,1 +1,1 @@
-"""What every view needs of Django and REST framework: errors, pagination, parsers, request ids."""
+"""HTTP plumbing of Django and REST framework: errors, pagination, parsers, request ids."""

@@ -1,4 +1,4 @@
-"""The one shape in which the API tells about errors, and DRF's exception handler that makes it.
+"""Error format of the API, and DRF's exception handler that makes it.
 
 {"error": {"code": "not_found", "message": "one sentence", "field": null, "request_id": "..."}}
 
@@ -38,7 +38,7 @@ _CODES = {
 def error_body(
     code: str, message: str, field: str | None = None, details: Sequence[str] = ()
 ) -> dict[str, dict[str, object]]:
-    """Return the JSON of an error, with the id of the present request."""
+    """Return the JSON of an error, with the current request's id."""
     body: dict[str, object] = {
         "code": code,
         "message": message,
@@ -49,7 +49,7 @@ def error_body(
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
-    """Answer for any exception that leaves an API view; one that is not expected is logged here, once."""
+    """Return the response for any exception that leaves an API view; logs an unexpected one, once."""
     set_rollback()
     error = full_disk(error) or error
     if isinstance(error, FairleadError):
@@ -88,7 +88,7 @@ def _first(detail: Any, path: str = "") -> tuple[str, str]:
         key, inner = next(iter(detail.items()))
         return _first(inner, path if key == "non_field_errors" else f"{path}.{key}".lstrip("."))
     if isinstance(detail, list) and detail:
-        # A list of dictionaries has one entry for each item of the input, empty where the item is right.
+        # A list of dictionaries has one entry for each item of the input, empty where the item is valid.
         index, inner = next((i, entry) for i, entry in enumerate(detail) if entry or i == len(detail) - 1)
         return _first(inner, f"{path}[{index}]" if isinstance(inner, dict) else path)
     return path, (f"{path}: {detail}" if path else str(detail))
@@ -100,6 +100,6 @@ def _unexpected(error: Exception, context: dict[str, Any]) -> Response:
         error_body("internal", "this is a fault of the server; its log has more under the request id"), status=500
     )
     got_request_exception.send(sender=type(context.get("view")), request=request)
-    # Django logs answers of 500 too, without the traceback, unless it sees this one was logged.
+    # Django logs responses of 500 too, without the traceback, unless this one is marked as logged.
     log_response("%s %s failed", request.method, request.path, response=response, request=request, exception=error)
     return response

@@ -1,8 +1,8 @@
-"""Django's ASGI handler, except that a large body is read only when a view asks for it.
+"""ASGI handler of Django that streams large request bodies: one is read only when a view reads it.
 
 Django copies every body to a temporary file before any code of ours runs, so anyone could fill the disk. Here a body
 that is large or of unknown length stays in the socket, with the server's flow control, until a synchronous view reads
-it: after the caller was authenticated, and no further than `allow_body` says. A small one is handled as Django does.
+it: after the caller was authenticated, and no further than `allow_body` permits. Django handles small ones as usual.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ class StreamingASGIHandler(ASGIHandler):
     """The ASGI application; `control_plane.asgi` makes the one instance."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
+        """Handle one request."""
         limit_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         headers = dict(scope["headers"])
         if _is_small(headers, limit_bytes):
             await super().handle(scope, receive, send)
         elif scope["method"] in ("GET", "HEAD"):
-            # Nobody would read it, and until it is read a client that leaves a stream is not noticed.
+            # No view reads it, and until it is read the disconnect of a streaming client goes unnoticed.
             await _refuse(send, 413, "too_large", f"{scope['method']} takes no large body; send none")
         elif b"content-length" not in headers and headers.get(b"content-type") != _STREAMED:
             # DRF takes a body without a length for an empty one.
@@ -51,7 +51,7 @@ class StreamingASGIHandler(ASGIHandler):
 
 
 def allow_body(request: HttpRequest, max_bytes: int) -> None:
-    """Let the view read up to `max_bytes` of the body; to be called before it reads, and after it knows who asks."""
+    """Let the view read up to `max_bytes` of the body; to be called before it reads, and after it authenticates."""
     stream = getattr(request, "_stream", None)
     if isinstance(stream, LazyBody):
         stream.limit_bytes = max_bytes
@@ -75,7 +75,7 @@ class LazyBody:
 
         Raises:
             RequestDataTooBig: the body has more than `limit_bytes`.
-            OSError: the client left before the end.
+            OSError: the client disconnected before the end.
         """
         while not self._ended.is_set() and (size < 0 or len(self._buffer) < size):
             self._fill()
@@ -87,15 +87,15 @@ class LazyBody:
         return taken
 
     def seekable(self) -> bool:
-        """Return False: what was read is gone."""
+        """Return False: bytes can be read once."""
         return False
 
     def close(self) -> None:
-        """Forget what came in but was not read."""
+        """Discard received bytes that were not read."""
         self._buffer.clear()
 
     async def disconnected(self) -> Message:
-        """Return the message that the client left; Django waits for it beside the view."""
+        """Return the disconnect message of the client; Django waits for it beside the view."""
         await self._ended.wait()
         return {"type": "http.disconnect"} if self._left else await self._receive()
 
@@ -121,7 +121,7 @@ class LazyBody:
 
 
 def _is_small(headers: Mapping[bytes, bytes], limit_bytes: int) -> bool:
-    """Return whether the headers promise a body of at most `limit_bytes`, or none."""
+    """Return whether the headers declare a body of at most `limit_bytes`, or none."""
     if b"transfer-encoding" in headers:
         return False
     length = headers.get(b"content-length", b"0")

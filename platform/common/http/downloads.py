@@ -1,4 +1,4 @@
-"""An answer of many bytes, sent piece by piece under ASGI as well as under WSGI and in tests."""
+"""Streaming downloads with range requests, under ASGI as well as under WSGI and in tests."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -11,26 +11,26 @@ _ONE_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
 
 
 class Asked(NamedTuple):
-    """What a request's headers say of the bytes that it wants; both may be empty."""
+    """The Range and If-Range headers of a request; both may be empty."""
 
     range: str
     if_range: str
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> Self:
-        """Return what a request's headers say."""
+        """Return a request's headers."""
         return cls(headers.get("Range", ""), headers.get("If-Range", ""))
 
 
 class Span(NamedTuple):
-    """A stretch of bytes, the last one included."""
+    """A byte range, end included."""
 
     first: int
     last: int
 
 
 class Attachment(StreamingHttpResponse):
-    """A file that the client is to keep under `filename`, which must be plain ASCII without quotes.
+    """A file to be saved under `filename`, which must be plain ASCII without quotes.
 
     Django would read a synchronous iterator to its end, into memory, before it sends the first byte under ASGI. Here
     one piece is made at a time, in a thread, when the client has taken the one before.
@@ -60,10 +60,10 @@ class Download(Attachment):
 def download(
     pieces: Callable[[int], Iterator[bytes]], asked: Asked, *, filename: str, size_bytes: int, digest: str
 ) -> HttpResponse | Download:
-    """Return the answer with all bytes, with the stretch that was asked for, or 416 where there are none of it.
+    """Return the response with all bytes, with the requested range, or 416 where the range is not satisfiable.
 
     Args:
-        pieces: yields the bytes from a first one on.
+        pieces: yields the bytes from an offset on.
     """
     if asked.if_range and asked.if_range != f'"{digest}"':
         asked = Asked("", "")
@@ -80,9 +80,9 @@ def download(
 
 
 def span_of(header: str, size_bytes: int) -> Span | None:
-    """Return what a Range header asks for; None where it asks for all, or in a way that need not be honoured.
+    """Return the range of a Range header; None for the whole file, and for forms that need not be honoured.
 
-    RFC 9110, section 14.2: a server may ignore Range. One range that begins at a byte is honoured.
+    RFC 9110, section 14.2: a server may ignore Range. A single range with a first byte is honoured.
     """
     match = _ONE_RANGE.fullmatch(header.strip())
     if match is None:

@@ -1,7 +1,6 @@
-"""Turns an error that leaves a page's view into a page, or into a fragment where htmx asked, with the right status.
+"""Error pages: renders an error of a page's view as a page, or as a fragment for htmx, with the right status.
 
-The API has its own handler (`common.http.api_errors`); what is not one of our errors goes on to Django, which logs it
-and answers with `500.html`.
+The API has its own handler (`common.http.api_errors`); Django logs all other exceptions and renders `500.html`.
 """
 
 import logging
@@ -34,12 +33,12 @@ TITLES = {
 
 
 def is_fragment(request: HttpRequest) -> bool:
-    """Return whether htmx asks for a part of a page."""
+    """Return whether htmx requests a part of a page."""
     return request.headers.get("HX-Request") == "true"
 
 
 def leave(request: HttpRequest, to: str, *args: object) -> HttpResponse:
-    """Lead to a page after a form has done its work; a form that htmx sent leaves the page it is on as well."""
+    """Redirect to a page after a form was processed; also for a form sent by htmx."""
     if is_fragment(request):
         return HttpResponse(status=204, headers={"HX-Redirect": resolve_url(to, *args)})
     return redirect(to, *args)
@@ -48,7 +47,7 @@ def leave(request: HttpRequest, to: str, *args: object) -> HttpResponse:
 def newest(request: HttpRequest, rows: QuerySet[Row], limit: int = 50) -> tuple[list[Row], str]:
     """Return a page of rows, newest first, and the query of the page with older ones; empty at the end.
 
-    A page begins below the `before` of the address, an id, so that rows which come meanwhile move nothing.
+    A page begins below the `before` of the address, an id, so that new rows shift nothing.
     """
     before = request.GET.get("before", "")
     if before:
@@ -64,7 +63,7 @@ def newest(request: HttpRequest, rows: QuerySet[Row], limit: int = 50) -> tuple[
 
 
 def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:
-    """Return the whole page of an error, or for htmx one notice that goes where notices are shown."""
+    """Return the whole page of an error, or for htmx one notice in the place of notices."""
     if is_fragment(request):
         response = render(request, "_error.html", {"message": message}, status=status)
         response.headers["HX-Retarget"] = "#notices"
@@ -76,7 +75,7 @@ def error_page(request: HttpRequest, *, status: int, message: str) -> HttpRespon
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer for what Django itself refuses, such as a form that is too large (`handler400`)."""
+    """Return the page for requests that Django itself refuses, such as a form that is too large (`handler400`)."""
     if isinstance(exception, RequestDataTooBig):
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         return error_page(request, status=413, message=f"What was sent is too large; a form has at most {most} bytes.")
@@ -84,10 +83,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 class ErrorPageMiddleware(MiddlewareMixin):
-    """Last in the list, so that it is the first to see what a view raised."""
+    """Last in the list, so that it is the first to see a view's exception."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Answer for our own errors; None leaves all others to Django."""
+        """Return the response for our own errors; None leaves all others to Django."""
         error = full_disk(error) or error
         if isinstance(error, FairleadError):
             status, message = status_of(error), error.message
@@ -100,7 +99,7 @@ class ErrorPageMiddleware(MiddlewareMixin):
         return error_page(request, status=status, message=_sentence(message))
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Make htmx load the page anew where a redirect (to the sign-in page) would land inside of a fragment."""
+        """Make htmx reload the page where a redirect (to the sign-in page) would land inside of a fragment."""
         if is_fragment(request) and 300 <= response.status_code < 400:
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         return response

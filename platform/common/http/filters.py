@@ -1,10 +1,10 @@
-"""Filters and orderings of lists in the API: a view names the few there are, everything else is refused by its name.
+"""Filters and orderings of lists in the API: a view declares them, other parameters are refused by name.
 
     class AuditListView(ListAPIView):
         filters = (Filter("action", "action", "What was done, such as `policy.apply`."),)
         orderings = ("-id", "id")
 
-`common.http.pagination` orders and cuts what this lets through; both describe themselves in the OpenAPI document.
+`common.http.pagination` orders and pages the filtered rows; both describe themselves in the OpenAPI document.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _MAX_INTEGER = 2**31 - 1
 
 
 class Kind(Enum):
-    """What a filter's value is, by its OpenAPI schema."""
+    """Types of filter values, by their OpenAPI schema."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -46,7 +46,7 @@ class Filter:
 
     Attributes:
         lookup: Django's lookup, such as `at__gte`; several separated by `|` where any of them may hold.
-        choices: the only values there are; any text where empty.
+        choices: the allowed values; any text where empty.
         repeatable: whether the parameter may be given several times, all of which must hold.
     """
 
@@ -92,7 +92,7 @@ class Filter:
 
     def _moment(self, text: str) -> datetime:
         try:
-            # A plus sign that was not escaped arrives as a space.
+            # An unescaped plus sign arrives as a space.
             moment = parse_datetime(text.replace(" ", "+") if "T" in text else text)
             if moment is None:
                 raise ValueError("not the form of a moment")

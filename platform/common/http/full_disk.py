@@ -1,4 +1,4 @@
-"""What a full disk means to this control plane: of its home and of its database."""
+"""Disk-full errors of this control plane: of its home and of its database."""
 
 import logging
 
@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 
 def full_disk(error: BaseException) -> NoRoom | None:
-    """Return the refusal to answer with where an error comes from a full disk, and log it; None for any other."""
+    """Return the error to respond with where a full disk caused an error, and log it; None for any other."""
     found = no_room(error, home=settings.HOME, database=str(settings.DATABASES["default"]["NAME"]))
     if found is not None:
         logger.error("%s (%s)", found.message, error)

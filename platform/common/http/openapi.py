@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of every operation alike: the one form of errors (`common.http.api_errors`)."""
+"""OpenAPI hook: adds the error format to every operation (`common.http.api_errors`)."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ _ERROR = {
 
 
 def document_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add the form of errors to every operation; a postprocessing hook of drf-spectacular."""
+    """Add the error format to every operation; a postprocessing hook of drf-spectacular."""
     result.setdefault("components", {}).setdefault("schemas", {})["Error"] = _ERROR
     answer = {
         "description": "Any other status: why it was not done.",

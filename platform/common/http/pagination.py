@@ -2,7 +2,7 @@
 
 A page begins after the last item of the one before, by a unique column, so that rows which come or go in between
 neither repeat nor hide others. A view names the column in `ordering` (`name`, `-number`); `-id` is newest first.
-Other orders that a caller may ask for stand in `orderings`; where the column is not unique, the row's id decides.
+`orderings` lists other orders; where the column is not unique, the row's id decides.
 """
 
 import base64
@@ -29,7 +29,7 @@ class CursorPagination(BasePagination):
     ordering = "-id"
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Return one page of `queryset` as the request's `cursor` and `limit` ask for it."""
+        """Return one page of `queryset` by the request's `cursor` and `limit`."""
         order = _Order.asked(request, view, self.ordering)
         limit = self._limit(request)
         if (after := request.query_params.get("cursor")) is not None:
@@ -44,7 +44,7 @@ class CursorPagination(BasePagination):
         return page
 
     def get_paginated_response(self, data: Any) -> Response:
-        """Return the answer for one page of serialized rows."""
+        """Return the response for one page of serialized rows."""
         return Response({"next": self._next, "results": data})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -96,13 +96,13 @@ class _Order:
 
     @classmethod
     def known(cls, view: Any, default: str) -> tuple[str, ...]:
-        """Return the orderings that the view knows, its own first."""
+        """Return the view's orderings, its default first."""
         own = getattr(view, "ordering", None) or default
         return tuple(dict.fromkeys((own, *getattr(view, "orderings", ()))))
 
     @classmethod
     def asked(cls, request: Request, view: Any, default: str) -> "_Order":
-        """Return the order that the request asks for; raises InvalidInput."""
+        """Return the requested order; raises InvalidInput."""
         known = cls.known(view, default)
         wanted = request.query_params.get("ordering", known[0])
         if wanted not in known:

@@ -1,7 +1,7 @@
-"""The body of an API request, JSON or YAML, refused where something behind the API could not hold it.
+"""Request body parsers, JSON or YAML, which refuse values that storage behind the API cannot hold.
 
 PostgreSQL stores no zero byte in JSON and an environment variable carries none, UTF-8 has no half of a surrogate pair,
-and what is nested deeply exhausts Python's stack wherever it is copied, compared or written.
+and deep nesting exhausts Python's stack wherever the value is copied, compared or written.
 """
 
 import re
@@ -27,7 +27,7 @@ class StrictJSONParser(JSONParser):
     def parse(
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return what the body says; raises ParseError where it is no JSON, and InvalidInput."""
+        """Return the parsed body; raises ParseError where it is not JSON, and InvalidInput."""
         try:
             document = super().parse(stream, media_type=media_type, parser_context=parser_context)
         except RecursionError as error:
@@ -37,7 +37,7 @@ class StrictJSONParser(JSONParser):
 
 
 class YAMLParser(BaseParser):
-    """One document of YAML that says what JSON could (`common.yaml_text`)."""
+    """One document of YAML with JSON's data types (`common.yaml_text`)."""
 
     media_type = "application/yaml"
 
@@ -47,7 +47,7 @@ class YAMLParser(BaseParser):
         media_type: str | None = None,  # noqa: ARG002 - DRF's signature
         parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Any:
-        """Return what the body says; raises InvalidInput, which names the line of what is no such YAML."""
+        """Return the parsed body; raises InvalidInput, which names the line of the error."""
         try:
             document = yaml_text.load(stream.read().decode())
         except UnicodeDecodeError as error:
@@ -62,7 +62,7 @@ class YAMLParser(BaseParser):
 
 
 class Negotiation(DefaultContentNegotiation):
-    """DRF's choice of a parser, except that a refusal says what to send instead."""
+    """DRF's choice of a parser, with an error that names the accepted types."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
         """Return the parser for the body; raises UnsupportedMediaType."""
@@ -75,7 +75,7 @@ class Negotiation(DefaultContentNegotiation):
 
 
 def check(document: object) -> None:
-    """Raise InvalidInput where `document` is nested too deeply or a text in it cannot be kept."""
+    """Raise InvalidInput where `document` is nested too deeply or a text in it cannot be stored."""
     waiting = [(document, "", 1)]
     while waiting:
         value, path, depth = waiting.pop()
@@ -92,12 +92,12 @@ def check(document: object) -> None:
 
 
 def _inside(value: list[Any] | dict[Any, Any], path: str) -> Iterator[tuple[object, str]]:
-    """Yield what is in `value` with its dotted path; names of fields are texts too."""
+    """Yield the values in `value` with their dotted paths; names of fields are texts too."""
     if isinstance(value, list):
         yield from ((item, f"{path}[{index}]") for index, item in enumerate(value))
         return
     for key, item in value.items():
-        if not isinstance(key, str):  # which YAML has, and JSON has not
+        if not isinstance(key, str):  # YAML has them, JSON has not
             where = f" in {path}" if path else ""
             raise InvalidInput(f"the field {str(key)[:60]}{where} is no text; put quotes around it", field=path or None)
         yield key, path

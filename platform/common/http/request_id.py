@@ -1,7 +1,7 @@
-"""Gives every request an id that its log lines, its error answer and its audit entries carry.
+"""Request ids: every request has one, in its log lines, its error response and its audit entries.
 
-A caller may bring one in `X-Request-ID`; anything that is not a short plain word is replaced, so that nobody writes his
-own lines into the log. The id travels in a context variable, which asgiref copies into the threads of sync views.
+A caller may send one in `X-Request-ID`; an id that is not a short plain word is replaced, so that a client cannot forge
+log lines. The id is in a context variable, which asgiref copies into the threads of sync views.
 """
 
 import logging
@@ -22,23 +22,23 @@ _current: ContextVar[str] = ContextVar("fairlead_request_id", default="")
 
 
 def current() -> str:
-    """Return the id of the request being answered; empty outside of one."""
+    """Return the current request's id; empty outside of a request."""
     return _current.get()
 
 
 def begin(offered: str | None) -> Token[str]:
-    """Let everything until `end` count as part of a request; its id is checked as a caller's is."""
+    """Attribute everything until `end` to a request; its id is checked as a caller's is."""
     return _current.set(choose(offered))
 
 
 def end(token: Token[str]) -> None:
-    """Go back to what was before the `begin` that returned `token`."""
+    """Restore the state before the `begin` that returned `token`."""
     _current.reset(token)
 
 
 @contextmanager
 def acting_for(request_id: str) -> Iterator[None]:
-    """Let the block count as part of a request that was answered before; of none where the id is empty."""
+    """Attribute the block to an earlier request; to none where the id is empty."""
     token = _current.set(request_id)
     try:
         yield
@@ -53,7 +53,7 @@ def choose(offered: str | None) -> str:
 
 @sync_and_async_middleware
 def RequestIdMiddleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:  # noqa: N802
-    """Set the id for the time of the request and answer with it."""
+    """Set the id for the time of the request and return it in the response."""
     if iscoroutinefunction(get_response):
         answer = cast(Callable[[HttpRequest], Awaitable[HttpResponseBase]], get_response)
 
@@ -90,8 +90,8 @@ class RequestIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Never drops a record."""
         if hasattr(record, "request_id"):
-            return True  # whoever logs knows better
-        # Django logs refused requests when the middleware is through, and hands the request over.
+            return True  # an explicit id takes precedence
+        # Django logs refused requests after the middleware, and passes the request.
         request = getattr(record, "request", None)
         record.request_id = current() or getattr(request, "request_id", "-")
         return True

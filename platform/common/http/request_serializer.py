@@ -1,4 +1,4 @@
-"""What the API's own request bodies are read with."""
+"""Base serializer of the API's request bodies."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Server-sent events as bytes (WHATWG HTML, 9.2.6); the pages that stream send what is made here. Pure."""
+"""Server-sent events as bytes (WHATWG HTML, 9.2.6), for pages that stream. Pure."""
 
 import re
 
@@ -7,10 +7,10 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def event(data: str, *, name: str = "", event_id: int | None = None) -> bytes:
-    """Return one event; `data` may have several lines, `name` is what a listener is registered for.
+    """Return one event; `data` may have several lines, `name` is the event type of listeners.
 
     Args:
-        event_id: what the browser sends back as `Last-Event-ID` after a lost connection.
+        event_id: the `Last-Event-ID` that the browser sends after a lost connection.
 
     Raises:
         ValueError: the name has a line end, which would start another field.
@@ -25,5 +25,5 @@ def event(data: str, *, name: str = "", event_id: int | None = None) -> bytes:
 
 
 def retry(milliseconds: int) -> bytes:
-    """Return how long the browser is to wait before it connects again."""
+    """Return the reconnection time of the browser."""
     return f"retry: {milliseconds}\n\n".encode()

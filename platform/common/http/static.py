@@ -1,7 +1,7 @@
-"""Serves the pages' own files under ASGI: WhiteNoise, except that a file is sent whole.
+"""Static files under ASGI: WhiteNoise, except that a file is sent whole.
 
-WhiteNoise hands Django a file to stream, which an asynchronous server has to read in its event loop, with a warning for
-each. The bundle's files are a few dozen kilobytes, so they are read in the middleware's thread.
+WhiteNoise returns Django a file to stream, which an asynchronous server has to read in its event loop, with a warning
+for each. The bundle's files are a few dozen kilobytes, so they are read in the middleware's thread.
 """
 
 from django.http import HttpRequest, HttpResponse
@@ -10,11 +10,11 @@ from whitenoise.responders import StaticFile
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """Answers for files under `STATIC_URL` with the headers that WhiteNoise gives them."""
+    """Serves files under `STATIC_URL` with WhiteNoise's headers."""
 
     @staticmethod
     def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
-        """Return the file, or the part of it that was asked for."""
+        """Return the file, or its requested range."""
         found = static_file.get_response(request.method, request.META)
         content = b""
         if found.file is not None:

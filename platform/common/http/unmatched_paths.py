@@ -1,4 +1,4 @@
-"""What happens to requests for addresses that nothing is at, or could be at."""
+"""Responses for unknown and for invalid paths."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
@@ -27,7 +27,7 @@ class NothingHereView(APIView):
 
 @sync_and_async_middleware
 def NoZeroBytesMiddleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:  # noqa: N802
-    """Refuse addresses with a zero byte, which PostgreSQL keeps in no text and nothing here is called by."""
+    """Refuse paths with a zero byte, which PostgreSQL stores in no text and no name here has."""
     if iscoroutinefunction(get_response):
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:

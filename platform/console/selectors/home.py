@@ -1,4 +1,4 @@
-"""What a person looks for first: counts of all services, rollouts in progress, what broke, what happened lately."""
+"""Dashboard queries for Home: counts of services, rollouts in progress, failures, recent events."""
 
 import zlib
 from collections.abc import Collection
@@ -29,7 +29,7 @@ _SMALL_STEPS = (Kind.ROLLOUT_WEIGHT_WANTED,)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many services there are of which kind, and rollouts in progress, as `common.db.count` counts."""
+    """Counts of services by kind, and of rollouts in progress, as `common.db.count` counts."""
 
     services: int
     live: int
@@ -40,7 +40,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """An event with the service it is of."""
+    """An event with its service."""
 
     namespace: str
     name: str
@@ -48,7 +48,7 @@ class Happening:
 
 
 def home_marks(services: Collection[int] = ()) -> Marks:
-    """Return what `change_marks` does, with another number also where other versions wait for an approval."""
+    """Return the marks of `change_marks`, which also change with the other versions that wait for approval."""
     marks = change_marks(services)
     return Marks(zlib.crc32(repr((marks.everything, newest_to_approve())).encode()), marks.of)
 
@@ -66,7 +66,7 @@ def home_counts(*, only: Q) -> Counts:
 
 
 def rollouts_in_progress(*, only: Q, limit: int) -> list[Rollout]:
-    """Return rollouts in progress with what `rollout_views` reads, those that wait for people first, then the oldest.
+    """Return rollouts in progress with what `rollout_views` reads; those that wait for users first, then oldest first.
 
     Args:
         only: a condition on services.
@@ -85,7 +85,7 @@ def _in_progress(only: Q) -> QuerySet[Rollout]:
 
 
 def rollouts_ended_badly(*, only: Q, now: datetime, within: timedelta, limit: int) -> list[Rollout]:
-    """Return the rollouts that ended badly lately by no person's decision, and that no other one followed."""
+    """Return recent rollouts that failed without a user's decision, and that no other one followed."""
     later = Rollout.objects.filter(service=OuterRef("service"), pk__gt=OuterRef("pk"))
     services = InferenceService.objects.filter(only).values("pk")
     rows = rollout_query().filter(finished_at__gte=now - within, phase__in=ENDED_BADLY, service__in=services)
@@ -93,22 +93,22 @@ def rollouts_ended_badly(*, only: Q, now: datetime, within: timedelta, limit: in
 
 
 def services_broken(*, only: Q, limit: int) -> list[InferenceService]:
-    """Return services that are Degraded, or wait for what will not come by itself, the newest trouble first."""
+    """Return services that are Degraded, or blocked until a user acts, newest first."""
     return list(service_query().filter(_IS_BROKEN, only).order_by(F("waits_since").desc(nulls_last=True), "pk")[:limit])
 
 
 def services_live(*, only: Q, limit: int) -> list[InferenceService]:
-    """Return services that answer clients as they should, those that went live last first."""
+    """Return healthy live services, most recently live first."""
     return list(service_query().filter(_IS_LIVE, only).order_by("-live_at", "pk")[:limit])
 
 
 def clusters_broken() -> list[Cluster]:
-    """Return the clusters that cannot be seen."""
+    """Return the unreachable clusters."""
     return list(Cluster.objects.exclude(problem="").order_by("name"))
 
 
 def happenings_newest(*, only: Q, limit: int) -> list[Happening]:
-    """Return what happened to the services last, newest first, without a rollout's smallest steps.
+    """Return recent events of the services, newest first, without a rollout's smallest steps.
 
     Args:
         only: a condition on events.

@@ -1,4 +1,4 @@
-"""Home as a value: what waits for the viewer, what broke, what is rolling, what is live, what happened lately."""
+"""Home page as a value: pending actions of the viewer, failures, rollouts in progress, live services, recent events."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from registry.selectors import model_list, versions_to_approve
 
 BADLY_WITHIN = timedelta(days=1)
 LOADED = 60
-"""So many rollouts in progress are looked at; those that wait for people come first."""
+"""Limit of rollouts in progress that are read; those that wait for users come first."""
 SHOWN = 8
 LATELY_SHOWN = 14
 
@@ -42,7 +42,7 @@ class RolloutRow:
     """A rollout in a line.
 
     Attributes:
-        asks: what the viewer is asked for, as a button says it; empty where nothing is.
+        asks: the viewer's pending action, as a button's label; may be empty.
     """
 
     namespace: str
@@ -54,7 +54,7 @@ class RolloutRow:
 
 def home_page(token: ApiToken) -> Page:
     """Return Home as the token's user sees it."""
-    # The marks first: what changes between the reads is sent again, not lost.
+    # The marks first: a change between the reads is sent again, not lost.
     cursor, now = home_marks().everything, timezone.now()
     only = visible(token, Owned.NAMESPACE, "namespace")
     counts = home_counts(only=only)
@@ -113,17 +113,17 @@ def home_page(token: ApiToken) -> Page:
 
 
 def asks_of(rollout: RolloutView, user: str) -> str:
-    """Return what a user who may move the rollout is asked for; empty where it waits for nothing of his. Pure."""
+    """Return the pending action of a user who may move the rollout; empty where it needs none. Pure."""
     if rollout.approvals.is_awaited:
         return "" if rollout.approvals.refusal(user) else "Approve or reject"
     return "Promote or abort" if rollout.phase == Phase.PAUSED else ""
 
 
 def _others(in_progress: int, waiting: int, seen: int) -> int:
-    """Return how many rollouts in progress are told of under Rolling, as `common.db.count` counts.
+    """Return the number of rollouts under Rolling, as `common.db.count` counts.
 
     Args:
-        seen: so many of them there are at least.
+        seen: a lower bound.
     """
     return in_progress if in_progress > MOST else max(in_progress - waiting, seen)
 

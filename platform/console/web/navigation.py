@@ -1,4 +1,4 @@
-"""The links at the head of every page, as far as the viewer may follow them; a context processor."""
+"""Navigation links of every page, as far as the viewer may follow them; a context processor."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Link:
 
 
 def navigation(request: HttpRequest) -> dict[str, list[Link]]:
-    """Return the links as `navigation`; none to who is not signed in."""
+    """Return the links as `navigation`; empty for a viewer who is not signed in."""
     token: ApiToken | None = getattr(request, "token", None)
     if token is None:
         return {"navigation": []}

@@ -1,1 +1,1 @@
-"""Decisions about services and rollouts: no database, no clock, no network. Pure."""
+"""Domain decisions about services and rollouts: no database, no clock, no network. Pure."""

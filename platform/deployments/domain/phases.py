@@ -1,11 +1,11 @@
-"""The phases of a service and of a rollout, and the one reason a rollout always has. Pure."""
+"""Phases of services and rollouts, and the reason of a rollout's phase. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class ServicePhase(StrEnum):
-    """Where a service is."""
+    """The phase of a service."""
 
     PENDING = "Pending"
     READY = "Ready"
@@ -16,7 +16,7 @@ class ServicePhase(StrEnum):
 
 
 class Phase(StrEnum):
-    """Where a rollout is (Argo Rollouts' words)."""
+    """The phase of a rollout (Argo Rollouts' words)."""
 
     PENDING = "Pending"
     PROGRESSING = "Progressing"
@@ -32,11 +32,11 @@ class Phase(StrEnum):
 
 
 ENDED_BADLY = (Phase.DEGRADED, Phase.ABORTED)
-"""How a rollout ends whose new version does not go live."""
+"""Phases of a rollout whose new version does not go live."""
 
 
 class Code(StrEnum):
-    """Why a rollout is where it is, for programs; the sentence beside it is for people."""
+    """The code of a reason, for programs; the sentence beside it is for people."""
 
     # it waits
     CANARY_STARTING = "CanaryStarting"
@@ -71,7 +71,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a rollout is where it is: a code, and one sentence with the evidence and the sample size."""
+    """The reason of a rollout's phase: a code, and one sentence with the evidence and the sample size."""
 
     code: Code
     message: str

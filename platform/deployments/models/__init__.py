@@ -1,8 +1,8 @@
-"""Services, their revisions and rollouts, and what happened to them.
+"""Models of services, their revisions and rollouts, and related records.
 
-A row is changed only under its service's row lock (`deployments.reconcile.service_change`), and every change raises
-the service's `changes`, by which the reconciler sees that somebody was faster. Revisions never change in what they
-serve; `role`, `retire_at` and `stopped_at` say where they stand.
+A row is changed only under its service's row lock (`deployments.reconcile.service_change`), and every change raises the
+service's `changes`, by which the reconciler detects concurrent changes. A revision's content never changes; `role`,
+`retire_at` and `stopped_at` are its state.
 """
 
 from deployments.models.approvals import Approval

@@ -1,4 +1,4 @@
-"""Who agreed to what in a rollout."""
+"""Rollout approvals."""
 
 from django.db import models
 
@@ -7,12 +7,11 @@ from deployments.models.rollouts import Rollout
 
 
 class Approval(models.Model):
-    """A person's word that a rollout may go on from one point; `deployments.domain.rollout.approvals` says what it is
-    for.
+    """One person's approval of one point of a rollout; `deployments.domain.rollout.approvals` defines its subject.
 
     Attributes:
-        given_by: who, as the audit log names him.
-        used_at: when it let the rollout go on, together with the others that were asked for.
+        given_by: its author, as in the audit log.
+        used_at: when it let the rollout proceed, together with the others required.
     """
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="approvals")

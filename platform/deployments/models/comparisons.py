@@ -1,4 +1,4 @@
-"""What came of comparing a shadow's answers with stable's."""
+"""Comparisons of a shadow's answers with stable's."""
 
 from django.db import models
 
@@ -6,16 +6,16 @@ from deployments.models.rollouts import Rollout
 
 
 class ComparisonRun(models.Model):
-    """The answers compared at one step of one attempt.
+    """The comparison of answers at one step of one attempt.
 
-    The team's data is in it: `worst` and `waiting` hold parts of requests and answers, which go when the measurements
-    of the rollout do (`deployments.services.retention`).
+    It contains the team's data: `worst` and `waiting` hold parts of requests and answers, which are deleted with the
+    measurements of the rollout (`deployments.services.retention`).
 
     Attributes:
         report: the figures so far (`deployments.domain.comparison.report`).
         worst: the requests whose answers differ the most, shortened.
-        waiting: exchanges of which only one side was read so far, compressed; empty once the step is over.
-        stable_alone, shadow_alone: requests of which only one side was ever read.
+        waiting: exchanges with only one side read so far, compressed; empty once the step is over.
+        stable_alone, shadow_alone: requests with only one side ever read.
         compared_at: when exchanges were read last.
         problem: why they cannot be read now; empty where they can.
     """

@@ -1,4 +1,4 @@
-"""Rollout policies by name."""
+"""Named rollout policies."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from deployments.domain.policy import OnInconclusive, Strategy
 
 
 class RolloutPolicy(models.Model):
-    """A named policy file; `version` rises with each change, and a rollout keeps the text it was started with.
+    """A named policy file; `version` rises with each change, and a rollout keeps the text of its start.
 
     Attributes:
         all_series_version: the version that an administrator had saved before queries were limited to the series of a

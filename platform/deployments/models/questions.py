@@ -1,4 +1,4 @@
-"""What systems outside were asked about a rollout, and what they said."""
+"""Webhook queries of rollout steps, and their answers."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,14 +9,14 @@ from deployments.models.rollouts import Rollout
 
 
 class WebhookQuestion(models.Model):
-    """A webhook that is asked at one step of one attempt; `deployments.reconcile.participants.gates` draws its states.
+    """A webhook called at one step of one attempt; `deployments.reconcile.participants.gates` draws its states.
 
     Attributes:
         when: `before` or `after`, as the policy says.
-        message: what it said, or why there is no answer.
-        next_try_at: when it is asked next; later than that its answer to the last question counts no more.
-        deadline_at: undecided by then, it is asked no more.
-        decided_at: when it said go or no, or somebody let the step pass without it.
+        message: its message, or why it gave no answer.
+        next_try_at: when it is called next; from then on an answer to the last call no longer counts.
+        deadline_at: undecided by then, it is not called again.
+        decided_at: when it answered go or no, or a person let the step pass without it.
     """
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="questions")

@@ -1,4 +1,4 @@
-"""Rollouts and what was found at each of their steps."""
+"""Rollouts, and the analysis of each of their steps."""
 
 from django.db import models
 from django.db.models import Q
@@ -10,25 +10,25 @@ from deployments.models.services import InferenceService, Revision
 
 
 class Rollout(models.Model):
-    """One way of a service from a revision to the next; `deployments.domain.rollout.advance` moves it.
+    """A rollout of a service from a revision to the next; `deployments.domain.rollout.advance` moves it.
 
     Attributes:
         policy_document: the policy file at the start; a later change of the policy does not reach this rollout.
-        contract: what it changes for clients (`deployments.domain.service_state.contract`); None on the way back, and
-            in earlier releases.
+        contract: its changes for clients (`deployments.domain.service_state.contract`); None for a rollback, and in
+            earlier releases.
         attempt: 1, and one more for each retry.
-        step_index: the step it is at; the number of steps once all traffic is to move.
+        step_index: the present step; the number of steps once all traffic is to move.
         weight: percent of clients' requests that the new revision should get now.
-        mirror: percent of them of which it should get a copy now.
-        match: the headers of the group whose requests are its own now, as a step of the policy file has them.
+        mirror: percent of them that should be copied to it now.
+        match: the headers of the group whose requests it gets now, as in a step of the policy file.
         reason_since: when the reason's code began; None in rows of earlier releases.
-        confirmed_at: when the gateway first sent and copied what it should get now; hold counts from there.
+        confirmed_at: when the gateway first sent and copied the desired traffic; the hold counts from then.
         waiting_since: since when the canary has not been ready; None while it is.
         deadline_at: when its time is up; None where it has no end, or was paused for it.
-        full_replicas: how many replicas stable had, where the canary's are taken out of them; None with a surge.
-        restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.
-        latency_edges_us: what is slow in this attempt: quantile -> an edge of the histogram, fixed from stable.
-        authors: who is behind it: [{"actor", "did"}], such as who started it and who registered its version.
+        full_replicas: how many replicas stable had, where the canary's replace them; None with a surge.
+        restart_baseline: restarts of the canary's replicas when the attempt began; None until observed.
+        latency_edges_us: edges of slow requests in this attempt: quantile -> edge of the histogram, fixed from stable.
+        authors: the people behind it: [{"actor", "did"}], such as who started it and who registered its version.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="rollouts")
@@ -81,18 +81,17 @@ class Rollout(models.Model):
 
 
 class AnalysisRun(models.Model):
-    """What was counted and judged at one step of one attempt, or in the background of all its steps.
+    """The counts and the verdict of one step of one attempt, or of the background of all its steps.
 
     Attributes:
         step_index: None in the background.
-        weight, mirror: what the step gives, in percent of the requests and of copies of them.
-        totals: the counters summed up so far (`deployments.domain.analysis.evidence.totals`), from which the next tick
-            goes on.
-        evidence: what was made of them in this attempt (`deployments.domain.analysis.evidence.ledger`), written with
-            them.
-        first_request_at: when the canary got its first request in the step; the deadline counts from there.
+        weight, mirror: the step's percent of the requests and of copies of them.
+        totals: the counters summed up so far (`deployments.domain.analysis.evidence.totals`), which the next tick
+            continues.
+        evidence: the attempt's evidence from them (`deployments.domain.analysis.evidence.ledger`), written with them.
+        first_request_at: when the canary got its first request in the step; the deadline counts from then.
         canary_requests, stable_requests: what the gateway sent to each in the step.
-        pointed_at: when the last `AnalysisPoint` of it was kept; None before the first.
+        pointed_at: when its last `AnalysisPoint` was stored; None before the first.
     """
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="analysis_runs")
@@ -126,8 +125,7 @@ class AnalysisRun(models.Model):
 
 
 class AnalysisPoint(models.Model):
-    """What an analysis run had come to at one moment, so that its way there can be drawn
-    (`deployments.reconcile.participants.evidence_points`).
+    """A snapshot of an analysis run, for its chart (`deployments.reconcile.participants.evidence_points`).
 
     Attributes:
         values: metric -> [canary, stable, limit, low, high, evidence_percent], each a number or None.

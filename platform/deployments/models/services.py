@@ -17,41 +17,41 @@ IS_WELL = ExpressionWrapper(Q(phase__in=[ServicePhase.READY, ServicePhase.PROGRE
 
 
 class InferenceService(models.Model):
-    """What a client calls.
+    """An inference service.
 
     Attributes:
         document: the service file as it was last applied.
-        model_version: the registry version that the file's `storageUri` meant when it was last acted upon; None while
-            the first is imported.
-        awaited_import: brings the version that the file means; None where that is there. `import_note` tells of it.
-        alias_problem: why the version that the alias means now cannot be rolled out; empty where it can.
-        standing: what it waits for as far as the cluster goes (`deployments.domain.waits.Condition`); empty for
-            nothing.
-        refusal: why the cluster did not take what was desired last; empty where it did.
-        waits_for, waits_since: what it waits for at all, and when that began.
-        live_at: when its first revision began to take requests; from then on the weights sum to 100.
-        stopped: nothing of it runs until it is resumed.
+        model_version: the registry version that the file's `storageUri` last resolved to; None while the first is
+            imported.
+        awaited_import: the import of the file's version; None where that exists. `import_note` is its progress.
+        alias_problem: why the alias's present version cannot be rolled out; empty where it can.
+        standing: what it waits for on the cluster (`deployments.domain.waits.Condition`); empty for nothing.
+        refusal: why the cluster refused the last desired state; empty where it did not.
+        waits_for, waits_since: its wait condition, and when that began.
+        live_at: when its first revision first accepted requests; from then on the weights sum to 100.
+        stopped: it does not run until resumed.
         generation: number of the desired state; rises when that changes, and the cluster ignores lower ones.
-        changes: rises with every recorded change; who read an older number must read again.
-        changed_at: when that was, by the database's clock.
-        settled: the number of `changes` after which a turn of the reconciler found nothing that goes on; another
-            number, such as those of `deployments.domain.service_state.quiescence`, has the next sweep turn to it
-        (`deployments.reconcile.schedule`). lease_owner, lease_expires_at: which reconciler has the service now.
-        ticked_at, seen_at: when a reconciler last turned to the service, and when it last could read the cluster.
-        event_seq, revision_seq: the numbers given last.
-        request_id: the request that changed the service last, for which the reconciler acts; empty where none did.
-        observed: what the cluster was last seen to run: revision name -> {"weight", "mirror", "ready", "restarts",
+        changes: rises with every recorded change; a reader of an older number must read again.
+        changed_at: when `changes` last rose, by the database's clock.
+        settled: the number of `changes` at which a tick found the service settled; with any other number, such as those
+            of `deployments.domain.service_state.quiescence`, the next sweep reconciles it
+            (`deployments.reconcile.schedule`).
+        lease_owner, lease_expires_at: which reconciler holds the service now.
+        ticked_at, seen_at: when a reconciler last ticked the service, and when it last could read the cluster.
+        event_seq, revision_seq: the last numbers assigned.
+        request_id: the request that last changed the service, for which the reconciler acts; empty without one.
+        observed: the last observation of the cluster: revision name -> {"weight", "mirror", "ready", "restarts",
             "restart_numbers", "metrics_urls", "message", "is_failing", "replicas"}.
-        replica_restarts: restarts of each replica that events were written for.
-        restart_number: rises when all its replicas are to be started anew.
+        replica_restarts: restarts of each replica that have events.
+        restart_number: rises when all its replicas are to be restarted.
         recorded_percent: of its requests that are recorded now (`models.Recording`); 0 for none.
-        drift_policy: what becomes of changes made by hand on its cluster (`DriftPolicy`).
-        drift: those that were found (`deployments.domain.service_state.drift`).
-        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
+        drift_policy: the policy for changes made by hand on its cluster (`DriftPolicy`).
+        drift: the changes found (`deployments.domain.service_state.drift`).
+        request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how its replicas are replaced, `{"maxSurge", "maxUnavailable"}`; None leaves it to the cluster.
-        traffic_at: when its counters were last looked up for pages (`deployments.reconcile.participants.traffic`).
-        tap_cursor: up to where everything that the taps of its replicas recorded was made use of.
-        searched: what searches by words look through (`deployments.mapping.put_searched`).
+        traffic_at: when its counters were last sampled for pages (`deployments.reconcile.participants.traffic`).
+        tap_cursor: up to where the recordings of its replicas' taps were processed.
+        searched: the text for searches (`deployments.mapping.put_searched`).
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="services")
@@ -119,31 +119,31 @@ class InferenceService(models.Model):
 
 
 class Revision(models.Model):
-    """What a service runs or ran: model digest, configuration, resources and scaling as one. Those never change.
+    """A revision of a service: model digest, configuration, resources and scaling as one. Those never change.
 
     Attributes:
         number: counts up within the service; the name is `<service>-<5 digits>`.
-        role: where it stands (`deployments.domain.service_state.desired.Role`).
-        patches: as they were when it was made: {"cluster": [...], "service": [...]}, as the files have them.
-        egress: whether the model's process may open connections; None where an earlier release made it, which let code
+        role: `deployments.domain.service_state.desired.Role`.
+        patches: as of its creation: {"cluster": [...], "service": [...]}, as the files have them.
+        egress: whether the model's process may open connections; None in rows of an earlier release, which let code
             (`integrations.clusters.base.may_connect`).
-        accelerator: the GPU, or slice of one, that each replica asks for by the file; `auto` leaves it open.
-        placement: which that is, and why: {"accelerator", "products", "why"}; empty without a GPU.
-        placement_wish: how replicas should be placed by the file: {"replicas", "latency"}; empty where it says nothing.
-        logger: who is told of every request: {"url", "mode"}; empty for nobody.
+        accelerator: the GPU, or slice of one, that each replica requests by the file; `auto` leaves it open.
+        placement: the assigned one, and why: {"accelerator", "products", "why"}; empty without a GPU.
+        placement_wish: the file's preferred placement of replicas: {"replicas", "latency"}; empty without one.
+        logger: where every request is sent: {"url", "mode"}; empty without one.
         scale_behavior: how fast its replicas follow the load, in the words of autoscaling/v2; empty for the defaults.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
-        stopped_at: since when it runs no more; None while it should run.
+        stopped_at: when it stopped running; None while it should run.
         served_until: when the service was last stopped while this was its stable revision and had requests; None where
-            that never was.
+            that never happened.
         kept_batch_size: the largest batch of the revision before, where its own version's profile found less.
-        replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
-        transformer: what stands before its predictor, as a service file says it; empty for nothing.
-        transformer_replicas: how many of those there should be, by a cluster's autoscaler more of them.
-        last_failure: the last failure of a replica of it (`deployments.domain.service_state.failures`); None where
-            none failed.
-        load: what that is decided by (`deployments.reconcile.participants.replicas`): counters of the last seconds,
-            earlier decisions, and "why" in words.
+        replicas: the desired number while it runs; where minReplicas and maxReplicas differ, by its load.
+        transformer: the container in front of its predictor, as in a service file; empty without one.
+        transformer_replicas: the least number of those; a cluster's autoscaler may add more.
+        last_failure: the last failure of one of its replicas (`deployments.domain.service_state.failures`); None
+            without one.
+        load: the input of the replica count (`deployments.reconcile.participants.replicas`): counters of the last
+            seconds, earlier decisions, and "why" in words.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="revisions")

@@ -1,4 +1,4 @@
-"""What clients got of a service lately."""
+"""Traffic history of a service's clients."""
 
 from django.db import models
 
@@ -6,10 +6,10 @@ from deployments.models.services import InferenceService, Revision
 
 
 class TrafficLook(models.Model):
-    """The last look at a service's counters, from which the next one goes on.
+    """The last sample of a service's counters, which the next one continues.
 
     Attributes:
-        totals: the counters then (`deployments.domain.analysis.evidence.totals`).
+        totals: its counters (`deployments.domain.analysis.evidence.totals`).
     """
 
     service = models.OneToOneField(InferenceService, primary_key=True, on_delete=models.CASCADE, related_name="+")
@@ -21,13 +21,13 @@ class TrafficLook(models.Model):
 
 
 class TrafficPoint(models.Model):
-    """What a revision's clients got between two looks (`deployments.reconcile.participants.traffic`).
+    """The traffic of a revision's clients between two samples (`deployments.reconcile.participants.traffic`).
 
     Attributes:
-        at: when the second look was; the first was `seconds` before.
-        requests, server_errors: of clients, as the gateway counted them, or replicas where those stand for it.
+        at: the time of the second sample; the first was `seconds` before.
+        requests, server_errors: of clients, counted by the gateway, or by replicas where they replace it.
         latency: [[upper edge in microseconds, requests]] of the replicas' buckets with any; the edge is None above all.
-        replicas: how many took requests at the second look.
+        replicas: how many accepted requests at the second sample.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="+")

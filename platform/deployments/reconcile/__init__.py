@@ -1,1 +1,1 @@
-"""The reconciler: brings services where they should be."""
+"""Reconciler: brings services to their desired state."""

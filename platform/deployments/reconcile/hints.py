@@ -1,4 +1,4 @@
-"""Tells other processes that there is something to do. Only a hint: what gets lost, the next sweep finds."""
+"""Hints to other processes that work is due. Best effort: the next sweep finds the work of a lost hint."""
 
 import logging
 from collections.abc import Sequence
@@ -14,26 +14,26 @@ _EXPIRES_S = 10
 
 
 def reconcile_soon(service_id: int) -> None:
-    """Ask for a tick once the present transaction is committed."""
+    """Request a tick once the present transaction is committed."""
     transaction.on_commit(partial(_send, "reconcile", service_id, "service"))
 
 
 def deliver_soon(delivery_ids: Sequence[int]) -> None:
-    """Ask for webhooks to be told once the present transaction is committed."""
+    """Request webhook deliveries once the present transaction is committed."""
     for delivery_id in delivery_ids:
         transaction.on_commit(partial(_send, "deliver", delivery_id, "delivery"))
 
 
 def ask_soon(question_ids: Sequence[int]) -> None:
-    """Ask for webhooks to be asked once the present transaction is committed."""
+    """Request calls of step webhooks once the present transaction is committed."""
     for question_id in question_ids:
         transaction.on_commit(partial(_send, "ask", question_id, "question"))
 
 
 def watch_soon() -> None:
-    """Have `fairlead up` start what watches clusters once the present transaction is committed.
+    """Have `fairlead up` start the watcher of clusters once the present transaction is committed.
 
-    Elsewhere the operator runs that process, and there is no such folder.
+    Elsewhere the operator runs that process, and the folder does not exist.
     """
     transaction.on_commit(_want_watches)
 

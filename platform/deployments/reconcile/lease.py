@@ -1,10 +1,10 @@
-"""Lets one reconciler at a time turn to a service: a lease in the service's row, taken by one conditional UPDATE.
+"""Lease: lets one reconciler at a time have a service; kept in its row, taken by one conditional UPDATE.
 
     free --take--> held --give back--> free
                     '-- it ran out, or who held it is gone --take--> held by another
 
-The owner's text names the process that holds the lease. That a worker was killed is seen by those that share its
-machine, such as the one started in its place, which need not wait for it; elsewhere its lease has to run out.
+The owner's text names the process that holds the lease. Processes on the same machine detect that a worker was killed,
+such as the one started in its place, and need not wait; elsewhere its lease has to expire.
 """
 
 import uuid
@@ -22,12 +22,12 @@ LEASE = timedelta(seconds=30)
 
 
 def owner_is_gone(owner: str, *, place: str, started: Callable[[int], int | None]) -> bool:
-    """Return whether it is certain that who holds a lease runs no more. Pure.
+    """Return whether the owner of a lease has certainly ended. Pure.
 
     Args:
-        owner: as it was written into the row.
-        place: where it is asked (`common.process_identity`).
-        started: returns when a process of this place was started, None where there is none.
+        owner: as written in the row.
+        place: the place of the caller (`common.process_identity`).
+        started: returns when a process of this place was started, None if it does not exist.
     """
     name = process_identity.parse(owner.rpartition(".")[0])
     if name is None or not name.place or name.place != place:
@@ -36,7 +36,7 @@ def owner_is_gone(owner: str, *, place: str, started: Callable[[int], int | None
 
 
 def take(service_id: int, now: datetime) -> str:
-    """Return the owner as which the service is held from now on; empty where another holds it."""
+    """Take the lease and return its owner; empty where another holds it."""
     me = process_identity.myself()
     owner = f"{me}.{uuid.uuid4().hex[:12]}"
     service = InferenceService.objects.filter(pk=service_id)
@@ -50,15 +50,15 @@ def take(service_id: int, now: datetime) -> str:
 
 
 def holds(service_id: int, owner: str, now: datetime) -> bool:
-    """Return whether the owner still holds the service."""
+    """Return whether the owner still holds the lease."""
     return InferenceService.objects.filter(pk=service_id, lease_owner=owner, lease_expires_at__gt=now).exists()
 
 
 def give_back(service_id: int, owner: str, now: datetime, *, settled: int = UNSETTLED) -> None:
-    """Let the next one in, and note when the service was last turned to, and whether anything of it goes on.
+    """Release the lease, and record the time of the tick, and whether the service is settled.
 
     Args:
-        settled: for the column of that name; what touched the service since it was taken stands against it.
+        settled: for the column of that name; a touch since the lease was taken has precedence.
     """
     untouched = Case(When(settled=UNSETTLED, then=Value(settled, BigIntegerField())), default=F("settled"))
     InferenceService.objects.filter(pk=service_id, lease_owner=owner).update(

@@ -1,10 +1,10 @@
-"""The loop that brings services where they should be: observe -> advance -> record -> apply.
+"""Reconcile loop, which brings services to their desired state: observe -> advance -> record -> apply.
 
-One `tick` is one turn of the loop for one service. It holds the service's lease, talks to the cluster with no
-transaction open, decides with pure functions, records under the row lock, and then hands the whole desired state to
-the cluster. Record comes before apply, so a crash in between is repaired by the next tick; applying twice changes
-nothing. Two reconcilers cannot disagree: the lease lets one in at a time, whoever lost it finds `changes` moved on
-and records nothing, and what it might still apply carries a lower generation, which the cluster ignores.
+One `tick` is one pass of the loop for one service. It holds the service's lease, calls the cluster with no transaction
+open, decides with pure functions, records under the row lock, and then sends the whole desired state to the cluster.
+Record comes before apply, so a crash in between is repaired by the next tick; applying twice changes nothing. Two
+reconcilers cannot disagree: the lease lets one in at a time, one that lost it finds a higher `changes` and records
+nothing, and its desired state has a lower generation, which the cluster ignores.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ BLIND = timedelta(minutes=1)
 
 
 class Outcome(StrEnum):
-    """What became of a tick."""
+    """The outcome of a tick."""
 
     DONE = "done"
     BUSY = "busy"
@@ -55,18 +55,18 @@ class Outcome(StrEnum):
 
 
 class _OvertakenError(Exception):
-    """Somebody changed the service since it was read; rolls the transaction back."""
+    """The service was changed since it was read; rolls the transaction back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a tick needs from outside.
+    """The external dependencies of a tick.
 
     Attributes:
-        metrics: reads the counters of what an observation found (`integrations.metrics.counters.collect`).
+        metrics: reads the counters of observed replicas (`integrations.metrics.counters.collect`).
         clock: the time now, with time zone.
-        scale_down_window: for how long fewer replicas must have been enough before some are stopped.
-        ask: puts queries to Prometheus (`integrations.metrics.prometheus`).
+        scale_down_window: how long fewer replicas must have sufficed before some are stopped.
+        ask: sends queries to Prometheus (`integrations.metrics.prometheus`).
     """
 
     driver: ClusterDriver
@@ -77,14 +77,14 @@ class Outside:
 
 
 def tick(service_id: int, outside: Outside) -> Outcome:
-    """Bring one service one step on.
+    """Reconcile one service once.
 
     Returns:
         BUSY: another reconciler has it. OVERTAKEN: it was changed meanwhile, nothing was recorded; tick again.
-        REMOVED: it was being deleted, and is gone.
+        REMOVED: its deletion is complete.
 
     Raises:
-        Unavailable: the cluster did not take the desired state; what was recorded stands and the next tick applies it.
+        Unavailable: the cluster did not take the desired state; the record stays and the next tick applies it.
     """
     owner = lease.take(service_id, outside.clock())
     if not owner:
@@ -100,7 +100,7 @@ def tick(service_id: int, outside: Outside) -> Outcome:
 
 
 def _tick(service_id: int, owner: str, outside: Outside) -> tuple[Outcome, int]:
-    """Return what became of it, and the number of changes with which the service is settled, or UNSETTLED."""
+    """Return the outcome, and the number of changes at which the service is settled, or UNSETTLED."""
     try:
         read = load(service_id, now=outside.clock())
     except NotFound:
@@ -151,7 +151,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int
 
 
 def _is_settled(change: Change, seen: Observed | None) -> bool:
-    """Return whether the turn that recorded `change` left nothing that goes on."""
+    """Return whether the tick that recorded `change` left the service settled."""
     service, state = change.service, change.state()
     return is_settled(
         Turn(
@@ -167,9 +167,9 @@ def _is_settled(change: Change, seen: Observed | None) -> bool:
 
 
 def _apply(service: InferenceService, desired: Desired, driver: ClusterDriver) -> Sequence[Drift]:
-    """Have the cluster take what is desired, and return what was changed there; record why it does not, and raise that.
+    """Apply the desired state to the cluster, and return the drift found there; record and raise a refusal.
 
-    That it cannot be reached is no answer, and is told by whoever looks at it.
+    An unreachable cluster is no refusal; observations report it.
     """
     try:
         drift = driver.apply(desired)
@@ -188,7 +188,7 @@ def _note_refusal(service: InferenceService, refusal: str) -> None:
 
 
 def _observe(service: InferenceService, driver: ClusterDriver) -> tuple[Observed | None, str]:
-    """Return what the cluster runs of the service, or None and why it cannot be read."""
+    """Return the cluster's observation of the service, or None and why it cannot be read."""
     try:
         return driver.observe(service.namespace, service.name), ""
     except Unavailable as error:
@@ -201,7 +201,7 @@ def _unseen_since(service: InferenceService, problem: str) -> str:
 
 
 def _load(read: Change, seen: Observed | None, metrics: Metrics) -> Sequence[Sample] | None:
-    """Return the counters of what runs where some number of replicas depends on them; None where they are not known."""
+    """Return the counters of running replicas where some replica count depends on them; None where they are unknown."""
     if seen is None or not replicas.follows_load(read):
         return None
     try:
@@ -211,7 +211,7 @@ def _load(read: Change, seen: Observed | None, metrics: Metrics) -> Sequence[Sam
 
 
 def _record(change: Change, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool) -> None:
-    """Record what follows from what was seen."""
+    """Record the consequences of the observation."""
     service = change.service
     if seen is not None:
         replicas.adopt(change, seen)
@@ -226,7 +226,7 @@ def _record(change: Change, seen: Observed | None, problem: str, evidence: Evide
 def _advance(
     change: Change, row: Rollout, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool
 ) -> None:
-    """Let the machine see what there is, and record the analysis and the rollout's new state."""
+    """Advance the state machine by the observation, and record the analysis and the rollout's new state."""
     expect_end(row.pk, change.service.namespace, change.service.name)
     state, unseen = mapping.rollout_state(row), _unseen(change.service, row, change.now)
     if seen is not None and unseen:
@@ -258,15 +258,15 @@ def _advance(
 
 
 def _use(approvals: Tally | None, now: datetime) -> None:
-    """Record which approvals let the rollout go on."""
+    """Record which approvals let the rollout proceed."""
     used = [] if approvals is None else [approval.id for approval in approvals.counting]
     Approval.objects.filter(pk__in=used).update(used_at=now)
 
 
 def _unseen(service: InferenceService, rollout: Rollout | None, now: datetime) -> timedelta:
-    """Return for how long nobody could look at the service; no time at all while turns follow each other as usual.
+    """Return how long the reconciler did not see the service; zero while ticks follow each other as usual.
 
-    Before a rollout began nobody had to: settled services are turned to in their time.
+    The time before a rollout began does not count: settled services have fewer ticks.
     """
     since = service.seen_at or now
     gap = now - (since if rollout is None else max(since, rollout.attempt_started_at))
@@ -327,7 +327,7 @@ def _gateway_message(seen: Observed | None) -> str:
 
 
 def _follow_cluster(change: Change, seen: Observed) -> None:
-    """Record what follows from what runs: the service comes alive, old revisions stop, restarts become events."""
+    """Record what follows from the observation: the service comes alive, old revisions stop, restarts become events."""
     service = change.service
     if seen.generation > service.generation:
         # The database is older than the cluster (restored from a copy): a lower number would be ignored for ever.
@@ -345,7 +345,7 @@ def _follow_cluster(change: Change, seen: Observed) -> None:
 
 
 def _note_drift(service: InferenceService, found: Sequence[Drift], now: datetime) -> None:
-    """Record what was changed by hand on the cluster; where nothing of that is new, nothing is written."""
+    """Record the drift found on the cluster; without anything new, nothing is written."""
     before = drifting.stored(service.drift)
     after, lines = drifting.note(before, found, now)
     if after == before:
@@ -357,7 +357,7 @@ def _note_drift(service: InferenceService, found: Sequence[Drift], now: datetime
 
 
 def _describe(change: Change, seen: Observed | None, problem: str) -> None:
-    """Record the service's phase and why."""
+    """Record the service's phase and its reason."""
     rollout = None if change.rollout is None else mapping.rollout_state(change.rollout).reason
     before = ServicePhase(change.service.phase)
     now = with_refusal(standing(change.state(), before, seen, rollout, problem), change.service.refusal)
@@ -371,7 +371,7 @@ def _describe(change: Change, seen: Observed | None, problem: str) -> None:
 
 
 def _remove(read: Change, owner: str, outside: Outside) -> Outcome:
-    """Have the cluster drain the service; once it has nothing of it, forget the service."""
+    """Drain the service on the cluster; once the cluster has nothing of it, delete its rows."""
     service = read.service
     outside.driver.delete(service.namespace, service.name, service.generation)
     seen = outside.driver.observe(service.namespace, service.name)

@@ -1,5 +1,6 @@
-"""Turns what a look at a cluster finds into events, each once: restarts, limits that are close, variables that
-processes run without.
+"""Restart detection: turns cluster observations into events, each once.
+
+Also reports limits that are close, and variables that processes run without.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
 
 
 def note_restarts(change: Change, seen: Observed) -> None:
-    """Record an event for each replica that was restarted since the last look."""
+    """Record an event for each replica that was restarted since the last observation."""
     told = change.service.replica_restarts
     for revision, replica in _replicas(seen):
         if replica.restarts > told.get(replica.name, 0):
@@ -39,7 +40,7 @@ def note_restarts(change: Change, seen: Observed) -> None:
 
 
 def summary(seen: Observed) -> dict[str, dict[str, object]]:
-    """Return what pages and the API show of an observation."""
+    """Return an observation in the form of pages and the API."""
     return {
         revision.name: {
             "weight": revision.weight_percent,
@@ -74,13 +75,13 @@ def is_failing(revision: ObservedRevision) -> bool:
 
 
 def refusal(revision: ObservedRevision) -> str:
-    """Return why a replica of the revision can never start; empty where none is refused for good."""
+    """Return why a replica of the revision can never start; empty where none is refused permanently."""
     failed = (replica.failure for replica in revision.all_replicas if replica.phase not in _WELL)
     return next((failure.message for failure in failed if failure is not None and failure.is_final), "")
 
 
 def note_failures(change: Change, seen: Observed) -> None:
-    """Keep the last failure of each revision."""
+    """Store the last failure of each revision."""
     for row in change.revisions:
         there = seen.revision(row.name)
         after = failures.kept(row.last_failure, None if there is None else there.last_failure)
@@ -117,8 +118,8 @@ def variables_left_out(row: Revision, cluster: Cluster) -> str:
 
 @transaction.atomic
 def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
-    """Record an event for each part (gateway, worker, agent) that was restarted since the last look, and for each limit
-    of the machine that has come closer.
+    """Record an event for each component (gateway, worker, agent) that was restarted since the last observation, and
+    for each limit of the machine that has come closer.
     """
     cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
     events = []
@@ -149,7 +150,7 @@ def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
 
 @transaction.atomic
 def note_silence(*, cluster_id: int, problem: str, now: datetime) -> None:
-    """Record that nothing can be seen of the cluster, and why; it is asked again after a while that doubles."""
+    """Record that the cluster cannot be observed, and why; the next attempt follows with exponential back-off."""
     cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
     cluster.checked_at, cluster.problem = now, problem
     cluster.silent_since = cluster.silent_since or now
@@ -159,13 +160,13 @@ def note_silence(*, cluster_id: int, problem: str, now: datetime) -> None:
 
 
 def note_refusal(*, cluster_id: int, problem: str, now: datetime) -> None:
-    """Record that the cluster answers, but does not let its parts be seen."""
+    """Record that the cluster answers, but refuses access to its components."""
     quiet = dict.fromkeys(("silent_since", "look_at"))
     Cluster.objects.filter(pk=cluster_id).update(checked_at=now, problem=problem, silent_looks=0, **quiet)
 
 
 def pause_after(looks: int) -> timedelta:
-    """Return how long a cluster is left alone that was asked so often in vain. Pure."""
+    """Return the pause after so many failed attempts (exponential back-off). Pure."""
     return min(_SHORTEST_PAUSE * (1 << min(looks - 1, 10)), _LONGEST_PAUSE)
 
 
@@ -176,7 +177,7 @@ def _replicas(seen: Observed) -> Iterator[tuple[str, ObservedReplica]]:
 
 
 def _limit_row(limit: Limit, last: str) -> dict[str, Any]:
-    """Return a limit as pages and the API show it; `last` is the level that the last event is of."""
+    """Return a limit in the form of pages and the API; `last` is the level of the last event."""
     return {
         "name": limit.name,
         "whose": limit.whose,

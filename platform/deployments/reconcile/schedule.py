@@ -1,10 +1,10 @@
-"""Which services a sweep turns to: all of which something goes on, and of the settled ones only so many in a second.
+"""Reconcile schedule: selects services for a sweep, all active ones and a rate-limited share of settled ones.
 
     something goes on --a turn found nothing more--> settled --changed, or touched by its cluster--> something goes on
 
-Settled ones are looked at again in their time, oldest first, for what nobody reported: every minute where the
-cluster reports what happens, at every sweep where it does not. Where they are many, the time from one look to the next
-grows with their number, and a sweep's cost does not.
+Settled ones are resynced, oldest first, to find changes without a report: every minute where the cluster reports
+events, at every sweep where it does not. With many of them, the interval grows with their number, and a sweep's cost
+does not.
 """
 
 import math
@@ -20,25 +20,26 @@ from deployments.models import InferenceService
 from integrations.clusters.base import ClusterDriver
 
 RESYNC_EVERY = timedelta(seconds=60)
-"""From one look at a settled service to the next, at least, where its cluster reports what happens: at rest a service
-costs its worker less than a thousandth of a core."""
+"""Least resync interval of a settled service, where its cluster reports events: at rest a service costs its worker less
+than a thousandth of a core.
+"""
 RESYNC_PER_S = 20.0
-"""So many settled services of a cluster that tells what happens to them are turned to in a second, at most."""
+"""Resync rate limit for the settled services of a cluster that reports events, per second."""
 UNTOLD_PER_S = 100.0
-"""The same where nobody tells."""
+"""The same for clusters without reports."""
 WATCH_FRESH = timedelta(seconds=20)
-"""A watcher says every five seconds how its watches do."""
+"""A watcher records the state of its watches every five seconds."""
 HEARD_AGAIN = timedelta(seconds=5)
-"""What happened so long before the last look is heard again, so that a sweep that was killed loses nothing."""
+"""Overlap of event reads before the last observation, so that a killed sweep loses nothing."""
 _MOVING = ~Q(settled=F("changes"))
 
 
 def services_due(cluster: Cluster, *, now: datetime, interval: timedelta, is_told: bool) -> list[int]:
-    """Return the ids of the services to turn to now, those that waited longest first, settled ones in between.
+    """Return the ids of the services to reconcile now, the longest waiting first, settled ones in between.
 
     Args:
         interval: from one sweep to the next.
-        is_told: whether the cluster tells what happens to services.
+        is_told: whether the cluster reports events of services.
     """
     # Beat's own jitter must not make a service miss every other sweep.
     before = now - interval / 2
@@ -51,7 +52,7 @@ def services_due(cluster: Cluster, *, now: datetime, interval: timedelta, is_tol
 
 
 def most_settled(interval: timedelta, *, is_told: bool) -> int:
-    """Return how many settled services one sweep turns to at most. Pure."""
+    """Return how many settled services one sweep reconciles at most. Pure."""
     return math.ceil((RESYNC_PER_S if is_told else UNTOLD_PER_S) * interval.total_seconds())
 
 
@@ -65,16 +66,16 @@ def interleaved(moving: Sequence[int], settled: Sequence[int]) -> Iterator[int]:
 
 
 def heard(cluster: Cluster, driver: ClusterDriver, *, now: datetime) -> bool:
-    """Touch the services to which something happened since the last look; returns whether the cluster tells of that.
+    """Touch the services with events since the last observation; return whether the cluster reports events.
 
     Args:
-        cluster: as it was before this look.
+        cluster: as it was before this observation.
     """
     since = cluster.silent_since or cluster.checked_at or cluster.created_at
     try:
         named = driver.touched((since - HEARD_AGAIN).timestamp())
     except Unavailable:
-        return False  # it went away just now
+        return False  # it became unreachable just now
     if named is None:
         return is_watched(cluster.watch, now)
     touch_named(cluster, named)
@@ -82,7 +83,7 @@ def heard(cluster: Cluster, driver: ClusterDriver, *, now: datetime) -> bool:
 
 
 def is_watched(watch: Mapping[str, object], now: datetime) -> bool:
-    """Return whether every watch of a cluster streams, by what the process that keeps them recorded lately. Pure."""
+    """Return whether every watch of a cluster streams, by the recent record of its process. Pure."""
     said_at = watch.get("seen_at")
     if not isinstance(said_at, str) or not watch.get("total") or watch.get("streaming") != watch.get("total"):
         return False
@@ -90,12 +91,12 @@ def is_watched(watch: Mapping[str, object], now: datetime) -> bool:
 
 
 def touch(services: QuerySet[InferenceService]) -> None:
-    """Have the next sweep turn to the services, whatever the present turn of one of them finds."""
+    """Have the next sweep reconcile the services, whatever the present tick of one of them finds."""
     services.exclude(settled=TOUCHED).update(settled=TOUCHED)
 
 
 def touch_named(cluster: Cluster, names: Iterable[tuple[str, str]]) -> None:
-    """Have the next sweep turn to the services of these namespaces and names, on one cluster."""
+    """Have the next sweep reconcile the services of these namespaces and names, on one cluster."""
     if found := set(names):
         # A few more where namespaces share names do no harm.
         namespaces, services = ({each[part] for each in found} for part in (0, 1))
@@ -103,7 +104,7 @@ def touch_named(cluster: Cluster, names: Iterable[tuple[str, str]]) -> None:
 
 
 def touch_users_of(model: str) -> None:
-    """Have the next sweep turn to the services of a model, since an alias of it moved or is gone."""
+    """Have the next sweep reconcile the services of a model, since an alias of it moved or was deleted."""
     touch(InferenceService.objects.filter(model_version__model__name=model))
 
 

@@ -1,8 +1,8 @@
-"""The one way in which a service and what belongs to it are changed: under its row lock, with events and a generation.
+"""Unit of work for changes of a service and its related rows: under its row lock, with events and a generation.
 
-Services (people's wishes) and the reconciler (what follows from what was seen) both come through `changing`. Whatever
-they did to the rows, the end is the same: the generation rises if the cluster should now run something else,
-`changes` rises, so that whoever decided on older rows notices, and the events get their numbers.
+Services (people's commands) and the reconciler (consequences of observations) both use `changing`. Whatever they did to
+the rows, the end is the same: the generation rises if the desired state changed, `changes` rises, so that decisions on
+older rows are detected, and the events get their numbers.
 """
 
 import logging
@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Change:
-    """A service to be changed in place, with what belongs to it.
+    """A service to change in place, with its related rows.
 
     Attributes:
-        revisions: those that run, and the one of the newest rollout, by number.
+        revisions: the running ones, and those of the newest rollout, by number.
         newest: its newest rollout, over or not.
     """
 
@@ -55,13 +55,13 @@ class Change:
         return self.newest if self.newest is not None and not Phase(self.newest.phase).is_finished else None
 
     def revision(self, role: Role) -> Revision | None:
-        """Return the revision of a role that only one can have."""
+        """Return the revision of a role that is unique."""
         return next((revision for revision in self.revisions if revision.role == role), None)
 
     def event(
         self, kind: Kind, message: str, *, revision: str = "", rollout: Rollout | None = None, by_itself: bool = False
     ) -> None:
-        """Tell what happened; what happened by itself names no request."""
+        """Add an event; an event without a request has no request id."""
         self.is_changed = True
         self.service.event_seq += 1
         self._events.append(
@@ -78,7 +78,7 @@ class Change:
         )
 
     def move(self, rollout: Rollout, after: RolloutState) -> None:
-        """Record a rollout's new state with what follows from it: roles, finished analysis runs, events."""
+        """Record a rollout's new state with its consequences: roles, finished analysis runs, events."""
         before = mapping.rollout_state(rollout)
         if after == before:
             return
@@ -88,7 +88,7 @@ class Change:
         if (after.attempt, after.step_index) != (before.attempt, before.step_index) or after.phase.is_finished:
             runs = AnalysisRun.objects.filter(rollout=rollout, finished_at=None)
             if after.attempt == before.attempt and not after.phase.is_finished:
-                runs = runs.exclude(step_index=None)  # what is judged in the background goes on with the next step
+                runs = runs.exclude(step_index=None)  # the background analysis continues with the next step
             runs.update(finished_at=self.now)
         mapping.put_rollout(rollout, after)
         if after.reason.code is not before.reason.code:
@@ -107,12 +107,12 @@ class Change:
             )
 
     def put_revisions(self, states: tuple[RevisionState, ...]) -> None:
-        """Record where the revisions stand now."""
+        """Record the states of the revisions."""
         by_name = {state.name: state for state in states}
         changed = [
             row for row in self.revisions if row.name in by_name and mapping.revision_state(row) != by_name[row.name]
         ]
-        # Only one revision may be stable at any time, so who leaves the role is written before who takes it.
+        # Only one revision may be stable at any time, so the one that leaves the role is written first.
         for row in sorted(changed, key=lambda row: by_name[row.name].role in (Role.STABLE, Role.CANARY)):
             if row.stopped_at is None and by_name[row.name].stopped_at is not None:
                 self.event(Kind.REVISION_STOPPED, f"{row.name} runs no more", revision=row.name)
@@ -121,15 +121,15 @@ class Change:
             self.is_changed = True
 
     def state(self) -> ServiceState:
-        """Return the service as decisions see it."""
+        """Return the service as a domain value."""
         return mapping.service_state(self.service, self.revisions, self.rollout)
 
     def desired(self) -> Desired:
-        """Return what the cluster should run."""
+        """Return the cluster's desired state."""
         return desired_of(self.state(), self.service.generation)
 
     def write_events(self) -> None:
-        """Insert the events that were told; `changing` calls it."""
+        """Insert the added events; `changing` calls it."""
         events, self._events = self._events, []
         Event.objects.bulk_create(events)
         if events:
@@ -140,10 +140,10 @@ class Change:
 
 @contextmanager
 def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
-    """Give the service under its row lock to the caller's block, and record what the block did to it.
+    """Yield the service under its row lock to the caller's block, and record what the block changed.
 
     Raises:
-        NotFound: there is no such service any more.
+        NotFound: the service does not exist any more.
     """
     with transaction.atomic():
         change = load(service_id, now=now, lock=True)
@@ -173,7 +173,7 @@ def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
         raise gone from None
     newest = Rollout.objects.filter(service=service).order_by("-id").first()
     ends = () if newest is None else (newest.from_revision_id, newest.to_revision_id)
-    # Joined and ordered here: that of a hundred columns costs the database's client more than the rows do.
+    # Joined and ordered here: a SQL join of a hundred columns costs the database's client more than the rows do.
     needed = Revision.objects.filter(Q(stopped_at=None) | Q(pk__in=ends), service=service)
     found = {row.pk: row for row in needed.select_related("model_version")}
     if newest is not None:
@@ -192,7 +192,7 @@ def _log(service: str, events: list[Event]) -> None:
 def _fields(service: InferenceService) -> dict[str, object]:
     """Return the service's columns as they are now; JSON columns are replaced, never changed in place.
 
-    That somebody looked is no change.
+    The times of observations are no change.
     """
     names = {field.attname for field in service._meta.concrete_fields} - {
         "changed_at",

@@ -1,6 +1,6 @@
 """Prometheus counters by service, namespace and team: rollouts that ended, ticks that failed.
 
-A process shows what it counted itself: a worker what its ticks ended, web what people aborted.
+Each process shows its own counts: a worker the rollouts that its ticks ended, web those that people aborted.
 """
 
 from functools import lru_cache, partial
@@ -21,9 +21,9 @@ _PHASES = {kind: phase for phase, kind in ENDS.items()}
 
 @lru_cache(maxsize=10_000)
 def expect_end(rollout_id: int, namespace: str, name: str) -> None:  # noqa: ARG001 - once for each
-    """Show the counters of a rollout in progress before it ends: `increase()` sees no first value of a series.
+    """Create the counters of a rollout in progress before it ends: `increase()` does not see a series' first value.
 
-    Each tick calls it, and the cache lets it work once for each rollout.
+    Each tick calls it, and the cache limits it to once per rollout.
     """
     of = _labels(namespace, name)
     for phase in ENDS:
@@ -41,7 +41,7 @@ def count_ends(service: InferenceService, kinds: list[Kind]) -> None:
 
 
 def count_failure(service_id: int) -> None:
-    """Count a failed tick; nothing where the service is gone or the database is away, which has a metric of its own."""
+    """Count a failed tick; none where the service is gone or the database is away, which has a metric of its own."""
     try:
         found = InferenceService.objects.values_list("namespace", "name").filter(pk=service_id).first()
         if found is not None:

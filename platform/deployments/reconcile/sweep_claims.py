@@ -1,4 +1,4 @@
-"""How many of the workers' threads one cluster may have: a claim for its sweep, and no hints while it is busy."""
+"""Sweep claims: limit one cluster's share of the workers' threads, by one sweep at a time and no hints while busy."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,7 @@ from clusters.models import Cluster
 from deployments.models import InferenceService
 
 CLAIM = timedelta(minutes=1)
-"""Longer than a sweep with a cluster that answers; one that does not is found away in less."""
+"""Longer than a sweep with a cluster that answers; an unreachable one is detected earlier."""
 
 
 def begin(cluster_id: int, *, now: datetime) -> datetime | None:
@@ -18,10 +18,10 @@ def begin(cluster_id: int, *, now: datetime) -> datetime | None:
 
 
 def end(cluster_id: int, claim: datetime) -> None:
-    """Let the next sweep in, unless the claim ran out and another has it."""
+    """Release the claim, unless it expired and another has it."""
     Cluster.objects.filter(pk=cluster_id, swept_until=claim).update(swept_until=None)
 
 
 def is_busy(cluster_id: int, *, now: datetime) -> bool:
-    """Return whether some worker turns to one of the cluster's services right now."""
+    """Return whether some worker ticks one of the cluster's services right now."""
     return InferenceService.objects.filter(cluster=cluster_id, lease_expires_at__gt=now).exists()

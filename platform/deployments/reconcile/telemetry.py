@@ -1,4 +1,4 @@
-"""What the reconciler (in the worker) and the watcher count of themselves; shown on their processes' metrics pages."""
+"""Self-monitoring metrics of the reconciler (in the worker) and the watcher, on their processes' metrics pages."""
 
 from prometheus_client import Counter, Gauge, Histogram
 

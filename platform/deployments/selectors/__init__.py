@@ -1,6 +1,6 @@
-"""What is known about services, revisions, rollouts and events. Reads only; API and pages show the same values.
+"""Selectors of services, revisions, rollouts and events. Reads only; API and pages show the same values.
 
-The number of queries does not depend on how many services, revisions or rollouts there are.
+The number of queries does not depend on the number of services, revisions or rollouts.
 """
 
 from deployments.selectors.events import (

@@ -1,4 +1,4 @@
-"""Events, and the marks by which a poller sees that there are new ones."""
+"""Event queries, and change marks for pollers."""
 
 import zlib
 from collections.abc import Collection, Sequence
@@ -56,10 +56,11 @@ def cluster_events_newest(*, clusters: Sequence[Cluster], limit: int) -> dict[in
 
 
 def change_marks(services: Collection[int] = ()) -> Marks:
-    """Return by what a poller sees that something changed: of all services together, and of those with these ids.
+    """Return change marks for pollers: one of all services together, and those of the services with these ids.
 
-    A change is recorded with the time at which its statement ran, and may be seen only after later ones: that of all
-    rests on as many of the newest as could not come in between. What is being deleted is in it until it is gone.
+    A change is recorded with the time at which its statement ran, and may become visible only after later ones: the
+    mark of all covers as many of the newest as could not come in between. Services being deleted are in it until they
+    are gone.
     """
     columns = ("pk", "changes", "event_seq")
     newest = InferenceService.objects.order_by("-changed_at", "-pk").values_list(*columns)[:_NEWEST]
@@ -70,7 +71,7 @@ def change_marks(services: Collection[int] = ()) -> Marks:
 
 
 def event_view(event: Event) -> EventView:
-    """Return an event as it is shown."""
+    """Return an event as shown."""
     return EventView(
         seq=event.seq,
         at=event.at,

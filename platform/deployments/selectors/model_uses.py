@@ -1,6 +1,6 @@
-"""Returns to the registry which revisions use a model version, so that one in use is not deleted.
+"""Model uses: reports to the registry which revisions use a version, so that it is not deleted.
 
-Ended revisions, which failed or were retired, are history: they are shown as uses, and go with their version.
+Ended revisions, which failed or were retired, are history: they are shown as uses, and are deleted with their version.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ _ENDED = {Role.RETIRED, Role.FAILED}
 
 
 def uses_of(version_ids: Iterable[int]) -> Iterator[hooks.Use]:
-    """Yield a use for each service that has, or by its history could go back to, one of the versions."""
+    """Yield a use for each service that has one of the versions, or could roll back to it."""
     ids = list(version_ids)
     revisions = Revision.objects.filter(model_version__in=ids).select_related("service").order_by("service", "number")
     named = set()

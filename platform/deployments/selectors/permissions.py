@@ -1,4 +1,4 @@
-"""Where a caller needs a role for rollouts, which have no namespace in their address, and for the models they use."""
+"""Permissions for rollouts, whose addresses have no namespace, and for the models they use."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _MODEL = re.compile(r"models:/([^/@]+)[/@]")
 
 
 class OfRollout:
-    """A view of one rollout: the caller's role in the team of its service counts."""
+    """A view of one rollout: the caller needs the role in the team of its service."""
 
     kwargs: dict[str, Any]
 
@@ -25,7 +25,7 @@ class OfRollout:
 
 
 def storage_uri_of(document: object) -> str:
-    """Return the `storageUri` of a service file that nobody checked yet; empty where it has none."""
+    """Return the `storageUri` of an unchecked service file; empty where it has none."""
     for name in ("spec", "predictor", "model", "storageUri"):
         document = document.get(name) if isinstance(document, Mapping) else None
     return document if isinstance(document, str) else ""
@@ -38,7 +38,7 @@ def require_model_use(token: ApiToken, uri: str) -> None:
 
 
 def require_model_import(token: ApiToken, uri: str, namespace: str, name: str) -> None:
-    """Raise NotFound or NotPermitted where files elsewhere would become a version of a model that is another team's."""
+    """Raise NotFound or NotPermitted where an import would add a version to another team's model."""
     model = imported_model(namespace, name)
     if "://" in uri and is_somebodys_model(name=model):
         require(token, Scope.WRITE, Place.model(model))

@@ -1,4 +1,4 @@
-"""Policies and clusters."""
+"""Rollout policy and cluster queries."""
 
 from django.db.models import QuerySet
 

@@ -1,4 +1,4 @@
-"""The replicas of a service as they were last seen."""
+"""Last observed replicas of a service."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ class ReplicaView:
 
     Attributes:
         phase: Starting, Ready, BackingOff or Draining.
-        started_at: when what runs now did; None where nothing does.
+        started_at: start of the running process; None without one.
         message: why it is not ready, or how its last process ended.
     """
 

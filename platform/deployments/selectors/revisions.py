@@ -1,4 +1,4 @@
-"""Revisions of a service."""
+"""Revision queries of a service."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from deployments.views.shapes import PlacementView, RevisionView
 
 
 def revision_rows() -> QuerySet[Revision]:
-    """Return all revisions with what `revision_view` reads of them, by number."""
+    """Return all revisions with the relations that `revision_view` reads, by number."""
     return Revision.objects.select_related("model_version__model").order_by("number")
 
 
@@ -23,17 +23,17 @@ def revision_query(*, service: InferenceService) -> QuerySet[Revision]:
 
 
 def revision_views(service: InferenceService, revisions: Iterable[Revision]) -> list[RevisionView]:
-    """Return revisions of one service as they are shown, in the order given."""
+    """Return revisions of one service as shown, in the order given."""
     rollout = Rollout.objects.filter(service=service, finished_at=None).first()
     state = mapping.service_state(service, [], rollout)
     return [revision_view(service, state, revision) for revision in revisions]
 
 
 def earlier_stable_query(*, service_id: int) -> QuerySet[Revision]:
-    """Return the revisions that were stable once and neither are so nor are being rolled out, newest first.
+    """Return the revisions that were stable once, and are neither that nor being rolled out now, newest first.
 
-    Every rollout begins at a revision that is stable and has taken requests, so these are the ones to go back to, and
-    those that had requests when the service was stopped.
+    Every rollout begins at a revision that is stable and has accepted requests, so these are the targets of a rollback,
+    and those that had requests when the service was stopped.
     """
     begun_at = Rollout.objects.filter(service=service_id).values("from_revision")
     return (
@@ -49,13 +49,13 @@ def stable_before(*, stable: Revision) -> Revision | None:
     won = Rollout.objects.filter(to_revision=stable, phase=Phase.HEALTHY).order_by("-id").first()
     if won is not None:
         return revision_rows().get(pk=won.from_revision_id)
-    # Without a rollout it is the first, or came in place of what had served while the service was stopped.
+    # Without a rollout it is the first, or replaced the one that had served while the service was stopped.
     served = revision_rows().filter(service=stable.service_id, served_until__isnull=False).exclude(pk=stable.pk)
     return served.order_by("-served_until").first()
 
 
 def revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:
-    """Return a revision of a service in `state` as it is shown."""
+    """Return a revision of a service in `state` as shown."""
     seen = service.observed.get(revision.name, {})
     runs = revision.stopped_at is None and not service.stopped
     wanted = revision.replicas if runs else 0

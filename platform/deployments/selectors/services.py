@@ -1,4 +1,4 @@
-"""Services with their running revisions and newest rollouts."""
+"""Service queries, with running revisions and newest rollouts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ from registry.models import ModelImport
 
 
 def service_query() -> QuerySet[InferenceService]:
-    """Return all services with what `service_views` reads of them."""
+    """Return all services with the relations that `service_views` reads."""
     return InferenceService.objects.select_related(
         "cluster", "policy", "model_version__model", "awaited_import__version__model"
     )
@@ -41,28 +41,28 @@ def service_get(*, namespace: str, name: str) -> InferenceService:
 
 
 def service_list(*, limit: int | None = None, only: Q | None = None, offset: int = 0) -> list[ServiceView]:
-    """Return services by namespace and name, all that fit the condition but the first `offset`, up to `limit`."""
+    """Return services by namespace and name that meet the condition, without the first `offset`, up to `limit`."""
     end = None if limit is None else offset + limit
     in_order = InferenceService.objects.filter(only or Q()).order_by("namespace", "name")
-    # What lies before is passed over in the index alone.
+    # The offset is skipped in the index alone.
     shown = list(in_order.values_list("pk", flat=True)[offset:end])
     return service_views(service_query().filter(pk__in=shown).order_by("namespace", "name"))
 
 
 def services_worst_first(*, cluster: Cluster, only: Q) -> QuerySet[InferenceService]:
-    """Return the services of a cluster that fit the condition, by name, those that are not well before the others."""
+    """Return the services of a cluster that meet the condition, by name, unhealthy ones first."""
     return cluster.services.filter(only).order_by(IS_WELL, "namespace", "name")
 
 
 def service_count_by_phase(*, only: Q) -> dict[str, int]:
-    """Return how many services that fit the condition are in each phase that any is in, as `common.db.count` counts."""
+    """Return how many services that meet the condition are in each phase that has any, as `common.db.count` counts."""
     services = InferenceService.objects.filter(only)
     found = {str(phase): count_up_to(services.filter(phase=phase)) for phase in ServicePhase}
     return {phase: count for phase, count in found.items() if count}
 
 
 def service_search(words: Iterable[str]) -> Q:
-    """Return the condition that a service's name, namespace or model has each of the words in it."""
+    """Return the condition that a service's name, namespace or model contains each of the words."""
     found = Q()
     for word in words:
         found &= Q(searched__contains=word.lower())
@@ -185,7 +185,7 @@ def _file_view(service: InferenceService, stable: Revision | None, newest: Rollo
 
 
 def service_url(service: InferenceService) -> str:
-    """Return where clients reach the service's model, without a trailing slash; reads its cluster."""
+    """Return the address of the service's model for clients, without a trailing slash; reads its cluster."""
     return f"{_gateway(service)}/serving/{service.namespace}/{service.name}/v2/models/{service.name}"
 
 

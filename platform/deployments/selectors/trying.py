@@ -1,4 +1,4 @@
-"""Where a version can be tried: the services that serve it now."""
+"""Try-out targets: the services that serve a version now."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,11 @@ _SERVICES_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A service that answers for a version.
+    """A service that can answer for a version.
 
     Attributes:
-        url: where its model is at the gateway, without a trailing slash.
-        has_transformer: whether what clients send is not what the model takes.
+        url: its model's address at the gateway, without a trailing slash.
+        has_transformer: whether clients' inputs differ from the model's.
     """
 
     namespace: str
@@ -32,14 +32,14 @@ class Reach:
 
 
 def reaches_of(*, version: ModelVersion) -> list[Reach]:
-    """Return the services with a revision of the version that takes requests, by namespace and name."""
+    """Return the services with a revision of the version that accepts requests, by namespace and name."""
     serving = _of_services(version).filter(service__stopped=False, service__live_at__isnull=False)
     rows = serving.select_related("service__cluster").order_by("service__namespace", "service__name", "number")
     return list({row.service_id: _reach(row) for row in rows}.values())[:_SERVICES_SHOWN]
 
 
 def stopped_service(*, version: ModelVersion, namespace: str, name: str) -> InferenceService | None:
-    """Return the service of that name if it is stopped, and has a revision of the version that waits for its return."""
+    """Return the service of that name if it is stopped and has a revision of the version that resumes with it."""
     rows = _of_services(version).filter(service__namespace=namespace, service__name=name, service__stopped=True)
     row = rows.select_related("service").first()
     return None if row is None else row.service

@@ -1,5 +1,8 @@
-"""What a replica that calls from its cluster may have: its own service, and the models of that service's revisions and
-of the versions that are tried on its recorded requests now; and what the pod of a job may, the model it asks about."""
+"""Workload identity permissions.
+
+A replica may read its own service, and the models of that service's revisions and of the versions that are tried on its
+recorded requests now; the pod of a job may read its own model.
+"""
 
 from django.conf import settings
 
@@ -13,7 +16,7 @@ from registry.selectors import is_being_checked
 
 
 def workload_service(*, cluster: str, identity: WorkloadIdentity) -> InferenceService:
-    """Return the service of a replica of that cluster; raises NotPermitted where there is none of that name on it."""
+    """Return the service of a replica of that cluster; raises NotPermitted if the cluster has none of that name."""
     found = InferenceService.objects.filter(
         cluster__name=cluster, namespace=identity.namespace, name=identity.service
     ).first()
@@ -33,7 +36,7 @@ def workload_artifact(*, service: InferenceService, digest: str) -> None:
 
 
 def job_artifact(*, cluster: str, identity: JobIdentity, digest: str) -> None:
-    """Raise NotFound unless the caller asks about that model now, where it is checked, tuned, built on or tried."""
+    """Raise NotFound unless the caller's job is for that model now: a check, a tuning, a build or a trial."""
     if not (digest == identity.artifact_digest and _is_asked_about(cluster, digest)):
         raise NotFound(f"the pod {identity.pod} asks about no model {digest[:100]}")
 

@@ -1,4 +1,4 @@
-"""What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
+"""Services that change services, policies and rollouts; every function takes the actor and leaves an audit entry."""
 
 from deployments.services.approvals import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.contracts import check_reason

@@ -1,4 +1,4 @@
-"""What people who are asked to approve a rollout say: yes, no, or that they take it back."""
+"""Rollout approvals: approve, withdraw and reject."""
 
 from datetime import datetime
 
@@ -17,9 +17,9 @@ from deployments.services.rollouts import rollout_move
 
 
 def rollout_approve(*, rollout_id: int, user: User, comment: str, actor: str, now: datetime) -> Rollout:
-    """Record that the user agrees to the rollout's going on from where it waits.
+    """Record the user's approval of the rollout's present point.
 
-    With the last approval that is asked for, the reconciler's next turn lets it go on.
+    With the last required approval, the reconciler's next tick lets it proceed.
 
     Raises:
         NotFound: no such rollout.
@@ -60,12 +60,12 @@ def rollout_approve(*, rollout_id: int, user: User, comment: str, actor: str, no
 
 
 def rollout_withdraw(*, rollout_id: int, user: User, actor: str, now: datetime) -> Rollout:
-    """Take back the approval that the user gave, as long as the rollout waits.
+    """Withdraw the user's approval, as long as the rollout waits.
 
     Raises:
         NotFound: no such rollout.
         InvalidTransition: it waits for no approval.
-        Conflict: none of the user counts.
+        Conflict: the user has no approval that counts.
     """
 
     def withdraw(change: Change, state: RolloutState) -> RolloutState:
@@ -81,11 +81,11 @@ def rollout_withdraw(*, rollout_id: int, user: User, actor: str, now: datetime) 
 
 
 def rollout_reject(*, rollout_id: int, user: User, comment: str, actor: str, now: datetime) -> Rollout:
-    """Abort a rollout that waits for approvals; who may approve may reject, and who is behind it too.
+    """Abort a rollout that waits for approvals; allowed for approvers, and for the people behind it.
 
     Raises:
         NotFound: no such rollout.
-        InvalidInput: no reason is given.
+        InvalidInput: the reason is missing.
         InvalidTransition: it waits for no approval.
     """
     check_comment(comment)
@@ -116,7 +116,7 @@ def _tally(row: Rollout, state: RolloutState, now: datetime) -> Tally:
 
 
 def _refuse(user: User, row: Rollout, found: Tally) -> None:
-    """Raise where the user may not approve what others with the same role may."""
+    """Raise where the user may not approve although the role allows it."""
     if any(approval.user == user.username for approval in found.counting):
         raise Conflict(refusal(user.username, found.rule, (), found.judged))
     if why := refusal(user.username, found.rule, mapping.authors(row), found.judged):

@@ -1,4 +1,4 @@
-"""The check that a rollout keeps what clients rely on; the way past it is that somebody accepts the breaks."""
+"""Contract check: a rollout may not break clients, unless a person accepts the breaks."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ MAX_REASON = 500
 
 
 def check_reason(reason: str) -> str:
-    """Return the reason for which breaks are accepted, trimmed; raises InvalidInput."""
+    """Return the reason for accepting breaks, trimmed; raises InvalidInput."""
     reason = reason.strip()
     if not 0 < len(reason) <= MAX_REASON:
         raise InvalidInput(
@@ -27,14 +27,14 @@ def check_reason(reason: str) -> str:
 def contract_agreed(
     stable: Revision, *, spec: ServiceSpec, version: ModelVersion, accept: str | None, actor: str
 ) -> Contract:
-    """Return what going from `stable` to `version` under `spec` changes for clients.
+    """Return the changes for clients of a rollout from `stable` to `version` under `spec`.
 
     Args:
-        stable: what is live; of a stopped service what was, and whose clients are to come back.
+        stable: the live revision; of a stopped service the one that was, whose clients will return.
         accept: why breaks are accepted, by `actor`; None where they are not.
 
     Raises:
-        ContractBroken: clients would break, and nobody accepts that. Its `details` are the breaks.
+        ContractBroken: clients would break, and the breaks are not accepted. Its `details` are the breaks.
     """
     live_rows = found_batch_size_of(stable)
     rows = found_batch_size(spec.model_config, version.profile, kept_from(stable, spec, version))
@@ -61,7 +61,7 @@ def kept_from(stable: Revision | None, spec: ServiceSpec, version: ModelVersion)
 
 
 def accepted(contract: Contract) -> dict[str, object]:
-    """Return what the audit log keeps of breaks that were accepted; empty where there were none."""
+    """Return the audit log's record of accepted breaks; empty without any."""
     if not contract.breaks:
         return {}
     return {"accepted_contract_changes": list(contract.breaks), "reason": contract.accepted_because}

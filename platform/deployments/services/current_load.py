@@ -1,4 +1,4 @@
-"""How a service does right now, for the plan of a rollout: its cluster is asked."""
+"""Current load of a service, read from its cluster for a rollout's forecast."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ from integrations.metrics import counters
 
 
 def survey(namespace: str, name: str) -> tuple[Observed, Nodes]:
-    """Return a service as it is, and the nodes of its cluster; raises Unavailable."""
+    """Return the observation of a service, and the nodes of its cluster; raises Unavailable."""
     driver = driver_now(cluster_of(namespace=namespace, name=name), timezone.now())
     return driver.observe(namespace, name), driver.inventory(with_nodes=True)
 
 
 def look(namespace: str, name: str) -> Sequence[Sample]:
-    """Return the counters of a service as they are now; raises Unavailable."""
+    """Return the present counters of a service; raises Unavailable."""
     driver = driver_now(cluster_of(namespace=namespace, name=name), timezone.now())
     return counters.collect(driver.observe(namespace, name), driver.metrics_page)

@@ -1,6 +1,6 @@
-"""What applying a file would do: it is applied for real, in a transaction that is taken back.
+"""Dry run: applies a file for real, in a transaction that is rolled back.
 
-So whatever would be refused is refused here too, and nothing is told that would not happen.
+So it raises every refusal of the real change, and reports nothing that would not happen.
 """
 
 from datetime import datetime
@@ -35,7 +35,7 @@ def service_plan(
     accept: str | None = None,
     may_grant_egress: bool = False,
 ) -> Plan:
-    """Return what `service_apply` would do, having changed nothing; raises what that raises."""
+    """Return what `service_apply` would do, without changing anything; raises what that raises."""
     with transaction.atomic():
         old = InferenceService.objects.filter(namespace=namespace, name=name).first()
         before = None if old is None else old.document
@@ -75,11 +75,11 @@ def rollout_plan(
     look: Look | None = None,
     survey: Survey | None = None,
 ) -> Plan:
-    """Return what `rollout_start` would do, having changed nothing; raises what that raises.
+    """Return what `rollout_start` would do, without changing anything; raises what that raises.
 
     Args:
-        look: reads a service's counters, by which the analysis is planned; None leaves that out.
-        survey: reads a service and its cluster's nodes, for whether it fits; None leaves that out.
+        look: reads a service's counters for the analysis forecast; None leaves that out.
+        survey: reads a service and its cluster's nodes for the capacity check; None leaves that out.
     """
     with transaction.atomic():
         service = InferenceService.objects.filter(namespace=namespace, name=name).first()
@@ -110,7 +110,7 @@ def rollout_plan(
 
 
 def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_read_all_series: bool = False) -> Plan:
-    """Return what `policy_apply` would do, having changed nothing; raises what that raises."""
+    """Return what `policy_apply` would do, without changing anything; raises what that raises."""
     with transaction.atomic():
         policy = parse_policy(document, name=name)
         old = RolloutPolicy.objects.filter(name=policy.name).first()
@@ -135,7 +135,7 @@ def _warnings(policy: Policy) -> tuple[str, ...]:
 
 
 def cluster_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:
-    """Return what `cluster_apply` would do, having changed nothing; raises what that raises."""
+    """Return what `cluster_apply` would do, without changing anything; raises what that raises."""
     with transaction.atomic():
         old = Cluster.objects.filter(name=name).first()
         row, created = cluster_apply(document=document, name=name, actor=actor, now=now)
@@ -149,7 +149,7 @@ def cluster_plan(*, document: object, name: str, actor: str, now: datetime) -> P
 
 
 def _wishes(service: InferenceService, now: datetime) -> tuple[Desired, ...]:
-    """Return what the cluster is asked for from now to the end of the rollout in progress."""
+    """Return the cluster's desired states from now to the end of the rollout in progress."""
     change = load(service.pk, now=now)
     steps = () if change.rollout is None else mapping.rollout_state(change.rollout).policy.steps
     portions = (Portion(step.weight, step.mirror, step.match) for step in steps)
@@ -157,7 +157,7 @@ def _wishes(service: InferenceService, now: datetime) -> tuple[Desired, ...]:
 
 
 def _contract(service: InferenceService, newest: Rollout | None) -> Contract | None:
-    """Return what the rollout that was just started changes for clients; None where none was."""
+    """Return the contract of the rollout that was just started; None where none was."""
     started = Rollout.objects.filter(service=service, pk__gt=newest.pk if newest is not None else 0).first()
     return None if started is None or started.contract is None else Contract.stored(started.contract)
 
@@ -165,11 +165,11 @@ def _contract(service: InferenceService, newest: Rollout | None) -> Contract | N
 def _what_follows(
     service: InferenceService, revisions: int, newest: Rollout | None, *, was_stopped: bool = False
 ) -> str:
-    """Return the consequence of what was just done to the service, in a sentence.
+    """Return the consequence of the change just made to the service, in a sentence.
 
     Args:
-        revisions: how many revisions it had before.
-        newest: its newest rollout as it was before.
+        revisions: the number of its revisions before.
+        newest: its newest rollout before.
     """
     revision = Revision.objects.filter(service=service, number__gt=revisions).order_by("-number").first()
     rollout = Rollout.objects.filter(service=service).order_by("-pk").first()

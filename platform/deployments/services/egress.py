@@ -1,4 +1,4 @@
-"""Egress of a service's model: an administrator of the installation grants it, and the service keeps it.
+"""Network egress of a service's model: granted by an administrator of the installation, kept by the service.
 
 A service has it while its stable revision has it, or its file says so: both went through `check_egress`.
 """
@@ -21,12 +21,12 @@ def has_egress(revision: Revision | None, cluster: Cluster) -> bool:
 
 
 def egress_after(spec: ServiceSpec, stable: Revision | None, cluster: Cluster) -> bool:
-    """Return what a new revision gets: what the file says, else what the stable revision has."""
+    """Return the egress of a new revision: the file's, else the stable revision's."""
     return has_egress(stable, cluster) if spec.egress is None else spec.egress
 
 
 def service_egress(service: InferenceService, spec: ServiceSpec) -> bool:
-    """Return what a new revision of the service would get; reads the stable one."""
+    """Return the egress of a new revision of the service; reads the stable one."""
     stable = Revision.objects.filter(service=service, role=Role.STABLE).select_related("model_version").first()
     return egress_after(spec, stable, service.cluster)
 
@@ -37,8 +37,8 @@ def check_egress(
     """Return whether a change grants egress to a service that does not have it.
 
     Args:
-        wanted: what would be served has egress.
-        before: what the service's file said until now; None of a new service.
+        wanted: the new content has egress.
+        before: the service's file until now; None for a new service.
         may_grant: whether the actor administers the installation.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a service file goes through before it is applied, whoever brings it: the API or a page."""
+"""Service file preflight: the checks before an apply, for the API and pages alike."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from deployments.views.shapes import Plan
 
 
 def service_planned(token: ApiToken, *, document: object, namespace: str, name: str, **wish: Any) -> Plan:
-    """Return what applying the file would do, after runtime, cluster and permissions were asked; changes nothing.
+    """Return the plan of applying the file, after checks by runtime, cluster and permissions; changes nothing.
 
     Args:
         wish: `actor`, `now`, `accept` and `may_grant_egress` as `service_apply` takes them.
 
     Raises:
-        FairleadError: whatever would keep the file from being applied.
+        FairleadError: any refusal of the apply.
     """
     uri = storage_uri_of(document)
     require_model_use(token, uri)

@@ -1,6 +1,6 @@
-"""Gives a new revision its GPU or slice, by what the cluster was seen to have last; refuses one that has no room.
+"""GPU assignment: gives a new revision its GPU or slice, from the cluster's last inventory; refuses one without room.
 
-Called with no cluster asked: what it has was looked at before (`gpus_look`), by who applies the file and by the sweep.
+Makes no calls to the cluster: the apply and the sweep have read the inventory before (`gpus_look`).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,14 +28,14 @@ LOOKS_EVERY = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """What a cluster was seen to have; `unknown` says why nothing is known."""
+    """Last observed GPUs of a cluster; `unknown` is why they are unknown."""
 
     nodes: tuple[NodeGpus, ...] = ()
     unknown: str = "its nodes were not looked at yet"
 
 
 def gpus_look(cluster: Cluster, driver_of: Callable[[Cluster], ClusterDriver], now: datetime) -> None:
-    """Ask a cluster for its GPUs, and keep what it says; one that does not answer leaves what was known.
+    """Read a cluster's GPUs and store them; one that does not answer keeps the former inventory.
 
     Called with no transaction open.
     """
@@ -46,26 +46,26 @@ def gpus_look(cluster: Cluster, driver_of: Callable[[Cluster], ClusterDriver], n
 
 
 def gpus_note(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
-    """Keep what a cluster says of its GPUs."""
+    """Store a cluster's GPUs."""
     found = {"nodes": [asdict(each) for each in nodes.gpus], "unknown": nodes.unknown}
     Cluster.objects.filter(pk=cluster_id).update(gpus=found, gpus_at=now)
 
 
 def gpus_due(cluster: Cluster, now: datetime) -> bool:
-    """Return whether services have GPUs there or a node is cut anew, and nobody looked at its nodes for some time.
+    """Return whether a cluster with GPU services or a repartition in progress is due for an inventory.
 
-    What a cut made of a node is due at once, as soon as the repartition has ended.
+    The result of a repartition is due at once when it has ended.
     """
     if cluster.gpus_at is not None and now - cluster.gpus_at < LOOKS_EVERY:
         return Repartition.objects.filter(cluster=cluster, settled_at__gt=cluster.gpus_at).exists()
-    lately = Q(settled_at=None) | Q(settled_at__gte=now - 2 * LOOKS_EVERY)  # so that its end is seen, too
+    lately = Q(settled_at=None) | Q(settled_at__gte=now - 2 * LOOKS_EVERY)  # so that its end is observed, too
     if Repartition.objects.filter(lately, cluster=cluster).exclude(phase=Phase.PROPOSED).exists():
         return True
     return Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(accelerator="").exists()
 
 
 def gpus_of(cluster: Cluster) -> Gpus:
-    """Return what a cluster was seen to have last."""
+    """Return the last observed GPUs of a cluster."""
     stored = cluster.gpus
     return Gpus(tuple(_node(each) for each in stored["nodes"]), stored["unknown"]) if stored else Gpus()
 
@@ -73,15 +73,15 @@ def gpus_of(cluster: Cluster) -> Gpus:
 def placed(
     service: InferenceService, spec: ServiceSpec, version: ModelVersion, replicas: int, *, in_place: bool
 ) -> dict[str, Any]:
-    """Return what a new revision asks for, as it is stored; empty without a GPU.
+    """Return the GPU request of a new revision, in stored form; empty without a GPU.
 
     Args:
-        replicas: for which there has to be room.
-        in_place: they take the place of what the service has now.
+        replicas: the number that must fit.
+        in_place: they replace the service's present ones.
 
     Raises:
-        Conflict: it is left open, and cannot be chosen by what is known.
-        DoesNotFit: there is no room; the message says which repartition would make some.
+        Conflict: the GPU is left open, and the known data do not suffice to choose one.
+        DoesNotFit: there is no room; the message names a repartition that would make some.
     """
     asked = spec.resources.accelerator
     if not asked:
@@ -112,14 +112,14 @@ def room_of(
     *,
     leaving: str = "",
 ) -> Chosen | NoRoom:
-    """Return whether replicas of a service have room on nodes, and which would make some.
+    """Return whether replicas of a service have room on nodes, or a repartition that would make some.
 
     Args:
-        spec: asks for a GPU.
+        spec: requests a GPU.
         leaving: NAMESPACE/NAME of a service whose pods make room; empty for none.
 
     Raises:
-        Conflict: it is left open, and the version was not measured.
+        Conflict: the GPU is left open, and the version was not measured.
     """
     asked, arrangement = spec.resources.accelerator, spec.placement.replicas
     if asked == AUTO:
@@ -129,7 +129,7 @@ def room_of(
 
 
 def _proposing(cluster: str, service: InferenceService, version: ModelVersion) -> str:
-    """Return the commands that propose the cut for what was refused."""
+    """Return the commands that propose the repartition for the refused request."""
     command = f"fairlead clusters repartition {cluster}"
     return f"to propose it: {command} -f FILE (or --service {service} --version {version.number}, for a rollout)"
 

@@ -1,8 +1,8 @@
-"""Services whose file names files elsewhere: these are imported as a version of a model, which then is served.
+"""Model imports: a service whose file names files elsewhere imports them as a model version, and serves that.
 
-The model is called `<namespace>.<service>`, which no other service's can be. A new URI in the file begins an import;
-at every turn of the worker (`import_follow`) the service looks how far that and the version's check are, and in the end
-turns to the version as it would to any other. The same URI again means the version that it became, not what is there.
+The model is called `<namespace>.<service>`, which no other service's can be. A new URI in the file starts an import; at
+every tick of the worker (`import_follow`) the service records the progress of that and of the version's check, and in
+the end rolls out the version as any other. The same URI again means the version that it became, not the present files.
 """
 
 from datetime import datetime
@@ -33,7 +33,7 @@ _MEGABYTE = 1_000_000
 
 
 def must_import(service: InferenceService, before: ServiceSpec | None, spec: ServiceSpec) -> bool:
-    """Return whether the files that `spec` names are to be fetched: they never were, or it ended badly."""
+    """Return whether to import the files of `spec`: they never were, or the import failed."""
     if not spec.is_imported:
         return False
     if before is None or before.storage_uri != spec.storage_uri:
@@ -43,7 +43,7 @@ def must_import(service: InferenceService, before: ServiceSpec | None, spec: Ser
 
 
 def begin_import(change: Change, spec: ServiceSpec, *, actor: str) -> None:
-    """Have the files imported that the service's file names; raises InvalidInput where that is not allowed."""
+    """Start the import of the files that the service's file names; raises InvalidInput where that is not allowed."""
     service, model = change.service, imported_model(spec.namespace, spec.name)
     _give_to_team_of_namespace(model, service.namespace, actor=actor, now=change.now)
     row = import_request(model=model, uri=spec.storage_uri, now=change.now, actor=actor, field=STORAGE_URI)
@@ -55,7 +55,7 @@ def begin_import(change: Change, spec: ServiceSpec, *, actor: str) -> None:
 
 
 def note_of(row: ModelImport) -> str:
-    """Return what the service waits for, in words; empty where the version can be served."""
+    """Return what the service waits for, as text; empty where the version can be served."""
     if row.status == ImportStatus.PENDING:
         done, total = _megabytes(row.bytes_done), row.bytes_total
         much = f"{done} MB" if total is None else f"{done} of {_megabytes(total)} MB"
@@ -73,9 +73,9 @@ def note_of(row: ModelImport) -> str:
 
 
 def import_follow(*, service_id: int, now: datetime) -> None:
-    """Tell how far the import is that the service waits for, and turn to its version once that is READY."""
+    """Record the progress of the import that the service waits for, and roll out its version once that is READY."""
     if not InferenceService.objects.filter(pk=service_id).exclude(awaited_import=None).exists():
-        return  # as nearly always, at a tenth of the cost of the row
+        return  # the usual case, at a tenth of the cost of the row
     services = InferenceService.objects.select_related("awaited_import__version__model")
     service = services.filter(pk=service_id, deleting_at=None).exclude(awaited_import=None).first()
     if service is None or service.awaited_import is None:
@@ -126,7 +126,7 @@ def _tell(change: Change, awaited: ModelImport, note: str) -> None:
 
 
 def _give_to_team_of_namespace(model: str, namespace: str, *, actor: str, now: datetime) -> None:
-    """Let a model that is nobody's yet belong to those whose service brings it in."""
+    """Give a model without an owner to the team whose service imports it."""
     owner = Ownership.objects.select_related("team").filter(kind=Owned.NAMESPACE, name=namespace).first()
     if owner is not None and not is_somebodys_model(name=model):
         ownership_set(team=owner.team.name, kind=Owned.MODEL, name=model, actor=actor, now=now)

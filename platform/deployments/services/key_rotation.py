@@ -1,6 +1,6 @@
-"""Seals everything stored anew after the secret key was replaced, so that the one before it can be forgotten.
+"""Key rotation: re-encrypts everything stored after the secret key was replaced, so that the former one can be removed.
 
-It may be stopped at any moment and run again: each value is replaced in one step, and only where nobody else changed it
+It can be stopped at any moment and run again: each value is replaced in one step, and only if it was not changed
 meanwhile. Called by `manage.py secrets_reseal`.
 """
 
@@ -27,11 +27,11 @@ from recordings.reconcile import payload_files
 
 @dataclass(frozen=True, slots=True)
 class Resealed:
-    """What became of one kind of secrets.
+    """The result for one kind of secrets.
 
     Attributes:
-        changed: how many are sealed under the present key only since now.
-        left: a sentence for each that is not, with what to do.
+        changed: how many were re-encrypted under the present key now.
+        left: a sentence for each that was not, with what to do.
     """
 
     what: str
@@ -40,7 +40,7 @@ class Resealed:
 
 
 def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
-    """Yield what became of each kind of stored secrets.
+    """Yield the result for each kind of stored secrets.
 
     Args:
         is_stopped: no worker runs, so that recordings under way are not written to.
@@ -62,7 +62,7 @@ def _sealed(what: str, rows: Iterable[Model], field: str, purpose: str) -> Resea
             return False
         value = after.decode() if isinstance(before, str) else after
         changed = type(row)._default_manager.filter(pk=row.pk, **{field: before}).update(**{field: value})
-        return bool(changed)  # else it was written anew just now, under the present key
+        return bool(changed)  # else it was written just now, under the present key
 
     return _each(what, rows, replace)
 
@@ -77,7 +77,7 @@ def _recordings(is_stopped: bool) -> Resealed:
 
 
 def _sessions() -> Resealed:
-    """Sign sessions anew; one that no key fits is of somebody who is signed out already."""
+    """Sign sessions again; sessions that no key fits are signed out already."""
     store = SessionStore()
     changed = 0
     for row in Session.objects.all():

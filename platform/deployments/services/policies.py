@@ -1,4 +1,4 @@
-"""Changes of rollout policies."""
+"""Rollout policy changes: apply and delete."""
 
 from datetime import datetime
 
@@ -17,15 +17,15 @@ _SHOWN = 5
 def policy_apply(
     *, document: object, name: str | None, actor: str, now: datetime, may_read_all_series: bool = False
 ) -> tuple[RolloutPolicy, bool]:
-    """Make or change the policy that a policy file says; returns it and whether it is new.
+    """Create or change the policy of a policy file; return it and whether it is new.
 
-    Rollouts in progress keep the text they were started with; applying the same text again changes nothing.
+    Rollouts in progress keep the text of their start; applying the same text again changes nothing.
 
     Args:
         may_read_all_series: whether the actor administers the installation, and so may save `series: all`.
 
     Raises:
-        InvalidInput: the file is none, or a query cannot be limited to the series of the service.
+        InvalidInput: it is no policy file, or a query cannot be limited to the series of the service.
         NotPermitted: a metric has `series: all`, and the actor may not.
     """
     policy = parse_policy(document, name=name)

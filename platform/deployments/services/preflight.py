@@ -1,4 +1,4 @@
-"""What only the serving runtime, or the cluster, can judge. Asked before anything is written, outside transactions."""
+"""Preflight checks by the serving runtime and the cluster, before any write and outside transactions."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,8 +19,9 @@ from integrations.clusters.drivers import KubernetesCluster, passing_driver
 from integrations.clusters.kubernetes.manifests.example import difference_of, example_of
 
 _MOST_NAMESPACES = 5
-"""In so many of the namespaces with services a cluster's patches are tried; what differs between them is seldom more
-than a policy."""
+"""A cluster's patches are tried in so many of the namespaces with services; differences between them are seldom more
+than a policy.
+"""
 
 
 def service_check(
@@ -30,15 +31,15 @@ def service_check(
 
     Raises:
         InvalidInput: the file is wrong, or the runtime would refuse the fields under `config`.
-        NotFound: the cluster that the file names is not there.
-        Conflict: a new service's namespace is not there, or the driver may not do its work in it.
-        Unavailable: the runtime could not be asked.
+        NotFound: the cluster of the file does not exist.
+        Conflict: a new service's namespace does not exist, or the driver lacks permissions in it.
+        Unavailable: the runtime could not be reached.
     """
     spec = parse_service(document, namespace=namespace, name=name)
     cluster = cluster_for(namespace=namespace, name=name, asked=spec.cluster, now=now)
     is_new = not cluster.services.filter(namespace=namespace, name=name).exists()
     if is_new and not is_away(cluster, now):
-        with suppress(Unavailable):  # it is brought there once the cluster answers again
+        with suppress(Unavailable):  # it is created there once the cluster answers again
             driver_of(cluster).check_namespace(namespace)
     if spec.resources.accelerator and not is_away(cluster, now):
         gpus_look(cluster, driver_of, now)
@@ -53,9 +54,9 @@ def service_check(
 
 
 def plan_check(plan: Plan, driver: ClusterDriver) -> None:
-    """Raise InvalidInput where the cluster could not do a part of what is planned, such as a step of a rollout.
+    """Raise InvalidInput where the cluster could not do a part of the plan, such as a step of a rollout.
 
-    A cluster that cannot be asked now is no reason to refuse: it says so on the service when it comes to that.
+    An unreachable cluster is no reason to refuse: the service reports it when it comes to that.
     """
     try:
         for wish in plan.wishes:
@@ -65,11 +66,11 @@ def plan_check(plan: Plan, driver: ClusterDriver) -> None:
 
 
 def plan_patched(plan: Plan, driver: ClusterDriver) -> Plan:
-    """Return the plan with what patches make of what is rendered, after the cluster was asked whether it takes that.
+    """Return the plan with the result of patches on the rendered manifests, after a dry run on the cluster.
 
     Raises:
-        InvalidInput: a patch changes nothing, touches what is not its own, or the cluster does not take it; by name.
-        Unavailable: there are patches, and the cluster cannot be asked.
+        InvalidInput: a patch changes nothing, changes foreign fields, or is refused by the cluster; by name.
+        Unavailable: there are patches, and the cluster cannot be reached.
     """
     wish = plan.wishes[0] if plan.wishes else None
     if wish is None or not any(revision.patches for revision in wish.revisions):
@@ -79,7 +80,7 @@ def plan_patched(plan: Plan, driver: ClusterDriver) -> Plan:
 
 
 def cluster_try(*, document: object, name: str) -> Sequence[Finding]:
-    """Return whether services could run on a cluster as a file says that nobody has saved; nothing is kept.
+    """Return whether services could run on the cluster of an unsaved file; nothing is stored.
 
     Called with no transaction open. Raises InvalidInput where the file is wrong.
     """
@@ -95,18 +96,19 @@ def cluster_try(*, document: object, name: str) -> Sequence[Finding]:
 
 
 def cluster_patches_try(*, document: object, name: str, namespaces: Sequence[str] = ()) -> tuple[str, str]:
-    """Return what a cluster file's patches make of an example, and why the cluster was not asked whether it takes that.
+    """Return the result of a cluster file's patches on an example, and why the cluster did not check it.
 
-    It is asked as the file says, in some of the namespaces where services run and in these; nothing is kept.
+    The check is a dry run over the file's connection, in some of the namespaces where services run and in these;
+    nothing is stored.
 
     Args:
-        namespaces: more of them, such as one in which no service runs yet.
+        namespaces: further ones, such as one in which no service runs yet.
 
     Returns:
-        A unified diff, empty without patches; a sentence, empty where the cluster was asked.
+        A unified diff, empty without patches; a sentence, empty where the cluster checked it.
 
     Raises:
-        InvalidInput: the file is wrong, or the cluster does not take what a patch makes.
+        InvalidInput: the file is wrong, or the cluster refuses the result of a patch.
     """
     file = parse_cluster(document, name=name)
     if not file.patches:

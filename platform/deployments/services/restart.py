@@ -1,4 +1,4 @@
-"""Starting what runs of a service anew, stopping it and resuming it, without a change of what it serves."""
+"""Restart, stop and resume of a service, without a change of what it serves."""
 
 from datetime import datetime
 
@@ -17,9 +17,9 @@ from deployments.services.stop import follow_stop
 
 @transaction.atomic
 def service_restart(*, namespace: str, name: str, actor: str, now: datetime) -> InferenceService:
-    """Have every replica of the service replaced by one that begins anew, one after the other in each revision.
+    """Replace every replica of the service by a new one, one after the other in each revision (rolling restart).
 
-    The replica before goes once the one that follows it is ready, so there are never fewer than there should be.
+    A replica ends once its successor is ready, so there are never fewer than desired.
 
     Raises:
         NotFound: no such service.
@@ -48,7 +48,7 @@ def service_restart(*, namespace: str, name: str, actor: str, now: datetime) -> 
 
 @transaction.atomic
 def service_stop(*, namespace: str, name: str, actor: str, now: datetime) -> InferenceService:
-    """Stop the service: no requests, no replicas, while its file, revisions and history stay; a rollout is superseded.
+    """Stop the service: no requests, no replicas; its file, revisions and history stay, and a rollout is superseded.
 
     Its file then has KServe's annotation for this. Stopping it again changes nothing.
 
@@ -61,7 +61,7 @@ def service_stop(*, namespace: str, name: str, actor: str, now: datetime) -> Inf
 
 @transaction.atomic
 def service_resume(*, namespace: str, name: str, actor: str, now: datetime) -> InferenceService:
-    """Let a stopped service serve again, as soon as its first replica is ready; raises as `service_stop` does."""
+    """Resume a stopped service, which serves as soon as its first replica is ready; raises as `service_stop` does."""
     return _set_stopped(namespace, name, stopped=False, actor=actor, now=now)
 
 

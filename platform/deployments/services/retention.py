@@ -1,7 +1,7 @@
-"""What is forgotten of services after a while, so that the database does not grow for ever: a task asks for it hourly.
+"""Retention: deletes old data of services, so that the database does not grow for ever. An hourly task calls it.
 
 Services and the audit log stay; revisions, with the rollouts to and from them and their verdicts, as
-`services.revision_history` says. Rows go in small batches, since on SQLite one writer keeps all others waiting.
+`services.revision_history` defines. Rows are deleted in small batches, since on SQLite one writer blocks all others.
 """
 
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ KEPT_EVENTS = 100
 
 
 def events_forget(*, now: datetime, older_than: timedelta) -> int:
-    """Delete old events and return how many; numbers of events are not given again."""
+    """Delete old events and return how many; their numbers are not reused."""
     of_service = Q(service__isnull=False, seq__lte=F("service__event_seq") - KEPT_EVENTS)
     of_cluster = Q(cluster__isnull=False, seq__lte=F("cluster__event_seq") - KEPT_EVENTS)
     old = Event.objects.filter(of_service | of_cluster, at__lt=now - older_than)
@@ -30,7 +30,7 @@ def events_forget(*, now: datetime, older_than: timedelta) -> int:
 
 
 def measurements_forget(*, now: datetime, older_than: timedelta) -> int:
-    """Empty the measurements of rollouts that ended long ago, with their history, and return of how many steps.
+    """Empty the measurements of rollouts that ended long ago, with their history, and return the number of steps.
 
     Each step's verdict, its sentence and its numbers of requests stay. A rollout that is retried has not ended.
     """
@@ -43,10 +43,10 @@ def measurements_forget(*, now: datetime, older_than: timedelta) -> int:
 
 
 def comparisons_forget(*, now: datetime, older_than: timedelta) -> int:
-    """Delete the comparisons of rollouts that ended long ago, and return of how many steps.
+    """Delete the comparisons of rollouts that ended long ago, and return the number of steps.
 
-    Parts of what clients sent are in them. Whole requests that wait for their counterpart go within the hour after
-    nobody looked for it any more.
+    They contain parts of clients' requests. Whole requests that wait for their counterpart are deleted within the hour
+    after the comparison last read them.
     """
     ComparisonRun.objects.filter(compared_at__lt=now - _WAITING_KEPT).exclude(waiting=b"").update(waiting=b"")
     old = ComparisonRun.objects.filter(rollout__finished_at__lt=now - older_than)
@@ -58,7 +58,7 @@ def comparisons_forget(*, now: datetime, older_than: timedelta) -> int:
 
 
 def traffic_forget(*, now: datetime, older_than: timedelta) -> int:
-    """Delete what clients got longer ago than that, and return how many points."""
+    """Delete older traffic points, and return how many."""
     old = TrafficPoint.objects.filter(at__lt=now - older_than)
     deleted = 0
     while ids := list(old.values_list("pk", flat=True)[:_BATCH]):

@@ -1,4 +1,4 @@
-"""How a service is turned to another revision; what applying a file, a moved alias and a person's wish have in common.
+"""Revision change: moves a service to another revision, for applied files, moved aliases and people's commands.
 
 Called with the service under its lock.
 """
@@ -48,15 +48,15 @@ def check_ready(version: ModelVersion) -> None:
 
 
 def check_agreed(version: ModelVersion) -> None:
-    """Raise Conflict where people have not agreed that the version is served, and its model asks for that."""
+    """Raise Conflict where the version lacks the approvals that its model requires."""
     if version.unfit:
         raise Conflict(f"{version} {version.unfit}")
 
 
 def check_measurable(policy: Policy) -> None:
-    """Raise Conflict where the policy wants numbers of Prometheus and there is none to ask.
+    """Raise Conflict where the policy queries Prometheus and none is configured.
 
-    A policy may be saved all the same: the file is fit for other installations, and Prometheus may come later.
+    Such a policy may still be saved: the file is fit for other installations, and Prometheus may come later.
     """
     asked = sorted({metric.name for step in policy.steps if step.gate for metric in step.gate.metrics})
     if asked and not settings.PROMETHEUS_URL:
@@ -77,19 +77,19 @@ def turn_to(
     behind: Iterable[Author] = (),
     accept: str | None = None,
 ) -> Rollout | None:
-    """Make the service end up with what `spec` and `version` say, and return the rollout that was started for it.
+    """Bring the service to the content of `spec` and `version`, and return the rollout started for it.
 
-    Nothing is started where the newest wish is there already: stable has it (then a rollout to something else is given
-    up), or a rollout to it is in progress. While the service is not live there is no traffic to protect: its revision
-    is replaced; if clients are to come back, by nothing that would break them.
+    None is started where the newest desired content is there already: stable has it (then a rollout to other content is
+    aborted), or a rollout to it is in progress. While the service is not live there is no traffic to protect: its
+    revision is replaced; if clients will return, by none that would break them.
 
     Args:
-        by: what wants it, such as `the service file`; superseded rollouts name it.
-        behind: who made the platform do it, where it acts by itself.
+        by: the cause, such as `the service file`; superseded rollouts name it.
+        behind: the people who caused it, where the platform acts by itself.
         accept: why `actor` accepts what would break clients; None where that is refused.
 
     Raises:
-        Conflict: the version cannot be served, is not approved where its model asks for that, or does not fit.
+        Conflict: the version cannot be served, is not approved where its model requires that, or does not fit.
         ContractBroken: it would break clients of the live one.
     """
     stable = change.revision(Role.STABLE)
@@ -125,8 +125,8 @@ def begin(
     """Start a rollout to a new revision; one in progress is superseded. Without a policy there are no steps.
 
     Raises:
-        Conflict: the version is another one, and people have not agreed that it is served.
-        ContractBroken: it would break clients of the stable revision, and no reason is given to accept that.
+        Conflict: the version is another one, and lacks the required approvals.
+        ContractBroken: it would break clients of the stable revision, and the breaks are not accepted.
     """
     if version.pk != stable.model_version_id:
         check_agreed(version)
@@ -166,10 +166,10 @@ def begin(
 
 
 def begin_back(change: Change, stable: Revision, earlier: Revision, *, actor: str) -> Rollout:
-    """Start a rollout without steps back to a revision that was stable before; one in progress is superseded.
+    """Start a rollout without steps back to a former stable revision; one in progress is superseded.
 
-    The revision itself comes back, name and all: what it serves never changed. Where it still runs nothing is started,
-    and the reconciler's next turn moves the traffic.
+    The revision itself returns, under its name: its content never changed. Where it still runs nothing is started, and
+    the reconciler's next tick moves the traffic.
     """
     give_up(change, f"the rollback to {earlier.name}")
     if all(revision.pk != earlier.pk for revision in change.revisions):
@@ -178,7 +178,7 @@ def begin_back(change: Change, stable: Revision, earlier: Revision, *, actor: st
     is_warm = earlier.stopped_at is None
     earlier.role, earlier.retire_at, earlier.stopped_at = Role.CANARY, None, None
     earlier.save(update_fields=["role", "retire_at", "stopped_at"])
-    # The restarts it had when it ran before are not this rollout's.
+    # Its restarts from before are not this rollout's.
     started = replace(machine.start(DIRECT, change.now), restart_baseline=None)
     row = _add_rollout(change, stable, earlier, state=started, actor=actor)
     how = "it still runs, so all traffic moves at once" if is_warm else "all traffic moves when it is ready again"
@@ -224,7 +224,7 @@ def _add_rollout(
 
 
 def _authors(version: ModelVersion, actor: str, behind: Iterable[Author]) -> Iterable[Author]:
-    """Return who is behind a rollout, which a policy may keep from approving it."""
+    """Return the people behind a rollout, whom a policy may exclude from approving it."""
     yield Author(actor, "started the rollout")
     yield from behind
     yield Author(version.created_by, f"registered {version}")
@@ -233,7 +233,7 @@ def _authors(version: ModelVersion, actor: str, behind: Iterable[Author]) -> Ite
 
 
 def give_up(change: Change, by: str) -> None:
-    """Supersede the rollout in progress, if there is one."""
+    """Supersede the rollout in progress, if any."""
     if change.rollout is not None:
         state = mapping.rollout_state(change.rollout)
         change.move(change.rollout, machine.supersede(state, change.now, by))
@@ -242,7 +242,7 @@ def give_up(change: Change, by: str) -> None:
 def _replace(
     change: Change, old: Revision | None, *, spec: ServiceSpec, version: ModelVersion, actor: str, accept: str | None
 ) -> None:
-    """Put a new revision in the place of one that never served, or that served until the service was stopped."""
+    """Replace a revision that never served, or that served until the service was stopped, by a new one."""
     knowingly, served = "", None
     if old is not None:
         served = old if old.served_until is not None else stable_before(stable=old)
@@ -310,7 +310,7 @@ def _create_revision(
 
 
 def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:
-    """Raise InvalidInput where a GPU is asked for on a cluster whose file has no image that could use it."""
+    """Raise InvalidInput where a GPU is requested on a cluster whose file has no image that could use it."""
     asked, file = spec.resources.accelerator, file_of(cluster)
     if asked and file is not None and not file.options.gpu_runtime_image:
         field = limit_of(spec.resources)
@@ -322,7 +322,7 @@ def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:
 
 
 def _patches(cluster: Cluster, spec: ServiceSpec) -> dict[str, object]:
-    """Return the patches that a new revision has from now on; raises InvalidInput where it may have none of its own."""
+    """Return the patches of a new revision; raises InvalidInput where it may have none of its own."""
     file = file_of(cluster)
     if spec.patches and (file is None or not file.allows_service_patches):
         raise InvalidInput(

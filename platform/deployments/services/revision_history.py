@@ -1,9 +1,9 @@
-"""The history of revisions: which ended ones stay, and how others are forgotten with the rollouts to and from them.
+"""Revision history limit: deletes ended revisions beyond it, with the rollouts to and from them.
 
-Ended are those that failed or were retired and run no more. As many as `spec.revisionHistoryLimit` says stay, the
-newest, and beside them the one that `rollouts undo` leads to and those of the newest rollout. Where the file does not
-say, as many as in Kubernetes, and all that an earlier release made, which had no limit. A model version that only ended
-revisions name can be deleted; they go with it.
+Ended revisions have failed or were retired, and no longer run. The newest `spec.revisionHistoryLimit` of them stay, and
+also the target of `rollouts undo` and those of the newest rollout. Without the field the limit is that of Kubernetes,
+and all revisions of an earlier release stay, which had no limit. A model version that only ended revisions name can be
+deleted, and they are deleted with it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from deployments.selectors import stable_before
 from deployments.services.services import spec_of
 
 ENDED = Q(role__in=[Role.RETIRED, Role.FAILED], stopped_at__isnull=False)
-_OF_THIS_RELEASE = Q(egress__isnull=False)  # which an earlier one did not know
+_OF_THIS_RELEASE = Q(egress__isnull=False)  # an earlier one did not know it
 _KEPT = 10
 
 
@@ -31,13 +31,13 @@ def surplus(ended: Sequence[int], *, limit: int, needed: Iterable[int]) -> list[
 
 
 def revisions_forget(*, now: datetime) -> int:
-    """Forget the ended revisions of each service that are beyond its limit, and return how many."""
+    """Delete the ended revisions of each service beyond its limit, and return how many."""
     forgotten = 0
     having = Revision.objects.filter(ENDED).values("service")
     for service in InferenceService.objects.filter(pk__in=having, deleting_at=None).order_by("pk"):
         try:
             limit = spec_of(service).revision_history_limit
-        except FairleadError:  # a file of another release; what it means is not known here
+        except FairleadError:  # a file of another release; its meaning is unknown here
             continue
         counted = ENDED if limit is not None else ENDED & _OF_THIS_RELEASE
         most = _KEPT if limit is None else limit
@@ -47,7 +47,7 @@ def revisions_forget(*, now: datetime) -> int:
 
 
 def versions_forget(version_ids: Iterable[int], now: datetime) -> None:
-    """Forget the ended revisions that ran one of the model versions, which are about to be deleted."""
+    """Delete the ended revisions that ran one of the model versions, which are about to be deleted."""
     ids = list(version_ids)
     services = Revision.objects.filter(ENDED, model_version__in=ids).values_list("service", flat=True)
     for service_id in sorted(set(services)):

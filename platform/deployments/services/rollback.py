@@ -1,4 +1,4 @@
-"""The way back to an earlier revision, in one call."""
+"""Rollback to an earlier revision, in one call."""
 
 from datetime import datetime
 
@@ -31,21 +31,21 @@ from registry.domain.approval import Approval
 def service_rollback(
     *, namespace: str, name: str, revision: str | None, actor: str, now: datetime, may_grant_egress: bool = False
 ) -> Rollout:
-    """Start a rollout without steps to a revision that was stable before; one in progress is superseded.
+    """Start a rollout without steps to a former stable revision; one in progress is superseded.
 
-    One that still runs gets all traffic at once. One that was stopped is started again, the same revision under the
-    same name, and gets all traffic when it is ready. The service's file then says what that revision serves; where it
-    follows an alias, it goes on to follow that when the alias moves next.
+    One that still runs gets all traffic at once. A stopped one is started again, the same revision under the same name,
+    and gets all traffic when it is ready. The service's file then has that revision's content; a file with an alias
+    follows it again when the alias moves next.
 
     Args:
-        revision: its name, or its number in decimal; None means the one that was stable before.
+        revision: its name, or its number in decimal; None for the former stable one.
         may_grant_egress: whether `actor` administers the installation, and so may give the service egress.
 
     Raises:
         NotFound: no such service or revision.
-        Conflict: the revision is live, on its way, or never was stable; there is none before; its version is not READY,
-            or was declined, and its model asks for approvals.
-        NotPermitted: the revision has egress, which was taken from the service since, and the actor may not give it.
+        Conflict: the revision is live, being rolled out, or never was stable; it is the first; its version is not
+            READY, or was declined, and its model requires approvals.
+        NotPermitted: the revision has egress, which the service has lost since, and the actor may not grant it.
     """
     found = service_named(namespace, name)
     with changing(found.pk, now=now) as change:
@@ -56,7 +56,7 @@ def service_rollback(
         earlier = _before(change, stable) if revision is None else _named(service, revision)
         _check(change, stable, earlier)
         check_ready(earlier.model_version)
-        if earlier.model_version.approval == Approval.DECLINED:  # one that served before approvals were asked for may
+        if earlier.model_version.approval == Approval.DECLINED:  # one that served before approvals were required may
             check_agreed(earlier.model_version)
         granted = check_egress(
             wanted=has_egress(earlier, service.cluster),
@@ -118,7 +118,7 @@ def _check(change: Change, stable: Revision, earlier: Revision) -> None:
 
 
 def _write_into_document(service: InferenceService, revision: Revision) -> None:
-    """Let the service's file say what the revision serves, so that applying another file is a change."""
+    """Write the revision's content into the service's file, so that applying another file is a change."""
     spec = spec_of(service)
     follows_alias = spec.follows_alias
     content = RevisionContent(

@@ -1,7 +1,7 @@
-"""What is foreseen of a rollout: what its analysis could find, and in how many requests, by what stable does now; and
-whether it fits on the cluster's nodes.
+"""Rollout forecast: the regressions that its analysis could find, and whether it fits on the cluster's nodes.
 
-Counters and nodes are read, so this is called outside of transactions.
+The number of requests for that follows from stable's present traffic. Reads counters and nodes, so it is called outside
+of transactions.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +26,10 @@ Survey = Callable[[str, str], tuple[Observed, Nodes]]
 
 
 def analysis_plan(*, policy: Policy, stable: Revision, look: Look, now: datetime) -> AnalysisPlan:
-    """Return the plan of a policy's analysis.
+    """Return the forecast of a policy's analysis.
 
     Args:
-        look: returns the counters of a service, by namespace and name; where it cannot, no traffic is known.
+        look: returns the counters of a service, by namespace and name; where it cannot, the traffic is unknown.
     """
     service = stable.service
     try:
@@ -59,11 +59,11 @@ def _told(traffic: Traffic, problem: str) -> str:
 
 
 def room_plan(*, policy: Policy, stable: Revision, canary: RevisionState, survey: Survey) -> Room:
-    """Return whether a rollout from `stable` to `canary` fits at its most demanding moment.
+    """Return whether a rollout from `stable` to `canary` fits at its peak.
 
     Args:
-        survey: returns a service as it is and its cluster's nodes, by namespace and name; where it cannot, nothing is
-            known.
+        survey: returns a service's observation and its cluster's nodes, by namespace and name; where it cannot, the
+            result is unknown.
     """
     try:
         seen, nodes = survey(stable.service.namespace, stable.service.name)
@@ -95,7 +95,7 @@ def room_plan(*, policy: Policy, stable: Revision, canary: RevisionState, survey
 
 
 def _gpu_room(canary: RevisionState, replicas: int, nodes: Nodes) -> Room:
-    """Return whether replicas on GPUs fit; a GPU node is taken to have the CPUs and the memory that its slices need."""
+    """Return whether replicas on GPUs fit; a GPU node is assumed to have the CPUs and memory that its slices need."""
     found = as_named(canary.resources.accelerator, replicas, nodes.gpus, arrangement=canary.arrangement)
     if isinstance(found, NoRoom):
         plan = f"; {found.plan.why}" if found.plan is not None else ""

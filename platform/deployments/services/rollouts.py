@@ -1,4 +1,4 @@
-"""Changes of rollouts that people and CI jobs ask for."""
+"""Rollout commands of people and CI jobs: start, promote, abort, retry."""
 
 import copy
 import re
@@ -51,14 +51,15 @@ def rollout_start(
 
     Args:
         version: `2`, `@alias` or `models:/NAME/2`.
-        policy: the policy's name; None takes the one that the service names.
+        policy: the policy's name; None for the service's own.
         accept: why `actor` accepts what would break clients; None where that is refused.
 
     Raises:
-        InvalidInput: `version` has another form, or no policy is named.
+        InvalidInput: `version` has another form, or there is no policy.
         NotFound: no such service, version, alias or policy.
-        Conflict: the version is live or on its way already, not READY, or not approved where its model asks for that.
-        ContractBroken: it would break clients of the live one.
+        Conflict: the version is live or being rolled out already, not READY, or not approved where its model requires
+            that.
+        ContractBroken: it would break clients of the live version.
     """
     found = service_named(namespace, name)
     with changing(found.pk, now=now) as change:
@@ -95,7 +96,7 @@ def rollout_start(
 def rollout_promote(*, rollout_id: int, actor: str, now: datetime, comment: str = "") -> Rollout:
     """Leave the present pause; raises InvalidTransition unless the rollout is paused.
 
-    Where a webhook stayed undecided, the step goes on without it, and with whatever else it asks for.
+    Where a webhook stayed undecided, the step continues without it; its other conditions still apply.
     """
     check_comment(comment)
 
@@ -110,7 +111,7 @@ def rollout_promote(*, rollout_id: int, actor: str, now: datetime, comment: str 
 
 
 def rollout_abort(*, rollout_id: int, actor: str, now: datetime, comment: str = "") -> Rollout:
-    """Give all traffic back to stable; raises InvalidTransition if the rollout is over."""
+    """Return all traffic to stable; raises InvalidTransition if the rollout is over."""
     check_comment(comment)
 
     def abort(_change: Change, state: RolloutState) -> RolloutState:
@@ -120,12 +121,13 @@ def rollout_abort(*, rollout_id: int, actor: str, now: datetime, comment: str = 
 
 
 def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = "") -> Rollout:
-    """Begin a degraded or aborted rollout again at its first step.
+    """Restart a degraded or aborted rollout at its first step.
 
     Raises:
-        InvalidTransition: it is in another phase, is not the service's newest, or the service went elsewhere meanwhile.
-        Conflict: the service is stopped; its version is not approved any more, and its model asks for that.
-        NotPermitted: its revision has egress, which was taken from the service since.
+        InvalidTransition: it is in another phase, is not the service's newest, or the service has changed its revision
+            since.
+        Conflict: the service is stopped; its version is not approved any more, and its model requires that.
+        NotPermitted: its revision has egress, which the service has lost since.
     """
     check_comment(comment)
 
@@ -158,7 +160,7 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
 
 
 def _say(change: Change, row: Rollout, what: str, comment: str) -> None:
-    """Tell why somebody does it, where that was said."""
+    """Record the person's comment, if any."""
     if why := comment.strip():
         change.event(Kind.ROLLOUT_COMMENTED, f"{what}: {why}", revision=row.to_revision.name, rollout=row)
 
@@ -177,10 +179,10 @@ def rollout_move(
     *,
     detail: Mapping[str, object] = MappingProxyType({}),
 ) -> Rollout:
-    """Record what a person's wish makes of a rollout, with an audit entry; the service of it is under its lock.
+    """Record a person's transition of a rollout, with an audit entry; its service is under its lock.
 
     Raises:
-        NotFound: there is no such rollout.
+        NotFound: no such rollout.
         Conflict: its service is being deleted, or what `transition` raises.
     """
     service_id = Rollout.objects.filter(pk=rollout_id).values_list("service_id", flat=True).first()
@@ -211,7 +213,7 @@ def _stand_of(row: Rollout) -> dict[str, object]:
 
 
 def _row_of(change: Change, rollout_id: int) -> Rollout:
-    """Return the rollout under its service's lock; the newest one as the change holds it."""
+    """Return the rollout under its service's lock; the newest one as the change has it."""
     if change.newest is not None and change.newest.pk == rollout_id:
         return change.newest
     rollouts = Rollout.objects.select_related("service", "from_revision", "to_revision")
@@ -237,7 +239,7 @@ def _refuse_if_stopped(change: Change) -> None:
 
 
 def version_of(live: ModelVersion, version: str) -> ModelVersion:
-    """Return the version that `2`, `@alias` or `models:/NAME/2` means; raises InvalidInput and NotFound."""
+    """Return the version of `2`, `@alias` or `models:/NAME/2`; raises InvalidInput and NotFound."""
     if _VERSION.fullmatch(version):
         return model_version_resolve(uri=f"models:/{live.model.name}/{version}")
     if _ALIAS.fullmatch(version):
@@ -261,7 +263,7 @@ def _refuse_if_there(change: Change, stable: Revision, target: ModelVersion) -> 
 
 
 def _write_into_document(service: InferenceService, target: ModelVersion) -> None:
-    """Let the service's file name the version it was told to go to, so that applying an older file goes back."""
+    """Write the rollout's version into the service's file, so that applying an older file is a rollback."""
     document = copy.deepcopy(service.document)
     document["spec"]["predictor"]["model"]["storageUri"] = target.uri
     service.document, service.model_version = document, target

@@ -1,4 +1,4 @@
-"""Changes of services: applied files, moved aliases, deletion."""
+"""Service changes: apply a file, follow an alias, delete."""
 
 from datetime import datetime
 
@@ -37,7 +37,7 @@ from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 
 PLATFORM = "fairlead"
-"""Who the audit log names for what the platform does by itself."""
+"""Actor of the platform's own changes in the audit log."""
 
 
 @transaction.atomic
@@ -51,11 +51,11 @@ def service_apply(
     accept: str | None = None,
     may_grant_egress: bool = False,
 ) -> tuple[InferenceService, bool]:
-    """Make or change the service that a service file says; returns it and whether it is new.
+    """Create or change the service of a service file; return it and whether it is new.
 
-    A change of what it serves makes a new revision, and for a live service a rollout to it by the policy that the
-    file names. Files elsewhere are imported first (`importing`). The same file again changes nothing, also where a
-    rollout to what it says was rolled back: that one is retried; only an import that ended badly begins anew.
+    A change of its content creates a new revision, and for a live service a rollout to it by the policy of the file.
+    Files elsewhere are imported first (`import_models`). The same file again changes nothing, also after a rollback of
+    its rollout: that one is retried; only a failed import starts again.
 
     Args:
         accept: why `actor` accepts what would break clients; None where that is refused.
@@ -64,11 +64,11 @@ def service_apply(
     Raises:
         InvalidInput: the file is wrong, names files elsewhere that may not be imported, or sets a variable that the
             model's process does not get.
-        NotFound: the model, version, alias, policy or cluster it names is not there.
-        Conflict: the version is not READY, or not approved where its model asks for that; the service is being deleted,
+        NotFound: the model, version, alias, policy or cluster it names does not exist.
+        Conflict: the version is not READY, or not approved where its model requires that; the service is being deleted,
             or runs on another cluster.
-        ContractBroken: what it serves would break clients of what is live.
-        NotPermitted: it says `egress: true`, which the service does not have, and the actor may not give it.
+        ContractBroken: it would break clients of the live revision.
+        NotPermitted: it has `egress: true`, which the service lacks, and the actor may not grant it.
     """
     spec = parse_service(document, namespace=namespace, name=name)
     _refuse_name_of_preview(spec)
@@ -158,7 +158,7 @@ def service_apply(
 def service_delete(*, namespace: str, name: str, actor: str, now: datetime) -> None:
     """Drain the service and remove it; it is in phase Deleting until the cluster has nothing of it.
 
-    Deleting it again while it goes changes nothing. Raises NotFound.
+    Deleting it again meanwhile changes nothing. Raises NotFound.
     """
     service = service_named(namespace, name)
     with changing(service.pk, now=now) as change:
@@ -167,7 +167,7 @@ def service_delete(*, namespace: str, name: str, actor: str, now: datetime) -> N
         give_up(change, "the deletion of the service")
         change.service.deleting_at = now
         change.service.phase, change.service.reason = ServicePhase.DELETING, f"{actor} deletes it; its replicas drain"
-        # The cluster must take nothing that was decided before for the newer wish.
+        # The cluster must refuse every desired state from before the deletion.
         change.service.generation += 1
         change.event(Kind.SERVICE_DELETING, f"service {service} is being deleted by {actor}")
         before = {"document": change.service.document}
@@ -176,9 +176,9 @@ def service_delete(*, namespace: str, name: str, actor: str, now: datetime) -> N
 
 
 def alias_follow(*, service_id: int, now: datetime) -> None:
-    """Turn a service whose file names an alias to the version that the alias means now.
+    """Roll out the present version of the alias that a service's file names.
 
-    A version that cannot be rolled out is told about once and tried again on every call, since its check may still end.
+    A version that cannot be rolled out is reported once and tried again on every call, since its check may still end.
     """
     read = InferenceService.objects.only("namespace", "name", "document", "model_version_id", "alias_problem")
     service = read.filter(pk=service_id, deleting_at=None).first()
@@ -237,7 +237,7 @@ def _movers_of(spec: ServiceSpec, version: ModelVersion) -> list[Author]:
 
 
 def _imported_before(service: InferenceService) -> ModelVersion | None:
-    """Return the version that the file's URI became; None while that is still to come."""
+    """Return the version imported from the file's URI; None until the import is done."""
     return service.model_version if service.awaited_import is None else None
 
 
@@ -259,7 +259,7 @@ def service_named(namespace: str, name: str) -> InferenceService:
 
 
 def policy_named(name: str, *, field: str) -> RolloutPolicy:
-    """Return the policy; raises NotFound with the field that named it."""
+    """Return the policy; raises NotFound with the field that names it."""
     policy = RolloutPolicy.objects.filter(name=name).first()
     if policy is None:
         raise NotFound(f"{field} names the policy {name!r}, which is not there; apply it first", field=field)
@@ -267,12 +267,12 @@ def policy_named(name: str, *, field: str) -> RolloutPolicy:
 
 
 def spec_of(service: InferenceService) -> ServiceSpec:
-    """Return what the service's file says; one that leaves its name out was put under that name."""
+    """Return the spec of the service's file, with the service's name where the file leaves it out."""
     return parse_service(service.document, namespace=service.namespace, name=service.name)
 
 
 def runs_with(service: InferenceService) -> Resources:
-    """Return what the newest revision's replicas get: where the file leaves open which GPU, the one that was chosen."""
+    """Return the resources of the newest revision's replicas; where the file leaves the GPU open, the one chosen."""
     newest = Revision.objects.filter(service=service).order_by("-pk").first()
     return spec_of(service).resources if newest is None else placed_resources(newest)
 

@@ -1,4 +1,4 @@
-"""Stopping a service, its file and history kept, and letting it serve again; called with the service under its lock."""
+"""Stop and resume of a service, whose file and history stay; called with the service under its lock."""
 
 from deployments.domain.phases import ServicePhase
 from deployments.domain.rollout.event_messages import Kind
@@ -10,18 +10,18 @@ from deployments.services.revision_change import give_up
 
 
 def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:
-    """Stop or resume the service where its file says so.
+    """Stop or resume the service, as its file says.
 
     A stopped one gets no requests, which the gateway answers with 503, and its replicas end once they have finished
-    what they had. A version that its file names meanwhile takes the place of the one that served, without a rollout:
-    there is no traffic to protect. The one that served is where the way back leads. When the service is resumed it
-    serves again as soon as the first replica is ready.
+    theirs. A version that its file names meanwhile replaces the one that served, without a rollout: there is no traffic
+    to protect. The one that served is the target of a rollback. A resumed service serves as soon as the first replica
+    is ready.
     """
     service = change.service
     if service.stopped == spec.stopped:
         return
     service.stopped = spec.stopped
-    service.standing = Condition.STOPPING if spec.stopped else Condition.STARTING  # until the cluster is looked at
+    service.standing = Condition.STOPPING if spec.stopped else Condition.STARTING  # until the cluster is observed next
     if not spec.stopped:
         service.phase, service.reason = ServicePhase.PENDING, "it was resumed, and its replicas are being started"
         change.event(Kind.SERVICE_RESUMED, f"{actor} lets {service} serve again")

@@ -1,4 +1,4 @@
-"""How pages write numbers: template filters without any logic but formatting, and what depends on who looks."""
+"""Template filters for numbers and messages: formatting only, and what depends on the viewer."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def _short(value: float) -> str:
-    """Return at most three telling digits: `0.04`, `0.00031`, `24.7`, `1,204`."""
+    """Return at most three significant digits: `0.04`, `0.00031`, `24.7`, `1,204`."""
     if 0 < abs(value) < 0.01:
         return f"{value:.2g}"
     digits = 0 if value == int(value) or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
@@ -40,7 +40,7 @@ def count(value: int) -> str:
 
 @register.filter
 def counted(value: int) -> str:
-    """Return `1,000+` for more than a thousand rows: nobody counted further."""
+    """Return `1,000+` for more than a thousand rows, where counting ends."""
     return counting.counted(value)
 
 
@@ -64,13 +64,13 @@ def precise(value: float) -> str:
 
 @register.filter
 def difference(value: float | None) -> str:
-    """Return a difference to three digits, `1.2e-05`; one without a size in words."""
+    """Return a difference to three digits, `1.2e-05`; one without a size as text."""
     return "not a number" if value is None else f"{value:.3g}"
 
 
 @register.filter
 def measured(value: float | None, unit: str) -> str:
-    """Return a measured value with its unit; a dash where nothing was measured."""
+    """Return a measured value with its unit; a dash without one."""
     if value is None:
         return "\N{EN DASH}"
     if unit in {"percent", "percentage points"}:
@@ -80,13 +80,13 @@ def measured(value: float | None, unit: str) -> str:
 
 @register.filter
 def limit(value: float | None, unit: str) -> str:
-    """Return a measurement's limit; one in percentage points is what the canary may have more than stable."""
+    """Return a measurement's limit; one in percentage points is the canary's allowance above stable."""
     return f"+{measured(value, unit)}" if unit == "percentage points" else measured(value, unit)
 
 
 @register.filter
 def about(run: AnalysisRunView, rollout: RolloutView) -> str:
-    """Return what an analysis run is about, after `Analysis`."""
+    """Return the subject of an analysis run, after `Analysis`."""
     return presentation.about_of(run, rollout)
 
 
@@ -111,7 +111,7 @@ def words(name: str) -> str:
 
 @register.filter
 def outcome(verdict: str, ended: object) -> str:
-    """Return a verdict as it is shown: nothing runs any more in an analysis that ended before it was decided."""
+    """Return a verdict as shown; an analysis that ended undecided no longer runs."""
     return "Undecided" if ended and verdict == "Running" else verdict
 
 
@@ -123,7 +123,7 @@ def decides(measurement: Measurement, ended: object) -> str:
 
 @register.filter
 def refusal_for(approvals: ApprovalsView, user: str) -> str:
-    """Return why a user, whose role would let him, may not approve; empty where he may."""
+    """Return why a user whose role allows it may not approve; empty where he may."""
     return approvals.refusal(user)
 
 
@@ -141,7 +141,7 @@ def service_url(service: str) -> str:
 
 @register.filter
 def short_id(request_id: str) -> str:
-    """Return the beginning of a long request id, by which it is found in a log; a short one is a caller's own."""
+    """Return the beginning of a long request id, enough to find it in a log; a short one is a caller's own."""
     return request_id if len(request_id) <= _SHORT_ID else f"{request_id[:8]}\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -153,5 +153,5 @@ def dims(shape: Sequence[int]) -> str:
 
 @register.filter
 def value_of(field: Field, said: Mapping[str, str]) -> str:
-    """Return the JSON that an input of a tried model has: what was said, else its example."""
+    """Return the JSON of an input of a tried model: what was entered, else its example."""
     return said.get(f"data-{field.index}", field.example)

@@ -1,1 +1,1 @@
-"""What the API and the pages show, as values. Pure."""
+"""View values of the API and the pages. Pure."""

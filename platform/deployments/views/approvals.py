@@ -1,4 +1,4 @@
-"""What the API and the pages show of approvals, as values. Pure; made by the selectors."""
+"""Approval views of the API and the pages, as values. Pure; made by the selectors."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,10 +8,10 @@ from deployments.domain.rollout.approvals import Author, Tally, refusal
 
 @dataclass(frozen=True, slots=True)
 class ApprovalView:
-    """An approval and what it is good for now.
+    """An approval and its present validity.
 
     Attributes:
-        point: what it is for: `the beginning` or `step 2`; with the digests that is all it is for.
+        point: its point: `the beginning` or `step 2`; with the digests, its whole subject.
         state: counts, used, expired or withdrawn.
         why: why it expired.
     """
@@ -31,13 +31,13 @@ class ApprovalView:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalsView:
-    """What was approved of a rollout, and what is asked for.
+    """The approvals of a rollout, given and required.
 
     Attributes:
-        asked: what is asked for where it stands, and how much of it is there; None where nobody is asked.
+        asked: the approvals required at the present point, and those given; None where none is required.
         is_awaited: approvals can be given now.
-        point: what they would be for.
-        given: all that were ever given, oldest first.
+        point: their subject.
+        given: all approvals ever given, oldest first.
     """
 
     asked: Tally | None
@@ -47,7 +47,7 @@ class ApprovalsView:
     given: tuple[ApprovalView, ...]
 
     def refusal(self, user: str) -> str:
-        """Return why a user, whose role would let him, may not approve now; empty where he may."""
+        """Return why a user whose role allows it may not approve now; empty where he may."""
         if self.asked is None or not self.is_awaited:
             return "the rollout waits for no approval now"
         return refusal(user, self.asked.rule, self.authors, self.asked.judged)

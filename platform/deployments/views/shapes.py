@@ -1,4 +1,4 @@
-"""What the API and the pages show of services, rollouts and events, as values. Pure; made by the selectors."""
+"""Views of services, rollouts and events for the API and the pages, as values. Pure; made by the selectors."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from placement.capacity_check import Room
 
 @dataclass(frozen=True, slots=True)
 class ReasonView:
-    """Why a rollout is where it is."""
+    """The reason of a rollout's phase."""
 
     code: str
     message: str
@@ -28,8 +28,8 @@ class StepView:
     """One step of the rollout's policy; `analysis` is None without a gate.
 
     Attributes:
-        weight: percent of clients' requests; 0 where it gets copies, or a group's requests alone.
-        mirror: percent of clients' requests of which it gets a copy; 0 where it gets requests themselves.
+        weight: percent of clients' requests; 0 where it gets only copies, or only a group's requests.
+        mirror: percent of clients' requests that are copied to it; 0 where it gets requests themselves.
         match: the group whose requests it gets, as the policy file has it.
     """
 
@@ -44,19 +44,19 @@ class StepView:
 
     @property
     def portion(self) -> Portion:
-        """Return what the step gives."""
+        """Return the portion of the step."""
         return Portion(self.weight, self.mirror, stored_match(self.match))
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionView:
-    """A webhook that was asked at a step, and what it said.
+    """A webhook of a step, and its answer.
 
     Attributes:
         when: before or after.
         answer: go, wait, no or unavailable; a person who promotes over an undecided one makes it go.
-        tries: how often it was asked.
-        is_open: it is asked again.
+        tries: the number of calls.
+        is_open: it will be called again.
     """
 
     name: str
@@ -81,12 +81,12 @@ class RequestsView:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRunView:
-    """What was counted and judged at one step, or in the background of all.
+    """The counts and the verdict of one step, or of the background of all.
 
     Attributes:
         step_index: None in the background.
-        weight_percent, mirror_percent: what the step gives of clients' requests, and of copies of them.
-        has_gate: whether anything was judged at that step; where not, the verdict says only that it may pass.
+        weight_percent, mirror_percent: the step's percent of clients' requests, and of copies of them.
+        has_gate: whether that step has a gate; without one, the verdict says only that it may pass.
         seen_percent: the canary's share of requests, or the part of them that was copied to the shadow; None without
             any.
     """
@@ -111,18 +111,18 @@ class RolloutView:
 
     Attributes:
         weight_wanted, weight_actual: percent of clients' requests for the new revision.
-        mirror_wanted, mirror_actual: percent of clients' requests of which it gets a copy.
+        mirror_wanted, mirror_actual: percent of clients' requests that are copied to it.
         match_wanted, match_actual: the group whose requests it gets, as the policy file has it; empty without one.
-        session_affinity: by what clients' requests belong together, as the policy file has it; None where by nothing.
+        session_affinity: the session key of clients' requests, as the policy file has it; None without one.
         weight_seen_percent, seen_requests: the share seen in the present step, and of how many requests of clients.
-        analysis: what holds in the background of all steps, as the policy file has it; None where nothing does.
-        confirmed_at: since when the gateway sends what the present step gives, from which its hold counts; None before.
+        analysis: the gate in the background of all steps, as the policy file has it; None without one.
+        confirmed_at: since when the gateway sends the present step's portion, from which its hold counts; None before.
         deadline_at: when its time is up, and what happens then (`on_deadline`); None where it has no end.
         then: what follows a shadow's last step: pause, promote or end; None for another strategy.
         waits: why it waits; None once it is over.
-        approvals: what was approved, and what is asked for.
-        contract: what it changes for clients; None on the way back.
-        webhooks: which systems outside were asked, and what they said, those of the present step last.
+        approvals: the approvals given and required.
+        contract: its changes for clients; None for a rollback.
+        webhooks: the external systems called, and their answers, those of the present step last.
     """
 
     id: int
@@ -164,7 +164,7 @@ class RolloutView:
 
     @property
     def portion(self) -> Portion:
-        """Return what the new revision is to get now."""
+        """Return the desired portion of the new revision now."""
         return Portion(self.weight_wanted, self.mirror_wanted, stored_match(self.match_wanted))
 
 
@@ -182,7 +182,7 @@ class SiblingView:
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """Addresses that a Prometheus scrapes, and what it adds to what it finds there."""
+    """Scrape addresses for Prometheus, and the labels it adds."""
 
     targets: tuple[str, ...]
     labels: dict[str, str]
@@ -190,7 +190,7 @@ class TargetView:
 
 @dataclass(frozen=True, slots=True)
 class FailureEventView:
-    """What a cluster says happened to a replica that failed, `count` times, at last at `at`."""
+    """A cluster's event of a failed replica, which occurred `count` times, last at `at`."""
 
     at: datetime
     reason: str
@@ -200,14 +200,14 @@ class FailureEventView:
 
 @dataclass(frozen=True, slots=True)
 class FailureView:
-    """A revision's last failure, also where it serves again by now.
+    """A revision's last failure, kept also after a recovery.
 
     Attributes:
         reason: `integrations.clusters.base.FailureReason`.
         exit_code: of the process that ended; None where none did.
         replica, container: what failed; the container is empty on a cluster whose replicas have no parts.
         log: the last lines of what failed.
-        is_final: trying again cannot help: the model, or what the service file says of it, has to change.
+        is_final: a retry cannot help: the model, or its part of the service file, has to change.
     """
 
     reason: str
@@ -223,7 +223,7 @@ class FailureView:
 
 @dataclass(frozen=True, slots=True)
 class ModelStatusView:
-    """How the models of a service stand, in the words of KServe's `status.modelStatus`."""
+    """The status of a service's models, in the words of KServe's `status.modelStatus`."""
 
     transition_status: str
     active_model_state: str
@@ -233,13 +233,13 @@ class ModelStatusView:
 
 @dataclass(frozen=True, slots=True)
 class PlacementView:
-    """Which GPU, or slice of one, each replica of a revision gets.
+    """The GPU, or slice of one, of each replica of a revision.
 
     Attributes:
-        asked: what the file asks for: an extended resource, or `auto`.
-        resource: what the pods ask for.
-        products: labels `nvidia.com/gpu.product` of the nodes to which they are held; none where any will do.
-        why: what it was chosen by; empty where that is not known.
+        asked: the file's request: an extended resource, or `auto`.
+        resource: the pods' request.
+        products: labels `nvidia.com/gpu.product` of the nodes to which they are bound; empty where any will do.
+        why: the reason of the choice; empty where unknown.
     """
 
     asked: str
@@ -250,14 +250,14 @@ class PlacementView:
 
 @dataclass(frozen=True, slots=True)
 class RevisionView:
-    """A revision and how it is now.
+    """A revision and its present state.
 
     Attributes:
         role: stable, canary, shadow, retiring, retired or failed.
-        replicas_wanted: how many should run now; 0 of a stopped service, and of a revision that serves no more.
-        replicas_least, replicas_most: between which numbers `replicas_wanted` follows the load.
-        scaling: what the load is and should be, in words; empty where the number is fixed.
-        replicas_to_restart: how many replicas have yet to be started anew, as somebody asked.
+        replicas_wanted: the desired number now; 0 for a stopped service, and for a revision that no longer serves.
+        replicas_least, replicas_most: the range in which `replicas_wanted` follows the load.
+        scaling: the present and the target load, as text; empty where the number is fixed.
+        replicas_to_restart: how many replicas still wait for a requested restart.
         model_state: Pending, Standby, Loading, Loaded or FailedToLoad.
         is_failing: whether `last_failure` keeps a replica from serving now.
         placement: None without a GPU.
@@ -291,7 +291,7 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True)
 class ImportView:
-    """The import that a service waits for: where it comes from, how far it is, and whether it ended badly."""
+    """The import that a service waits for: its source, its progress, and whether it failed."""
 
     id: int
     model: str
@@ -302,7 +302,7 @@ class ImportView:
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """Whether what the service's file says is live; `message` says what is in its place, and why."""
+    """Whether the content of the service's file is live; `message` names what is live instead, and why."""
 
     is_live: bool
     message: str
@@ -313,9 +313,9 @@ class DriftView:
     """A change made by hand on the cluster, in one sentence and part by part (`integrations.clusters.base.Drift`).
 
     Attributes:
-        changed_at: when the manager wrote last; None where that is not known.
+        changed_at: when the manager wrote last; None where unknown.
         since: when it was found first.
-        times: how often it was put back; 1 where it is left.
+        times: how often it was reverted; 1 where it is left.
     """
 
     message: str
@@ -332,10 +332,10 @@ class DriftView:
 
 @dataclass(frozen=True, slots=True)
 class ServiceView:
-    """A service with its running revisions and its newest rollout; `preview_url` is there in a blue/green rollout.
+    """A service with its running revisions and its newest rollout; `preview_url` is set in a blue/green rollout.
 
-    `model_version` is None while the first is imported, `import_state` tells of that. `waits` says why it waits, be it
-    because of its rollout; None where it waits for nothing. `drift` is what was changed by hand on its cluster.
+    `model_version` is None while the first is imported, with the progress in `import_state`. `waits` is why it waits,
+    also for its rollout; None where it does not. `drift` lists changes made by hand on its cluster.
     """
 
     id: int
@@ -365,7 +365,7 @@ class ServiceView:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """What happened; `seq` counts up by one within the service, `request_id` is that of the request behind it."""
+    """An event; `seq` counts up by one within the service, `request_id` is that of the request that caused it."""
 
     seq: int
     at: datetime
@@ -377,7 +377,7 @@ class EventView:
 
 
 class Outcome(StrEnum):
-    """What applying a file comes to."""
+    """The outcome of applying a file."""
 
     UNCHANGED = "unchanged"
     CREATED = "created"
@@ -386,11 +386,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnalysisPlan:
-    """How many requests a rollout's analysis needs to find what each gate's `detect` states.
+    """The requests that a rollout's analysis needs to find the regression in each gate's `detect`.
 
     Attributes:
-        traffic: what the figures rest on, in one sentence.
-        requests_per_second: of all clients; None where that is not known.
+        traffic: the basis of the figures, in one sentence.
+        requests_per_second: of all clients; None where unknown.
     """
 
     alpha: float
@@ -404,13 +404,13 @@ class Plan:
     """What applying a file or starting a rollout would do; `before` and `after` are the files, None without one.
 
     Attributes:
-        contract: what the rollout that it starts changes for clients; None where it starts none.
-        analysis: what the analysis of that rollout could find; None where it was not asked for.
-        wishes: what the service's cluster is asked for from then to the rollout's end.
-        room: whether that rollout fits on the cluster's nodes; None where it was not asked for.
-        patched: what patches make of what is rendered for the cluster, as a unified diff; empty without patches.
-        untried: why the cluster was not asked whether it takes that, in a sentence; empty where it was, or need not be.
-        warnings: what the policy lets through, each a sentence.
+        contract: the changes for clients of the rollout that it starts; None without one.
+        analysis: what the analysis of that rollout could find; None where not requested.
+        wishes: the desired states of the service's cluster from then to the rollout's end.
+        room: whether that rollout fits on the cluster's nodes; None where not requested.
+        patched: the effect of patches on the rendered manifests, as a unified diff; empty without patches.
+        untried: why the cluster did not check them, in a sentence; empty where it did, or need not.
+        warnings: regressions that the policy lets through, each a sentence.
     """
 
     outcome: Outcome

@@ -1,1 +1,1 @@
-"""The web UI: its views, what they show as values, forms and drawings, and the streams that keep pages up to date."""
+"""Web UI: its views, view values, forms and charts, and the streams that update pages."""

@@ -1,6 +1,6 @@
-"""The two pages as values: what a template needs, and which fragments of it change while somebody looks.
+"""Page values of services: a template's context, and the fragments that change while the page is open.
 
-Called by the views for the whole page and by the event stream for its fragments, so that both always say the same.
+Called by the views for the whole page and by the event stream for its fragments, so that both always agree.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ RECORDINGS_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class PhaseLink:
-    """A part of the list by phase, and how many services it has."""
+    """A phase filter of the list, and how many services it has."""
 
     label: str
     shown: ServiceFilter
@@ -70,7 +70,7 @@ class PhaseLink:
 
 
 def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
-    """Return the part of the list of services that is asked for, of those that the caller may see."""
+    """Return the requested part of the list of services, of those that the caller may see."""
     # The marks first: what changes between the reads is sent again, not lost.
     cursor, now = change_marks().everything, timezone.now()
     only = visible(token, Owned.NAMESPACE, "namespace") & service_search(shown.words)
@@ -104,7 +104,7 @@ def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
 
 
 def _last_page(total: int, shown: ServiceFilter) -> int:
-    """Return the last page that has services, as far as they are counted, before one that has none."""
+    """Return the last page with services, as far as they are counted, before one that has none."""
     return min(shown.page - 1, max(1, -(-total // LIMIT)))
 
 
@@ -159,7 +159,7 @@ def detail_page(namespace: str, name: str) -> Page:
 
 
 def rollbacks_of(service_id: int) -> list[Rollback]:
-    """Return the buttons that lead back to earlier revisions, the newest of them first."""
+    """Return the buttons for rollbacks to earlier revisions, the newest first."""
     return [
         rollback_to(
             revision.name,

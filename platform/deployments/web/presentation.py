@@ -1,4 +1,4 @@
-"""What the pages show beyond what the API says: a rollout's buttons and their words, and what is summed up. Pure."""
+"""Page presentation beyond the API's values: a rollout's buttons with their texts, and sums. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +12,7 @@ from deployments.web.services.sparklines import Spark, spark_of
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something a person may do to a rollout now, and what is asked before it is done."""
+    """An action on a rollout that is possible now, and its confirmation."""
 
     verb: str
     label: str
@@ -23,7 +23,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """An earlier revision that a person may go back to now, and what is asked before it is done."""
+    """An earlier revision for a possible rollback, and its confirmation."""
 
     revision: str
     model_version: int
@@ -54,7 +54,7 @@ class ServiceRow:
 
 
 def service_row(service: ServiceView, traffic: Traffic) -> ServiceRow:
-    """Return what the list shows of `service`; of a stopped one no figures of now, which nothing answers any more."""
+    """Return the list's row of `service`; a stopped one has no present figures."""
     is_stopped = service.phase == ServicePhase.STOPPED
     if is_stopped:
         traffic = replace(traffic, per_second=None, requests=0, error_percent=None, p99_ms=None)
@@ -64,7 +64,7 @@ def service_row(service: ServiceView, traffic: Traffic) -> ServiceRow:
 
 
 def traffic_in_words(traffic: Traffic, unseen: str = "nobody looks now") -> str:
-    """Return how many requests came in each second, at least, at most, and now, or `unseen`."""
+    """Return the least, the highest and the present request rate as text, or `unseen`."""
     seen = [rate for rate in traffic.rates if rate is not None]
     if not seen:
         return "nobody looked"
@@ -73,7 +73,7 @@ def traffic_in_words(traffic: Traffic, unseen: str = "nobody looks now") -> str:
 
 
 def slice_of(service: ServiceView) -> str:
-    """Return the GPU, or slice of one, of each replica of the revision that is live; empty for none."""
+    """Return the GPU, or slice of one, of each replica of the live revision; empty for none."""
     stable = next((each for each in service.revisions if each.name == service.stable_revision), None)
     if stable is None or stable.placement is None:
         return ""
@@ -81,7 +81,7 @@ def slice_of(service: ServiceView) -> str:
 
 
 def headline_of(service: ServiceView) -> str:
-    """Return why the service is in its phase, without what its wait says; in a rollout only how far that is."""
+    """Return the reason of the service's phase, without its wait; in a rollout only its progress."""
     rollout = service.rollout
     if service.phase != ServicePhase.PROGRESSING or rollout is None:
         told = service.waits.evidence if service.waits is not None else ""
@@ -90,7 +90,7 @@ def headline_of(service: ServiceView) -> str:
 
 
 def replicas_of(service: ServiceView) -> Replicas:
-    """Return the sums over the service's revisions; replicas that only drain do not make up for ones that lack."""
+    """Return the sums over the service's revisions; draining replicas do not make up for missing ones."""
     return Replicas(
         ready=sum(min(revision.replicas_ready, revision.replicas_wanted) for revision in service.revisions),
         wanted=sum(revision.replicas_wanted for revision in service.revisions),
@@ -98,7 +98,7 @@ def replicas_of(service: ServiceView) -> Replicas:
 
 
 def progress_of(rollout: RolloutView | None) -> str:
-    """Return where a rollout is, such as `Step 2 of 4, 25 %`; empty for one that is over, and for None."""
+    """Return the position of a rollout, such as `Step 2 of 4, 25 %`; empty for one that is over, and for None."""
     if rollout is None or Phase(rollout.phase).is_finished:
         return ""
     if rollout.phase == Phase.PENDING:
@@ -111,7 +111,7 @@ def progress_of(rollout: RolloutView | None) -> str:
 
 
 def is_copying(rollout: RolloutView | None) -> bool:
-    """Return whether the rollout's present step copies requests, whose answers no client sees."""
+    """Return whether the rollout's present step copies requests, whose answers no client gets."""
     step = None if rollout is None else _step_of(rollout)
     return step is not None and step.mirror > 0
 
@@ -121,17 +121,17 @@ def _step_of(rollout: RolloutView) -> StepView | None:
 
 
 def is_preview(rollout: RolloutView | None) -> bool:
-    """Return whether the rollout is tried on its preview address, or would be; afterwards all traffic moves."""
+    """Return whether the rollout is on trial at its preview address, or would be; afterwards all traffic moves."""
     return rollout is not None and rollout.strategy == Strategy.BLUE_GREEN and rollout.step_index < len(rollout.steps)
 
 
 def subject_of(rollout: RolloutView | None) -> str:
-    """Return what the new revision is called while it is on trial."""
+    """Return the name of the new revision while it is on trial."""
     return "shadow" if rollout is not None and rollout.strategy == Strategy.SHADOW else "canary"
 
 
 def about_of(run: AnalysisRunView, rollout: RolloutView) -> str:
-    """Return what an analysis run is about, after `Analysis`."""
+    """Return the subject of an analysis run, after `Analysis`."""
     if run.step_index is None:
         return "in the background"
     if rollout.strategy == Strategy.BLUE_GREEN:
@@ -143,7 +143,7 @@ def about_of(run: AnalysisRunView, rollout: RolloutView) -> str:
 
 
 def decides(measurement: Measurement, ended: object) -> str:
-    """Return what would decide a measurement, or did: the rest of a sentence after `What decides it`.
+    """Return what would decide a measurement, or did, as the rest of a sentence after `What decides it`.
 
     Args:
         ended: whether its analysis is over.
@@ -180,14 +180,14 @@ def earlier_runs_of(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...]:
 
 
 def background_of(rollout: RolloutView | None) -> AnalysisRunView | None:
-    """Return what is judged in the background of the present attempt; None where nothing is."""
+    """Return the background run of the present attempt; None without one."""
     runs = rollout.analysis_runs if rollout else ()
     now = rollout.attempt if rollout else 0
     return next((run for run in runs if (run.attempt, run.step_index) == (now, None)), None)
 
 
 def actions_of(service: ServiceView) -> tuple[Action, ...]:
-    """Return what may be done to the newest rollout of a service now; the services refuse all else."""
+    """Return the actions possible on the newest rollout of a service now; the services refuse all others."""
     rollout = service.rollout
     if rollout is None or service.phase in (ServicePhase.DELETING, ServicePhase.STOPPED):
         return ()
@@ -201,7 +201,7 @@ def actions_of(service: ServiceView) -> tuple[Action, ...]:
 
 
 def rollback_to(revision: str, model_version: int, made_at: datetime, *, is_warm: bool) -> Rollback:
-    """Return the way back to `revision`; a warm one still runs."""
+    """Return the rollback to `revision`; a warm one still runs."""
     when = "It still runs, so all requests move at once." if is_warm else "All requests move when it is ready again."
     question = f"Go back to {revision} (version {model_version})?"
     return Rollback(revision, model_version, question, when, made_at, is_warm)

@@ -1,8 +1,8 @@
-"""What webhooks are told, and how it is told: a row for each event and webhook, posted until taken or given up.
+"""Webhook delivery: one row per event and webhook, posted until accepted or given up.
 
-A delivery is written in the transaction of its event. A task posts it with no transaction open; it is found again by a
-sweep until it was taken or given up. Taking one is a conditional UPDATE that also says when the next may try, so of two
-workers one posts, and one that died is followed by the next try.
+A delivery is written in the transaction of its event. A task posts it with no transaction open; a sweep finds it until
+it is accepted or given up. A claim is a conditional UPDATE that also sets the time of the next try: of two workers one
+posts, and after a crash the next try follows.
 
     PENDING --2xx--> DELIVERED
     PENDING --else--> PENDING, later each time --after the last try--> FAILED
@@ -28,7 +28,7 @@ from registry.models import ModelVersion
 SECRET = "secret of a webhook"  # noqa: S105 - what it is sealed as
 TEST = "Test"
 CONFIRM = "ConfirmRollout"
-"""No event, but what a webhook is registered for that may be asked whether a rollout goes on (`questions`)."""
+"""Not an event: webhooks registered for it decide whether a rollout continues (`reconcile.participants.gates`)."""
 OF_VERSIONS = {Status.READY: "VersionReady", Status.REJECTED: "VersionRejected"}
 OF_DECISIONS = {Approval.APPROVED: "VersionApproved", Approval.DECLINED: "VersionDeclined"}
 EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values(), *OF_DECISIONS.values(), CONFIRM)
@@ -40,11 +40,11 @@ KEPT_FOR = timedelta(days=14)
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that happened, as webhooks are told of it.
+    """Notice of an event, as webhooks receive it.
 
     Attributes:
-        about: what it happened to, as it stands in the message.
-        owner: the namespace or model whose team may know; None for the installation's own.
+        about: the subject of the event, as in the message.
+        owner: the namespace or model whose team may receive it; None for events of the installation.
     """
 
     event: str
@@ -61,7 +61,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """The right to post one delivery once."""
+    """Claim to post one delivery once."""
 
     delivery_id: int
     number: int
@@ -83,7 +83,7 @@ class Try:
 
 
 def signature_of(secret: str, body: bytes, now: datetime) -> str:
-    """Return what stands in `Fairlead-Signature`: `t=<Unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`."""
+    """Return the value of `Fairlead-Signature`: `t=<Unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`."""
     moment = str(int(now.timestamp()))
     digest = hmac.new(secret.encode(), moment.encode() + b"." + body, hashlib.sha256).hexdigest()
     return f"t={moment},v1={digest}"
@@ -110,7 +110,7 @@ def of_service(namespace: str, name: str, events: Iterable[Event]) -> list[Notic
 
 
 def of_cluster(name: str, events: Iterable[Event]) -> list[Notice]:
-    """Return the notices of a cluster's own events."""
+    """Return the notices of a cluster's events."""
     return [Notice(event.kind, event.at, event.message, {"cluster": name, "seq": event.seq}) for event in events]
 
 
@@ -123,10 +123,10 @@ def version_checked(version: ModelVersion, status: Status, reason: str, now: dat
 
 
 def version_decided(version: ModelVersion) -> None:
-    """Queue that somebody approved or declined a version; the registry calls it in the transaction of the decision."""
+    """Queue that a user approved or declined a version; the registry calls it in the transaction of the decision."""
     decision, model, at = Approval(version.approval), version.model.name, version.approval_at
     if at is None:
-        return  # nothing was decided
+        return  # no decision was made
     why = f": {version.approval_comment}" if version.approval_comment else ""
     message = f"model {model} version {version.number} was {decision} by {version.approval_by}{why}"
     about = {"model": model, "version": version.number, "by": version.approval_by}
@@ -134,7 +134,7 @@ def version_decided(version: ModelVersion) -> None:
 
 
 def deliveries_queue(notices: Sequence[Notice]) -> None:
-    """Write a delivery for each notice and each webhook that wants and may have it; in the notices' transaction."""
+    """Write a delivery per notice and subscribed webhook that may receive it; in the notices' transaction."""
     webhooks = list(Webhook.objects.filter(enabled=True).select_related("team"))
     rows = [
         WebhookDelivery(
@@ -156,33 +156,33 @@ def _listening(webhooks: Iterable[Webhook], notice: Notice) -> list[Webhook]:
 
 
 def deliveries_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the ids of deliveries whose next try is due, longest waiting first."""
+    """Return the ids of deliveries whose next try is due, oldest first."""
     due = WebhookDelivery.objects.filter(status=PENDING, next_try_at__lte=now).order_by("next_try_at", "pk")
     return list(due.values_list("pk", flat=True)[:limit])
 
 
 def try_begin(*, delivery_id: int, now: datetime) -> Try | None:
-    """Return the right to post the delivery now, or None where it is not due or somebody else has it."""
+    """Claim the delivery; returns None where it is not due or another worker holds it."""
     row = WebhookDelivery.objects.select_related("webhook").filter(pk=delivery_id).first()
     if row is None or row.status != PENDING or row.next_try_at > now:
         return None
     taken = WebhookDelivery.objects.filter(pk=row.pk, status=PENDING, tries=row.tries, next_try_at=row.next_try_at)
     if not taken.update(tries=row.tries + 1, next_try_at=now + TRY_TAKES):
         return None
-    # One that is told again has the id of the first time, by which a receiver knows it.
+    # A redelivery keeps the id of the first delivery, by which a receiver recognises it.
     body = json.dumps({"id": row.pk, **row.payload}, separators=(",", ":")).encode()
     return Try(row.pk, row.tries + 1, row.webhook.url, body, row.event, row.webhook.sealed_secret)
 
 
 def try_end(*, of: Try, status: int | None, answer: str, now: datetime) -> None:
-    """Write how the try ended; nothing where a later try has begun meanwhile.
+    """Record the outcome of a try; does nothing where a later try has begun meanwhile.
 
     Args:
-        status: the HTTP status; None where no answer came.
-        answer: the beginning of the answer, or why there is none.
+        status: the HTTP status; None without a response.
+        answer: the beginning of the response, or why it is missing.
     """
     delivered = status is not None and 200 <= status < 300
-    # Whoever tests wants to know now, and tests again.
+    # Tests are not retried: the user sees the outcome and tests again.
     last = of.event == TEST or of.number > len(RETRY_AFTER)
     WebhookDelivery.objects.filter(pk=of.delivery_id, status=PENDING, tries=of.number).update(
         status=DELIVERED if delivered else FAILED if last else PENDING,
@@ -194,11 +194,11 @@ def try_end(*, of: Try, status: int | None, answer: str, now: datetime) -> None:
 
 
 def deliveries_give_up(*, webhook: Webhook, why: str, now: datetime) -> None:
-    """End what the webhook was not told yet."""
+    """End the webhook's pending deliveries."""
     waiting = WebhookDelivery.objects.filter(webhook=webhook, status=PENDING)
     waiting.update(status=FAILED, answer=why, next_try_at=now, finished_at=now)
 
 
 def deliveries_forget(*, now: datetime) -> None:
-    """Delete finished deliveries that are older than they are kept."""
+    """Delete finished deliveries past their retention."""
     WebhookDelivery.objects.filter(finished_at__lte=now - KEPT_FOR).delete()

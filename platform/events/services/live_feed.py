@@ -1,7 +1,7 @@
-"""One poller for all open streams of a web process: who listens to a topic gets its newest value when it has changed.
+"""Live feed for server-sent events: one poller per web process sends each topic's newest value to its subscribers.
 
-The database is asked once a period and only while somebody listens, whatever the number of streams; a value is loaded
-once for all who wait for it. A listener that is slow skips values instead of piling them up: each is the whole state.
+One query a period, whatever the number of streams, and only while a stream is open; a value is loaded once for all its
+subscribers. A slow subscriber skips values: each value is the whole state.
 
     join -> poller starts -> marks -> changed topics are loaded -> put into mailboxes -> last one leaves -> poller ends
 """
@@ -24,16 +24,16 @@ logger = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 NOTHING = object()
-"""What a mailbox gives that has no new value: it was closed, or its listener is to be looked at anew."""
+"""Returned by a mailbox without a new value: it was closed, or its subscriber's access has to be checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """By what a poller sees that something is to be shown anew: other marks, other values.
+    """Change markers of rows: a different mark means a different value.
 
     Attributes:
-        everything: of all rows together, a number; what it costs to read does not grow with theirs.
-        of: of the rows that were asked for and are there, by id.
+        everything: one number for all rows together; reading it costs the same for any number of rows.
+        of: by id, of those of the requested rows that exist.
     """
 
     everything: int
@@ -42,11 +42,11 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a stream follows; topics with the same key are the same.
+    """Topic of a stream; topics with the same key are equal.
 
     Attributes:
-        row: the id of the row that it is about; None where it is about all.
-        mark: from what was read to the topic's own mark; another mark means another value.
+        row: the id of its row; None for a topic of all rows.
+        mark: derives the topic's mark from the marks read; a different mark means a different value.
         load: reads the value, in a thread.
     """
 
@@ -57,16 +57,16 @@ class Topic:
 
     @classmethod
     def of_row(cls, row: int, load: Callable[[], Any], *, key: Hashable) -> "Topic":
-        """Return the topic of what changes with one row alone."""
+        """Return a topic that changes with one row alone."""
         return cls(key, lambda marks: marks.of.get(row), load, row)
 
 
 class Mailbox:
-    """Holds the newest value that a listener has not taken yet.
+    """Mailbox of size one: keeps the newest value that the subscriber has not taken yet.
 
     Attributes:
-        closed: no more will come.
-        doubted: somebody's rights have changed; the listener looks whether his have, and takes the doubt away.
+        closed: no more values will come.
+        doubted: permissions have changed; the subscriber checks its own, and clears the flag.
     """
 
     def __init__(self) -> None:
@@ -76,22 +76,22 @@ class Mailbox:
         self.doubted = False
 
     def put(self, value: Any) -> None:
-        """Replace what is there."""
+        """Replace the value."""
         self._value = value
         self._full.set()
 
     def close(self) -> None:
-        """Wake the listener for the last time."""
+        """Wake the subscriber for the last time."""
         self.closed = True
         self._full.set()
 
     def doubt(self) -> None:
-        """Wake the listener to look whether he may go on."""
+        """Wake the subscriber to check its permissions."""
         self.doubted = True
         self._full.set()
 
     async def take(self) -> Any:
-        """Return the next value; NOTHING where there is none but the listener should look at `closed` and `doubted`."""
+        """Return the next value; NOTHING where the subscriber should check `closed` and `doubted` instead."""
         await self._full.wait()
         self._full.clear()
         value, self._value = self._value, NOTHING
@@ -102,8 +102,8 @@ class Feed:
     """The poller of one event loop.
 
     Args:
-        read_marks: takes the ids of the rows that are listened to.
-        have_rights_changed: whether anybody's rights may have since the last call.
+        read_marks: takes the ids of the subscribed rows.
+        have_rights_changed: whether any permissions may have changed since the last call.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Feed:
 
     @asynccontextmanager
     async def join(self, topic: Topic) -> AsyncIterator[Mailbox]:
-        """Listen to `topic`; its present value comes at once."""
+        """Subscribe to `topic`; its current value comes at once."""
         mailbox = Mailbox()
         if self._closing:
             mailbox.close()
@@ -134,7 +134,7 @@ class Feed:
             self._leave(topic, mailbox)
 
     def close(self) -> None:
-        """End all streams, now and from now on: the process is going."""
+        """End all streams, and refuse new ones: the process is shutting down."""
         self._closing = True
         for mailbox in set().union(*self._mailboxes.values()):
             mailbox.close()
@@ -143,7 +143,7 @@ class Feed:
     def _start(self) -> None:
         self._wake.set()
         if self._task is None or self._task.done():
-            # A context of its own: the one of the request that came first must not live on in the poller.
+            # An own context: that of the first request must not live on in the poller.
             self._task = asyncio.create_task(self._run(), context=contextvars.Context(), name="feed")
 
     def _leave(self, topic: Topic, mailbox: Mailbox) -> None:
@@ -161,7 +161,7 @@ class Feed:
                 try:
                     await self._poll()
                 except Exception:
-                    # The open pages keep what they show and are brought up to date when it works again.
+                    # Open pages keep their content and are updated when reading works again.
                     logger.exception("the open pages could not be brought up to date; trying again")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._period_s):
@@ -175,7 +175,7 @@ class Feed:
         marks = await asyncio.to_thread(_with_connection, partial(self._read_marks, rows))
         for topic in list(self._mailboxes):
             if topic.row is not None and topic.row not in rows:
-                continue  # it was joined meanwhile
+                continue  # joined meanwhile
             mark = topic.mark(marks)
             if topic in self._newest and self._newest[topic][0] == mark:
                 continue
@@ -187,7 +187,7 @@ class Feed:
 
 
 def _with_connection(read: Callable[[], Value]) -> Value:
-    """Call `read` in this thread and leave no database connection behind in it."""
+    """Call `read` in this thread and close its database connections."""
     close_old_connections()
     try:
         return read()
@@ -197,9 +197,9 @@ def _with_connection(read: Callable[[], Value]) -> Value:
 
 @contextmanager
 def _before_the_process_ends(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` when the process is told to end, before the server's own handler.
+    """Call `stop` on the process's termination signal, before the server's own handler.
 
-    A server waits for open answers before it goes, and a stream would never end by itself; ASGI has no word for it.
+    A server waits for open responses before it exits, and a stream never ends by itself; ASGI has no message for it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,7 +1,7 @@
-"""Webhooks: who wants to be told of which events. What they are told is `events.services.delivery`.
+"""Webhook subscriptions: registration, secrets, test deliveries and redelivery. `events.services.delivery` posts.
 
-A webhook belongs to a team, whose admins manage it and whose namespaces and models it is told of, or to the
-installation. `teams` is whose webhooks the caller may manage, as `accounts.auth.access.administered` says: None for
+A webhook belongs to a team, whose admins manage it and whose namespaces and models it receives events of, or to the
+installation. `teams` are the teams whose webhooks the caller may manage (`accounts.auth.access.administered`): None for
 all.
 """
 
@@ -30,7 +30,7 @@ Teams = AbstractSet[str] | None
 
 
 class Wish(TypedDict, total=False):
-    """What a webhook is to be; what is left out stays."""
+    """Desired fields of a webhook; those left out stay."""
 
     url: str
     events: Sequence[str]
@@ -47,7 +47,7 @@ class CreatedWebhook:
 
 
 def webhook_query(*, teams: Teams) -> QuerySet[Webhook]:
-    """Return the webhooks of these teams; for None all, the installation's own included."""
+    """Return the webhooks of these teams; for None all, those of the installation included."""
     webhooks = Webhook.objects.select_related("team")
     return webhooks if teams is None else webhooks.filter(team__name__in=teams)
 
@@ -61,7 +61,7 @@ def webhook_get(*, webhook_id: int, teams: Teams) -> Webhook:
 
 
 def delivery_query(*, webhook_id: int, teams: Teams) -> QuerySet[WebhookDelivery]:
-    """Return what was and will be told to the webhook; raises NotFound."""
+    """Return the past and pending deliveries of the webhook; raises NotFound."""
     return WebhookDelivery.objects.filter(webhook=webhook_get(webhook_id=webhook_id, teams=teams))
 
 
@@ -77,7 +77,7 @@ def delivery_get(*, webhook_id: int, delivery_id: int, teams: Teams) -> WebhookD
 def webhook_create(
     *, url: str, events: Sequence[str], description: str, actor: str, now: datetime, team: str | None = None
 ) -> CreatedWebhook:
-    """Make a webhook of the team, or of the installation for None, with a secret of its own."""
+    """Create a webhook of the team, or of the installation for None, with its own secret."""
     wish = _checked({"url": url, "events": events, "description": description})
     owner = None if team is None else team_get(name=team)
     if Webhook.objects.filter(team=owner).count() >= _MAX_WEBHOOKS:
@@ -93,7 +93,7 @@ def webhook_create(
 
 @transaction.atomic
 def webhook_change(*, webhook_id: int, wish: Wish, teams: Teams, actor: str, now: datetime) -> Webhook:
-    """Change what the wish names; one that is disabled is not told any more what it was not told yet."""
+    """Change the given fields; disabling a webhook ends its pending deliveries."""
     webhook = _locked(webhook_id, teams)
     before = _fields(webhook)
     for name, value in _checked(wish).items():
@@ -109,7 +109,7 @@ def webhook_change(*, webhook_id: int, wish: Wish, teams: Teams, actor: str, now
 
 @transaction.atomic
 def webhook_renew_secret(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> CreatedWebhook:
-    """Give the webhook another secret, which signs everything from now on."""
+    """Rotate the webhook's secret; the new one signs all deliveries from now on."""
     webhook, secret = _locked(webhook_id, teams), _new_secret()
     webhook.sealed_secret = seal(secret, purpose=SECRET)
     webhook.save(update_fields=["sealed_secret"])
@@ -119,7 +119,7 @@ def webhook_renew_secret(*, webhook_id: int, teams: Teams, actor: str, now: date
 
 @transaction.atomic
 def webhook_delete(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> None:
-    """Delete the webhook with its deliveries; what was not told yet is not told any more."""
+    """Delete the webhook with its deliveries, pending ones included."""
     webhook = _locked(webhook_id, teams)
     _audit(webhook, "delete", actor, now, before=_fields(webhook))
     webhook.delete()
@@ -127,7 +127,7 @@ def webhook_delete(*, webhook_id: int, teams: Teams, actor: str, now: datetime) 
 
 @transaction.atomic
 def webhook_test(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> WebhookDelivery:
-    """Tell the webhook, enabled or not, of an event that is none, once, and return the delivery."""
+    """Send the webhook, enabled or not, a test event, once, and return the delivery."""
     webhook = webhook_get(webhook_id=webhook_id, teams=teams)
     payload = {"event": TEST, "at": now.isoformat(), "message": f"{actor} tests this webhook"}
     delivery = _tell(webhook, TEST, payload, now)
@@ -137,10 +137,10 @@ def webhook_test(*, webhook_id: int, teams: Teams, actor: str, now: datetime) ->
 
 @transaction.atomic
 def delivery_repeat(*, webhook_id: int, delivery_id: int, teams: Teams, actor: str, now: datetime) -> WebhookDelivery:
-    """Tell the webhook again what it was told, under the id of the first time; returns the new delivery.
+    """Redeliver an event under its first delivery's id; returns the new delivery.
 
     Raises:
-        Conflict: it is still being told the first time.
+        Conflict: the first delivery is still pending.
     """
     told = delivery_get(webhook_id=webhook_id, delivery_id=delivery_id, teams=teams)
     if told.status == PENDING:
@@ -165,7 +165,7 @@ def _locked(webhook_id: int, teams: Teams) -> Webhook:
 
 
 def _checked(wish: Wish) -> Wish:
-    """Return the wish with its events in order; raises InvalidInput."""
+    """Return the fields with their events in order; raises InvalidInput."""
     if "url" in wish:
         check_url(wish["url"])
     if "events" in wish:

@@ -1,4 +1,4 @@
-"""Events by what they are about, as a form offers them."""
+"""Event kinds grouped by subject, for the webhook form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ _ABOUT = {
     "Recorded requests": ("Recording", "Replay"),
     "Clusters": ("Component", "Limit", "Repartition"),
 }
-"""What the names of a group's events begin with."""
+"""Prefixes of the names of a group's events."""
 _REST = "Others"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Events about the same; no group is empty."""
+    """Events of one subject; never empty."""
 
     title: str
     events: tuple[str, ...]
 
 
 def grouped(events: Sequence[str]) -> tuple[Group, ...]:
-    """Return every event once, in the order given within its group; what begins like none comes last."""
+    """Return every event once, in the given order within its group; events of no group come last."""
     found: dict[str, list[str]] = {title: [] for title in (*_ABOUT, _REST)}
     for event in events:
         found[next((title for title, starts in _ABOUT.items() if event.startswith(starts)), _REST)].append(event)

@@ -1,8 +1,8 @@
-"""Server-sent events of the pages: fragments by the pages' own templates, sent when what they show has changed.
+"""Server-sent events of the pages: fragments rendered by the pages' own templates, sent when their content changed.
 
 Each message is one fragment whose root has the id of what it replaces, and the event id is the page's cursor. A browser
-that comes back with the cursor it has seen (`Last-Event-ID`, or `?seen=` from the page itself) gets what changed since.
-`reload` tells it to fetch the page anew: signed out, or the service is gone.
+that reconnects with its cursor (`Last-Event-ID`, or `?seen=` from the page itself) gets the changes since. `reload`
+makes it reload the page: signed out, or the service is gone.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Source:
-    """What is polled for streams of one kind, and what it takes to watch them."""
+    """The poll source of one kind of streams, and the permission to watch them."""
 
     marks: Callable[[Collection[int]], Marks]
     scope: Scope
@@ -63,13 +63,13 @@ class Source:
 
 
 def streamed(source: Source, place: Callable[..., Place]) -> Callable[[Callable[..., Topic]], Callable[..., Any]]:
-    """Make a view that streams a topic out of a function that returns it.
+    """Return a view that streams the topic of a function.
 
-    Every stream is made here: who may not see its place gets 403 or 404 before the function is called, and one that is
-    open ends when rights end (`_messages`).
+    Every stream is made here: without permission for its place the caller gets 403 or 404 before the function is
+    called, and an open stream ends when permissions end (`_messages`).
 
     Args:
-        place: what the address is about, given its parts.
+        place: the place of the address, given its parts.
     """
 
     def decorate(topic_of: Callable[..., Topic]) -> Callable[..., Any]:
@@ -162,10 +162,10 @@ async def _messages(
 
 
 class Fragments:
-    """Renders a page's fragments for one viewer and remembers what that viewer has.
+    """Renders a page's fragments for one viewer and remembers the last ones sent.
 
     Args:
-        extra: what differs from viewer to viewer.
+        extra: the context that differs from viewer to viewer.
         seen: the cursor of the page as the viewer already has it; None sends everything.
     """
 
@@ -175,7 +175,7 @@ class Fragments:
         self._sent: dict[str, str] = {}
 
     def changed(self, page: Page) -> list[bytes]:
-        """Return a message for each fragment that is not as it was sent last."""
+        """Return a message for each fragment that differs from the last one sent."""
         seen, self._seen = self._seen, None
         if page.cursor == seen:
             # Not noted as sent: read while something changed, it can say more than what the viewer has by this cursor.
@@ -218,7 +218,7 @@ def _seen(request: HttpRequest) -> int | None:
 
 
 def _may_watch(request: HttpRequest, place: Place, scope: Scope) -> bool:
-    """Return whether the browser's session, its token and the user's role still open the page."""
+    """Return whether the browser's session, its token and the user's role still allow the page."""
     key = request.session.session_key
     if not key or not request.session.exists(key):
         return False

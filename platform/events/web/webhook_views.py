@@ -1,4 +1,4 @@
-"""The pages of webhooks: who is told of what, a test with its answer, and the log of what was told."""
+"""Webhook pages: subscriptions, a test delivery with its response, and the delivery log."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ _STATUSES = (FAILED, PENDING, DELIVERED)
 @require_http_methods(["GET", "HEAD", "POST"])
 @page_scope(Scope.ADMIN)
 def webhook_list_page(request: HttpRequest) -> HttpResponse:
-    """Show the webhooks that the caller may manage; on POST make one and show its secret, this once."""
+    """Show the webhooks that the caller may manage; on POST create one and show its secret, this once."""
     made = _create(request) if request.method == "POST" else None
     token, teams = page_token(request), _teams(request)
     of = team_query(token=token).order_by("name")
@@ -51,7 +51,7 @@ def webhook_list_page(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page_scope(Scope.ADMIN)
 def webhook_detail_page(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    """Show a webhook with what it was told last; on POST change it."""
+    """Show a webhook with its latest deliveries; on POST change it."""
     if request.method == "POST":
         subscriptions.webhook_change(webhook_id=webhook_id, wish=_wish(request.POST), **_by(request))
         messages.success(request, "Saved.")
@@ -92,14 +92,14 @@ def webhook_delete_action(request: HttpRequest, webhook_id: int) -> HttpResponse
 @require_POST
 @page_scope(Scope.ADMIN)
 def webhook_test_action(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    """Tell the webhook of an event that is none."""
+    """Send the webhook a test event."""
     return _told(request, subscriptions.webhook_test(webhook_id=webhook_id, **_by(request)))
 
 
 @require_POST
 @page_scope(Scope.ADMIN)
 def delivery_repeat_action(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponse:
-    """Tell the webhook again what it was told."""
+    """Redeliver an event."""
     return _told(request, subscriptions.delivery_repeat(webhook_id=webhook_id, delivery_id=delivery_id, **_by(request)))
 
 
@@ -107,7 +107,7 @@ def delivery_repeat_action(request: HttpRequest, webhook_id: int, delivery_id: i
 @require_safe
 @page_scope(Scope.ADMIN)
 def delivery_fragment(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponse:
-    """Show how a delivery stands; one that is under way asks again by itself."""
+    """Show the state of a delivery; a pending one polls by itself."""
     found = subscriptions.delivery_get(webhook_id=webhook_id, delivery_id=delivery_id, teams=_teams(request))
     return _answer(request, found)
 
@@ -158,7 +158,7 @@ def _detail(request: HttpRequest, webhook_id: int, *, made: subscriptions.Create
 
 
 def _told(request: HttpRequest, delivery: WebhookDelivery) -> HttpResponse:
-    """Answer htmx with the delivery, which is followed from there, others with the page, whose log has it."""
+    """Return the delivery, which polls from there, to htmx; redirect others to the page, whose log has it."""
     if is_fragment(request):
         return _answer(request, delivery)
     messages.success(request, "It is being posted; the log below has the answer.")
@@ -175,5 +175,5 @@ def _teams(request: HttpRequest) -> Teams:
 
 
 def _by(request: HttpRequest) -> dict[str, Any]:
-    """Return who asks, and when, as the services take it."""
+    """Return the caller and the time, as the services take them."""
     return {"teams": _teams(request), "actor": page_actor(request), "now": timezone.now()}

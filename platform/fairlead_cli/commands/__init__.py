@@ -1,1 +1,1 @@
-"""The commands, one module per noun; `table.py` lists them all."""
+"""Commands, one module per noun; `parser/command_table.py` lists them all."""

@@ -1,4 +1,4 @@
-"""`fairlead models describe`, `tag` and `compatible`: what may be said of a model or a version after it was made."""
+"""`fairlead models describe`, `tag` and `compatible`: metadata of a model or a version, set after it was made."""
 
 import argparse
 from pathlib import Path

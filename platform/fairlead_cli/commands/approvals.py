@@ -1,4 +1,4 @@
-"""`fairlead rollouts approve`, `withdraw` and `reject`: what people say who are asked."""
+"""`fairlead rollouts approve`, `withdraw` and `reject`: approvals of gates."""
 
 import argparse
 

@@ -1,7 +1,7 @@
-"""`fairlead backup` and `fairlead restore`: the embedded platform's state in one file, taken while it runs.
+"""`fairlead backup` and `fairlead restore`: the embedded platform's state in one file, saved while it runs.
 
 The file is a tar archive: `fairlead-backup.json`, the database, the secrets, the model files. The database goes first:
-every model file it names was there before it, and files that no version has stay for an hour.
+every model file it names existed before it, and files that no version has stay for an hour.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def backup_arguments(parser: argparse.ArgumentParser) -> None:
 def restore_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `restore` takes."""
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `fairlead backup` wrote")
-    here = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")  # a new one, whatever is above
+    here = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")  # a new one, also below another home
     _home_argument(parser, here, "folder to restore to; it must not exist or be empty (FAIRLEAD_HOME, else .fairlead)")
 
 
@@ -57,7 +57,7 @@ def backup(call: Call) -> None:
         raise CliError(f"{file} exists; choose another name for the backup")
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        # It holds the secret key and a token: nobody else may read it, from the first byte on.
+        # It holds the secret key and a token: no one else may read it, from the first byte on.
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             _write(home, stream)
             os.fsync(stream.fileno())

@@ -1,4 +1,4 @@
-"""`fairlead models build`, `models builds`, `models stop-build`: a version made of another."""
+"""`fairlead models build`, `models builds`, `models stop-build`: a version built from another."""
 
 import argparse
 from typing import Any

@@ -1,4 +1,4 @@
-"""`fairlead clusters`: where services run."""
+"""`fairlead clusters`: clusters where services run."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`fairlead completion`: scripts with which shells complete command lines of `fairlead`."""
+"""`fairlead completion`: shell completion scripts."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Why replicas of a service fail: the last failure of each revision that has one now, with its log and events."""
+"""Replica failures of a service: the last failure of each failing revision, with its log and events."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -41,7 +41,7 @@ def told_at_a_bad_end(call: Call, namespace: str, name: str) -> Iterator[None]:
     try:
         yield
     except (EndedBadly, TimedOut):
-        with suppress(CliError):  # that it cannot be read now is not what went wrong
+        with suppress(CliError):  # an unreadable failure must not hide the command's own error
             for revision in failing(call.client.get(path("services", namespace, name))):
                 for line in as_text(revision).splitlines():
                     call.note(line)

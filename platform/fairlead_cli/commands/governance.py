@@ -1,4 +1,4 @@
-"""Who may move an alias, and whether a version may be served: `alias protect`, `versions approve` and their like."""
+"""Governance: who may move an alias, and whether a version may be served: `alias protect`, `versions approve` etc."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`fairlead models push URI`, `models imports` and `models stop-import`: versions from files elsewhere."""
+"""`fairlead models push URI`, `models imports` and `models stop-import`: versions imported from elsewhere."""
 
 import argparse
 import sys

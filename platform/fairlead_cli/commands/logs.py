@@ -1,4 +1,4 @@
-"""`fairlead services logs`: what the replicas of a service wrote, read from the folder of the embedded platform."""
+"""`fairlead services logs`: logs of a service's replicas, read from the folder of the embedded platform."""
 
 import argparse
 from collections import deque

@@ -90,7 +90,7 @@ def push(call: Call) -> None:
 
 
 def _alias(text: str) -> str:
-    # The control plane's own rule (common.identifiers), told before a file is sent for nothing.
+    # The control plane's own rule (common.identifiers), checked before a file is sent in vain.
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]{0,63}", text):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no alias; expected 1 to 64 letters, digits, dots, underscores and hyphens, a letter first"

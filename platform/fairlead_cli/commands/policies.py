@@ -1,4 +1,4 @@
-"""`fairlead policies`: how rollouts go."""
+"""`fairlead policies`: rollout policies."""
 
 import argparse
 from collections.abc import Mapping

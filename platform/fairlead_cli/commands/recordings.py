@@ -1,4 +1,4 @@
-"""`fairlead recordings`: what clients send to a service, kept for a while with somebody's consent."""
+"""`fairlead recordings`: client requests to a service, recorded for a while with consent."""
 
 import argparse
 

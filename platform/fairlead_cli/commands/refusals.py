@@ -1,4 +1,4 @@
-"""Refusals that no waiting mends: a command that waits for a service ends with them."""
+"""Permanent refusals, which no wait resolves: a command that waits for a service ends with them."""
 
 import time
 from collections.abc import Callable
@@ -7,16 +7,16 @@ from fairlead_cli.client import Json
 from fairlead_cli.errors import EndedBadly
 
 _LOADS = 3
-"""So many failed loads of one replica end a rollout too (`CanaryCrashLooping`)."""
+"""Failed loads of one replica that count as permanent, as for a rollout (`CanaryCrashLooping`)."""
 _REFUSED_S = 10.0
-"""A cluster that refuses for so long does not do so for something that was just changing."""
+"""Time after which a cluster's refusal is not due to a change in progress."""
 
 
 class Refusals:
-    """What was seen of refusals while one service is waited for.
+    """Tracks refusals while a command waits for one service.
 
     Attributes:
-        count_loads: a model that failed to load again and again counts as refused; not where it is just started again.
+        count_loads: repeated load failures of a model count as refusal; not where it is just being restarted.
     """
 
     def __init__(self, *, count_loads: bool = False, clock: Callable[[], float] = time.monotonic) -> None:

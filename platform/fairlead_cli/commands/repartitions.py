@@ -1,4 +1,4 @@
-"""`fairlead clusters repartition` and `fairlead repartitions`: GPUs of a node cut anew, once somebody approved it."""
+"""`fairlead clusters repartition` and `fairlead repartitions`: MIG repartition of a node's GPUs, after approval."""
 
 import argparse
 from collections import Counter

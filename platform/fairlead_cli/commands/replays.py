@@ -1,4 +1,4 @@
-"""`fairlead services replay` and `services replays`: a recording answered again by a version that serves nobody."""
+"""`fairlead services replay` and `services replays`: a recording answered again by a version without clients."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`fairlead services restart`: begin anew what runs of a service."""
+"""`fairlead services restart`: rolling restart of a service."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""The plan of a rollout's analysis for people: what each step could find, and in how many requests."""
+"""Analysis plan of a rollout for people: what each step can detect, and in how many requests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A rollout for people: as one line, as text, as a live table."""
+"""Rollout display for people: as one line, as text, as a live table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -126,7 +126,7 @@ def _values(match: Mapping[str, Any]) -> str:
 def as_text(rollout: Json) -> str:
     """Return all that is known of a rollout."""
     waits = rollout.get("waits")
-    # The evidence of a wait is the reason, so it is told once.
+    # The evidence of a wait is the reason, so it is printed once.
     text = render.facts(rollout, {name: cell for name, cell in _FACTS.items() if name != "reason" or not waits})
     if waits:
         text += f"\n\n{wait_text(waits)}"

@@ -1,4 +1,4 @@
-"""`fairlead rollouts`: take a service from one version to the next, and see or decide how it goes."""
+"""`fairlead rollouts`: start, watch and decide rollouts of a service from one version to the next."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`fairlead rotate-secret-key`: another secret key for the embedded platform, without signing anybody out."""
+"""`fairlead rotate-secret-key`: secret key rotation of the embedded platform, without ending sessions."""
 
 import argparse
 import os

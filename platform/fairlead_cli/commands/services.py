@@ -1,4 +1,4 @@
-"""`fairlead services` and `fairlead events`: what is served."""
+"""`fairlead services` and `fairlead events`: served models and their events."""
 
 import argparse
 from collections.abc import Callable, Mapping

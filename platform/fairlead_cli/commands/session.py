@@ -1,4 +1,4 @@
-"""`fairlead login` and `fairlead whoami`."""
+"""`fairlead login` and `fairlead whoami`: stored credentials."""
 
 import argparse
 import getpass

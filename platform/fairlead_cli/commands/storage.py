@@ -1,4 +1,4 @@
-"""`fairlead storage`: what model files take, and the deletion of those that no version has."""
+"""`fairlead storage`: disk use of model files, and garbage collection of those that no version has."""
 
 from fairlead_cli.client import path
 from fairlead_cli.context import Call

@@ -1,4 +1,4 @@
-"""`fairlead teams` and `fairlead members`: who may do what, and where."""
+"""`fairlead teams` and `fairlead members`: role-based access to namespaces and models."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`fairlead tokens`: who may use the API, and how far. Making one needs a token with scope `admin`."""
+"""`fairlead tokens`: API tokens with their scopes. Creating one needs a token with scope `admin`."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`fairlead models try`, `models trials`, `models stop-trial`: a request, answered before a service runs the model."""
+"""`fairlead models try`, `models trials`, `models stop-trial`: a test request before a service runs the model."""
 
 import argparse
 import json

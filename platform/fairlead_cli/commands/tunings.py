@@ -1,4 +1,4 @@
-"""`fairlead models tune`, `models tunings`, `models stop-tuning`: the configuration that serves most in a latency."""
+"""`fairlead models tune`, `models tunings`, `models stop-tuning`: highest throughput within a latency."""
 
 import argparse
 from collections.abc import Mapping

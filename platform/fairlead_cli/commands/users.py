@@ -1,4 +1,4 @@
-"""`fairlead users`: who there is, and who is let in no more."""
+"""`fairlead users`: accounts, and their deactivation."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""What `fairlead models push` says of a version besides its files; in CI the commit and the run are known already."""
+"""Version metadata of `fairlead models push`, besides the files; in CI commit and run come from the environment."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""`fairlead webhooks`: who is told of what happens."""
+"""`fairlead webhooks`: webhook subscriptions."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`fairlead demo`: start everything, tell the story, sum up, stay up or (with --once) end with an exit code."""
+"""`fairlead demo`: start all processes, run the scenario, report, stay up or (with --once) exit with a code."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ from fairlead_cli.up.home import Home, write_atomic
 from fairlead_cli.up.installation import require_installed
 
 _FIRST_ANSWERS, _FIRST_ANSWERS_S = 30, 30.0
-# So long after the rollback requests still go out: one that the bad version answers now would show.
+# Requests continue for so long after the rollback, to show any that the bad version still answers.
 _AFTER_S = 3.0
 
 
@@ -114,7 +114,7 @@ def _tell_story(client: Client, screen: Screen, home: Home, options: argparse.Na
 
 
 def _invite(screen: Screen, options: argparse.Namespace, token: str, home: Home) -> None:
-    """Say what to look at while it stays up."""
+    """Print what to look at while it stays up."""
     training = json.loads((home.path / "demo" / "training.json").read_text(encoding="utf-8"))
     tensor = {"name": "pixels", "datatype": "FP32", "shape": [1, 64], "data": training["example"]}
     body = json.dumps({"inputs": [tensor]}, separators=(",", ":"))
@@ -145,7 +145,7 @@ def _stay(platform: "subprocess.Popen[str]", screen: Screen, home: Home) -> None
 
 
 def _own_command() -> str:
-    """Return how to call this command: by its name where the shell finds it, else by where it is."""
+    """Return this command's name where the shell finds it, else its path."""
     beside = Path(sys.executable).with_name("fairlead")
     if shutil.which("fairlead") or not beside.exists():
         return "fairlead"

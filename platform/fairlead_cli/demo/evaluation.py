@@ -1,8 +1,8 @@
-"""What the demo's requests say about its rollouts: shares per step, failures, accuracy; pure.
+"""Evaluation of the demo's rollouts from its requests: shares per step, failures, accuracy; pure.
 
 A rollout's weights are judged on the requests that lie wholly within a `Window` in which the weight is known to have
 held. Envoy draws a revision for each request by itself, so a share seen in n requests spreads around the weight p with
-the standard deviation sqrt(p (1 - p) / n); 4.5 of those are passed by chance once in 150 000 windows.
+the standard deviation sqrt(p (1 - p) / n); 4.5 of those are exceeded by chance once in 150 000 windows.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ _SHOWN_FAILURES = 3
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of time, in Unix seconds, in which the revision had `weight_percent` of the requests."""
+    """A time window, in Unix seconds, in which the revision had `weight_percent` of the requests."""
 
     version: int
     revision: str
@@ -32,7 +32,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much of the traffic a revision was seen to get in a window, against its weight."""
+    """Observed traffic share of a revision in a window, against its weight."""
 
     window: Window
     requests: int
@@ -41,7 +41,7 @@ class Share:
 
     @property
     def enough(self) -> bool:
-        """Return whether there were enough requests to tell."""
+        """Return whether the number of requests suffices."""
         return self.requests >= _ENOUGH
 
     @property
@@ -52,7 +52,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that had to hold, and what was found."""
+    """One condition of the demo, and its result."""
 
     name: str
     ok: bool
@@ -117,7 +117,7 @@ def checks(
     bad: Mapping[str, Any],
     service: Mapping[str, Any],
 ) -> list[Check]:
-    """Return everything the demo claims, each with whether it held.
+    """Return all claims of the demo, each with whether it held.
 
     Args:
         requests: all of the demo's requests.

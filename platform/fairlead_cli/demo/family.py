@@ -1,4 +1,4 @@
-"""The processes the demo starts: the platform, the training, the traffic. None of them outlives the demo."""
+"""Child processes of the demo: the platform, the training, the traffic. All end with the demo."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _POLL_S = 0.1
 
 @contextmanager
 def platform(arguments: Sequence[str], home: Home) -> "Iterator[subprocess.Popen[str]]":
-    """Run `fairlead up`, yield its process once it is ready, and end it with all it started."""
+    """Run `fairlead up`, yield its process once it is ready, and end it with all its children."""
     home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = home.path / "up.log"
     with log.open("w", encoding="utf-8") as output:
@@ -49,7 +49,7 @@ def train(folder: Path) -> None:
 
 @contextmanager
 def traffic(arguments: Sequence[str], log: Path) -> "Iterator[subprocess.Popen[str]]":
-    """Run the traffic process; on leaving it finishes what it asked and writes it down."""
+    """Run the traffic process; on exit it finishes its requests and logs them."""
     with log.open("w", encoding="utf-8") as output:
         started = _start(["-m", "fairlead_cli.demo.traffic", *arguments], output)
     try:
@@ -66,7 +66,7 @@ def traffic(arguments: Sequence[str], log: Path) -> "Iterator[subprocess.Popen[s
 
 
 def _start(arguments: Sequence[str], output: IO[str]) -> "subprocess.Popen[str]":
-    # A session of its own: Ctrl-C reaches only the demo, which ends the others in order.
+    # Its own session: Ctrl-C reaches only the demo, which ends the others in order.
     return subprocess.Popen(
         [sys.executable, *arguments],
         stdin=subprocess.DEVNULL,
@@ -89,14 +89,14 @@ def _wait_ready(started: "subprocess.Popen[str]", home: Home, log: Path) -> None
 
 
 def _serves(home: Home, pid: int) -> bool:
-    """Return whether the `fairlead up` of this process id says that it is ready."""
+    """Return whether the `fairlead up` of this process id reports that it is ready."""
     with suppress(OSError, ValueError, KeyError):
         return int(json.loads(home.endpoints.read_text(encoding="utf-8"))["pid"]) == pid
     return False
 
 
 def _end_patiently(started: "subprocess.Popen[str]") -> None:
-    """Ask the platform to end and wait for it; Ctrl-C meanwhile hurries it, and it bounds its own end."""
+    """Stop the platform and wait for it; Ctrl-C meanwhile hurries it, and it bounds its own end."""
     while started.poll() is None:
         with suppress(ProcessLookupError):
             os.kill(started.pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The demo's summary, once as JSON and once for people."""
+"""Summary report of the demo, once as JSON and once for people."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ def build(
     training: Json,
     seconds: float,
 ) -> Json:
-    """Return the report: what was sent, what was seen, what was decided, and whether all of it held."""
+    """Return the report: requests, observations, decisions, and whether all checks held."""
     shares = [evaluation.share(window, requests) for chapter in (good, bad) for window in chapter.windows]
     found = evaluation.checks(
         requests=requests,

@@ -1,4 +1,4 @@
-"""What the traffic process wrote, read while it still writes: one `Request` per line of its log."""
+"""Request log of the traffic process, read while it is written: one `Request` per line."""
 
 import json
 from dataclasses import dataclass, fields
@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as the client saw it; times in Unix seconds, `revision` is empty where nobody answered."""
+    """One request as the client saw it; times in Unix seconds, `revision` is empty without an answer."""
 
     at: float
     ended_at: float
@@ -28,7 +28,7 @@ _FIELDS = tuple(field.name for field in fields(Request))
 
 
 class RequestLog:
-    """All requests so far; `read` takes in what was written since."""
+    """All requests so far; `read` adds those written since."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class RequestLog:
         self.requests: list[Request] = []
 
     def read(self) -> list[Request]:
-        """Return the requests that are new; a line that is not whole yet is left for the next time."""
+        """Return the new requests; an incomplete line is left for the next call."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The demo's progress: a live table in a terminal, plain lines where the output is a file or a CI log."""
+"""Progress display of the demo: a live table in a terminal, plain lines where the output is a file or a CI log."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,20 +20,20 @@ _LINE_AT_LEAST_EVERY_S = 5.0
 
 
 class Screen:
-    """Where the demo tells its story."""
+    """The demo's output."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._began_at = time.monotonic()
 
     def say(self, text: str) -> None:
-        """Tell one thing, with the seconds since the start."""
+        """Print one message, with the seconds since the start."""
         self._console.print(
             f"{time.monotonic() - self._began_at:6.1f} s  {text}", markup=False, highlight=False, soft_wrap=True
         )
 
     def plain(self, text: str = "") -> None:
-        """Print as it is."""
+        """Print the text as it is."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
@@ -66,7 +66,7 @@ class Screen:
         self.plain("\n".join(f"  {line}" for line in render.table(rows, columns).splitlines()))
 
     def checks(self, checks: list[Check]) -> None:
-        """Print what held and what did not."""
+        """Print the result of each check."""
         self.plain("\nWhat had to hold")
         for check in checks:
             mark = Text("  ok    " if check.ok else "  FAILED", style="green" if check.ok else "bold red")
@@ -74,7 +74,7 @@ class Screen:
 
 
 def _traffic(requests: list[Request], rollout: Json) -> Table:
-    """Return what the client saw of the two revisions so far."""
+    """Return the client's view of the two revisions so far."""
     table = Table("as the client sees it", "requests", "failed", "correct")
     for role, revision in (("stable", rollout["from_revision"]), ("canary", rollout["to_revision"])):
         own = [request for request in requests if request.revision == revision]

@@ -1,4 +1,4 @@
-"""One image to the gateway and back as V2 clients speak: HTTP with JSON, HTTP with binary tensors, gRPC.
+"""V2 clients of the demo, one image per request: HTTP with JSON, HTTP with binary tensors, gRPC.
 
 Only the traffic process imports this (it needs `tritonclient`). Every sender keeps one connection, used by one thread.
 """
@@ -22,7 +22,7 @@ _INPUT, _OUTPUT = "pixels", "label"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A served model behind the gateway; the model is called as the service is."""
+    """A served model behind the gateway; the model has the service's name."""
 
     gateway: str
     namespace: str
@@ -31,7 +31,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: the revision that answered (empty if none did), and the label or what went wrong."""
+    """The response: the revision that answered (empty if none did), and the label or the error."""
 
     revision: str
     label: int | None
@@ -42,7 +42,7 @@ class Sender(Protocol):
     """One protocol's client."""
 
     def send(self, image: "np.ndarray[Any, Any]") -> Answer:
-        """Return the answer for one image of 64 pixels; failures are answers too, nothing is raised for them."""
+        """Return the answer for one image of 64 pixels; failures are returned as answers, not raised."""
 
 
 class HttpJson:

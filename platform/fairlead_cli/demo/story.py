@@ -1,10 +1,10 @@
-"""What the demo does to a running platform, in order, through the REST API as any CI job would.
+"""Demo scenario on a running platform, in order, through the REST API as any CI job would.
 
     clear the last demo -> push v1, v2 -> policy -> serve v1 -> traffic -> roll out v2 -> push and roll out v3 (bad)
 
-A demo may run again in the same folder: the service is its own (it names the demo's policy), so it is deleted and made
-anew, while models and versions stay: the trained files are kept, and the same file again is the same version. A service
-of the same name that somebody else made is left alone, and the demo says so.
+A demo may run again in the same folder: the service is its own (it names the demo's policy), so it is deleted and
+created again, while models and versions stay: the trained files are kept, and the same file again is the same version.
+A service of the same name that someone else made is left alone, and the demo reports it.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ def policy(hold_seconds: int) -> Json:
         "minRequests": 60,
         "maxErrorPercent": 1.0,
         "maxErrorIncreasePercent": 1.0,
-        # Both models answer in a fraction of a millisecond; a busy laptop's noise is larger than what they differ in.
+        # Both models answer in a fraction of a millisecond; a busy laptop's noise is larger than their difference.
         "latencyQuantile": 0.99,
         "maxSlowPercent": 75,
         "deadline": "2m",
@@ -68,7 +68,7 @@ def service_document(version: int) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One rollout as it went; `rollout` is the API's last word."""
+    """One finished rollout; `rollout` is its last state in the API."""
 
     version: int
     rollout: Json
@@ -80,7 +80,7 @@ class Story:
     """The demo against one platform.
 
     Attributes:
-        say: gets one sentence per thing done.
+        say: receives one sentence per action.
         show: makes the display of a running rollout.
     """
 

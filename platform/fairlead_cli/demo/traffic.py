@@ -1,11 +1,11 @@
-"""Sends real images to a service through the gateway until it is told to stop; run as a process of its own.
+"""Load generator of the demo: sends real images to a service through the gateway until SIGTERM, as its own process.
 
     python -m fairlead_cli.demo.traffic --gateway 127.0.0.1:8090 --service default/digits --images FILE --log FILE
 
-One thread per protocol, each at a third of `--rate`. A line of JSON per request goes to `--log`:
-`{"at", "ended_at", "protocol", "revision", "ok", "message", "label", "truth"}`, times in Unix seconds. A thread that
-falls behind does not hurry after: it skips, since a burst would not look like its users. SIGTERM: what was asked is
-still waited for and written, then the process exits 0.
+One thread per protocol, each at a third of `--rate`. A line of JSON per request goes to `--log`: `{"at", "ended_at",
+"protocol", "revision", "ok", "message", "label", "truth"}`, times in Unix seconds. A thread that falls behind skips
+requests, since a catch-up burst would not look like its users. On SIGTERM it waits for pending requests, writes them,
+and exits 0.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _FLUSH_EVERY_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What one thread sends, one image every `pause_s`."""
+    """Work of one thread: one image every `pause_s`."""
 
     protocol: str
     sender: Sender
@@ -56,7 +56,7 @@ def main() -> None:
             order = np.random.default_rng(number).permutation(len(images))
             work = _Work(protocol, sender, images[order], labels[order], len(SENDERS) / options.rate)
             _send_paced(work, records, stop)
-        except Exception as error:  # the other threads must not go on as if all was well
+        except Exception as error:  # the other threads must not go on after a failure
             broken.append(error)
             stop.set()
 

@@ -1,4 +1,4 @@
-"""Follows one rollout through the API and notes when which weight is certain to have held."""
+"""Rollout watch: follows one rollout through the API and records when each weight is certain to have held."""
 
 import time
 from collections.abc import Callable
@@ -24,10 +24,10 @@ class WeightLog:
         return [each for _, each in sorted(self._windows.items()) if each.ended_at > each.started_at]
 
     def note(self, rollout: Json, asked_at: float, answered_at: float) -> None:
-        """Take in one answer of the API.
+        """Record one answer of the API.
 
         A new weight is recorded before it is applied and counts as actual once the gateway confirmed it. So the old
-        weight surely still held when the question was asked, and the weight surely holds when the answer is there.
+        weight surely still held when the request was sent, and the weight surely holds when the answer has come.
         """
         weight = rollout["weight_actual"]
         index = rollout["step_index"]
@@ -44,7 +44,7 @@ class WeightLog:
 def follow(
     client: Client, rollout: Json, draw: Callable[[Json], None], *, timeout_s: float
 ) -> tuple[Json, list[Window]]:
-    """Return the rollout at its end and its windows; `draw` gets every state on the way."""
+    """Return the rollout at its end and its windows; `draw` receives every state on the way."""
     weights = WeightLog()
 
     def look() -> Json:

@@ -1,1 +1,1 @@
-"""Files that commands read: documents, and what is uploaded."""
+"""Files that commands read: documents, and uploads."""

@@ -1,4 +1,4 @@
-"""What `services apply`, `policies apply` and `clusters apply` share: ask what would happen, tell it, do it."""
+"""Apply command shared by `services apply`, `policies apply` and `clusters apply`: dry run, print the plan, apply."""
 
 import argparse
 from collections.abc import Callable
@@ -28,13 +28,13 @@ def apply_file(
     query: str = "",
     prepared: Callable[[Json], Json] = lambda document: document,
 ) -> None:
-    """Apply the documents of the call's file, in their order, once all of them were found right.
+    """Apply the documents of the call's file, in their order, once all of them are valid.
 
     Args:
         where: returns the API path of a document.
-        ready: returns what was applied once it is as far as was asked for.
+        ready: returns the applied object once it is ready as far as the options require.
         prepared: returns a document as it is to be sent.
-        query: what is asked beside each document, such as `a=1&b=2`.
+        query: query string of each request, such as `a=1&b=2`.
     """
     documents = [(where(document), prepared(document)) for document in read_documents(call.options.file)]
     several = len(documents) > 1
@@ -54,7 +54,7 @@ def apply_file(
 
 
 def _plan(call: Call, path: str, document: Json, *, query: str, one_of_several: bool) -> Json:
-    """Return what applying the document would do, with its path; a refusal names it where it is one of several."""
+    """Return the plan of applying the document, with its path; a refusal names it where it is one of several."""
     try:
         return {"path": path, **call.client.put(f"{path}?dry_run=true{'&' if query else ''}{query}", document)}
     except ApiError as error:

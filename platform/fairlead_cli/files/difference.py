@@ -1,4 +1,4 @@
-"""The difference of two files by field path, one line per field. Pure."""
+"""Diff of two files by field path, one line per field. Pure."""
 
 import json
 
@@ -6,9 +6,9 @@ _ABSENT = object()
 
 
 def lines(before: object, after: object) -> list[str]:
-    """Return what changes: `spec.minReplicas: 1 -> 2`, `+ spec.x: 1`, `- spec.y: 2`; equal values are left out.
+    """Return the changes: `spec.minReplicas: 1 -> 2`, `+ spec.x: 1`, `- spec.y: 2`; equal values are left out.
 
-    None stands for nothing there.
+    None means absent.
     """
     old = _flat(before) if before is not None else {}
     new = _flat(after) if after is not None else {}

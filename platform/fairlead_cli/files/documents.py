@@ -1,4 +1,4 @@
-"""Service and policy files: the YAML or JSON objects in a file, as what JSON can carry to the control plane."""
+"""YAML and JSON document reader for service, policy and cluster files, as JSON values for the control plane."""
 
 import math
 import sys
@@ -11,12 +11,12 @@ import yaml
 from fairlead_cli.client import Json
 from fairlead_cli.errors import CliError
 
-# A file of one line can say more than memory holds, by anchors that name each other; or by one that names itself.
+# A one-line file can expand beyond memory, by anchors that name each other, or by one that names itself.
 _MAX_VALUES = 100_000
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's plain kinds, without dates (JSON has none, so they stay texts) and without a field that is there twice."""
+    """YAML's plain types, without dates (JSON has none, so they stay texts) and without duplicate fields."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]

@@ -1,4 +1,4 @@
-"""What `fairlead models push` sends: a file as it is, or a folder as a tar archive that is made while it is sent."""
+"""Upload source of `fairlead models push`: a file as it is, or a folder as a tar archive made while it is sent."""
 
 import tarfile
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ class Source:
 
 
 def source_of(path: Path) -> Source:
-    """Return what is to be sent of `path`; raises CliError where it is neither a file nor a folder of plain files."""
+    """Return the source of `path`; raises CliError where it is neither a file nor a folder of plain files."""
     if path.is_file():
         return Source(path.name, path.stat().st_size, lambda: _pieces(path))
     if not path.is_dir():

@@ -1,1 +1,1 @@
-"""How answers, changes and progress look."""
+"""Output of answers, changes and progress."""

@@ -1,4 +1,4 @@
-"""What a rollout changes for clients, as commands show it, and the flag by which an admin lets it break them."""
+"""Contract changes of a rollout for clients, for display, and the flag by which an admin allows breaking ones."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -20,18 +20,18 @@ def force_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def as_fields(reason: str | None) -> dict[str, Any]:
-    """Return what a request's body says of the flag."""
+    """Return the flag's fields of a request's body."""
     return {} if reason is None else {"accept_contract_changes": True, "reason": reason}
 
 
 def as_query(reason: str | None) -> str:
-    """Return the same for a request whose body is a file: a query without its `?`, empty without the flag."""
+    """Return the flag for a request whose body is a file: a query without its `?`, empty without the flag."""
     return "" if reason is None else urlencode({"accept_contract_changes": "true", "reason": reason})
 
 
 @contextmanager
 def telling_of_the_flag() -> Iterator[None]:
-    """Let a refusal because of the contract name the flag."""
+    """Add the flag's name to a refusal because of the contract."""
     try:
         yield
     except ApiError as error:
@@ -41,7 +41,7 @@ def telling_of_the_flag() -> Iterator[None]:
 
 
 def lines(contract: Mapping[str, Any] | None) -> list[str]:
-    """Return a line for each thing that changes for clients; none where nothing is known to."""
+    """Return a line per change for clients; empty without a known change."""
     if not contract:
         return []
     told = [f"breaks clients: {sentence}" for sentence in contract["breaks"]]

@@ -1,4 +1,4 @@
-"""How a command that waits tells a log where things stand: a hold of an hour is not two thousand lines."""
+"""Progress lines of a waiting command, throttled: an hour's hold does not print two thousand lines."""
 
 import time
 from collections.abc import Callable, Hashable
@@ -7,11 +7,11 @@ FIGURES_EVERY_S = 30.0
 
 
 class Teller:
-    """Tells lines as they are seen: at once where things have turned, else new figures every half minute.
+    """Prints progress lines: at once where the state has changed, else new figures every half minute.
 
     Args:
         tell: writes one line.
-        clock: seconds that never go back.
+        clock: monotonic seconds.
     """
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -20,7 +20,7 @@ class Teller:
         self._told: tuple[Hashable, str, float] | None = None
 
     def see(self, line: str, turn: Hashable) -> None:
-        """Take the line of now; `turn` is equal as long as nothing but figures in it have changed."""
+        """Take the current line; `turn` is equal as long as only figures in it have changed."""
         now = self._clock()
         if self._told is not None:
             told_turn, told_line, told_at = self._told

@@ -1,4 +1,4 @@
-"""How answers look: columns for people, JSON for programs. Text from outside never reaches the terminal raw."""
+"""Output rendering: columns for people, JSON for programs. Untrusted text never reaches the terminal raw."""
 
 import json
 import re
@@ -10,12 +10,12 @@ Cell = str | Callable[[Mapping[str, Any]], object]
 Columns = Mapping[str, Cell]
 
 _UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
-# A moment as the API writes it, and nothing else in the text: people need no microseconds.
+# A timestamp as the API writes it, and nothing else in the text: people need no microseconds.
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z")
 
 
 def clean(value: object) -> str:
-    """Return `value` as one line of printable text; what would steer a terminal is shown as `?`."""
+    """Return `value` as one line of printable text; control characters of terminals become `?`."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -31,7 +31,7 @@ def clean(value: object) -> str:
 
 
 def cell(row: Mapping[str, Any], column: Cell) -> str:
-    """Return one cell: a key of the row (`a.b` goes into objects) or what a function makes of the row."""
+    """Return one cell: a key of the row (`a.b` goes into objects) or a function of the row."""
     if callable(column):
         return clean(column(row))
     value: Any = row
@@ -62,7 +62,7 @@ def as_json(value: object) -> str:
 
 
 def size(count: int | None) -> str:
-    """Return a number of bytes for people."""
+    """Format a number of bytes for people."""
     if count is None:
         return "-"
     amount = float(count)
@@ -79,7 +79,7 @@ def pairs(values: Mapping[str, Any] | None) -> list[str]:
 
 
 def since(moment: str, now: datetime | None = None) -> str:
-    """Return a past moment of the API with how long ago it was: `2026-01-01T12:00:00Z (3 minutes ago)`."""
+    """Return a past timestamp of the API with its age: `2026-01-01T12:00:00Z (3 minutes ago)`."""
     seconds = int(((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds())
     size, unit = next((pair for pair in _UNITS if seconds >= pair[0]), (1, "second"))
     count = max(0, seconds) // size
@@ -87,11 +87,11 @@ def since(moment: str, now: datetime | None = None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a percentage with at most one decimal; `-` where there is none."""
+    """Return a percentage with at most one decimal; `-` for None."""
     return "-" if value is None else f"{value:.1f} %".replace(".0 %", " %")
 
 
 def tensor(spec: Mapping[str, Any]) -> str:
-    """Return a tensor's name, datatype and shape such as `pixels FP32[-1,64]`, and that it may be left out."""
+    """Return a tensor's name, datatype and shape such as `pixels FP32[-1,64]`, and whether it is optional."""
     shape = ",".join(str(size) for size in spec.get("shape", ()))
     return f"{spec.get('name')} {spec.get('datatype')}[{shape}]{' (optional)' if spec.get('optional') else ''}"

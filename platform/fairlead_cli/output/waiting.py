@@ -1,4 +1,4 @@
-"""Waiting for something that the control plane does, by looking again and again."""
+"""Polling for operations of the control plane."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _SILENCE_S = 60.0
 def wait_until(look: Callable[[], T], done: Callable[[T], bool], *, timeout_s: float, every_s: float, what: str) -> T:
     """Return the first of what `look` sees that is `done`; TimedOut when the time is up, StoppedWaiting on Ctrl-C.
 
-    A control plane that restarts in the meantime is no reason to give up before a minute of silence.
+    A control plane that restarts in the meantime ends the wait only after a minute of silence.
     """
     try:
         return poll_until(look, done, timeout_s=timeout_s, every_s=every_s, what=what)
@@ -22,7 +22,7 @@ def wait_until(look: Callable[[], T], done: Callable[[T], bool], *, timeout_s: f
 
 
 def poll_until(look: Callable[[], T], done: Callable[[T], bool], *, timeout_s: float, every_s: float, what: str) -> T:
-    """Return what `wait_until` does, for who has an end of their own to make of Ctrl-C."""
+    """Return what `wait_until` does, for callers that handle Ctrl-C themselves."""
     deadline = time.monotonic() + timeout_s
     silent_since: float | None = None
     while True:

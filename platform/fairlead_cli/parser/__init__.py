@@ -1,1 +1,1 @@
-"""The command line itself, its completion and its reference."""
+"""Command line parser, its shell completion and its reference page."""

@@ -1,4 +1,4 @@
-"""Every command there is, in the order of `fairlead --help`."""
+"""Command table: every command, in the order of `fairlead --help`."""
 
 import argparse
 from collections.abc import Callable
@@ -49,8 +49,8 @@ class Command:
     """One command; its function's docstring is its help.
 
     Attributes:
-        local: whether it works here and talks to no control plane, so it takes no `--url`.
-        answers: whether it ends with an answer that a program may want, so it takes `--output`.
+        local: whether it works without a control plane, so it takes no `--url`.
+        answers: whether it prints an answer that a program may read, so it takes `--output`.
     """
 
     words: str

@@ -1,7 +1,7 @@
-"""Completion scripts for shells, made from the tree of the command line. Pure.
+"""Shell completion scripts, generated from the command tree. Pure.
 
-All three know the same: what may follow each place of the command line (`_places`), and what may follow each option
-that takes one of a few values (`_values`). Where anything may follow, the shell offers files.
+All three have the same data: the words that may follow each place of the command line (`_places`), and the values of
+each option with a fixed set (`_values`). Where anything may follow, the shell offers files.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ Candidates = list[tuple[str, str]]
 
 
 def _places(root: Branch) -> Iterator[tuple[str, Candidates, Candidates]]:
-    """Give each place with the words that may follow, and with its options."""
+    """Yield each place with the words that may follow, and with its options."""
     for branch in walk(root):
         words = [(child.words[-1], child.help) for child in branch.children]
         words += [(choice, "") for argument in branch.arguments if not argument.names for choice in argument.choices]
@@ -21,7 +21,7 @@ def _places(root: Branch) -> Iterator[tuple[str, Candidates, Candidates]]:
 
 
 def _values(root: Branch) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Give each option that takes a value as `PLACE OPTION`, with the values it may have; () for any."""
+    """Yield each option that takes a value as `PLACE OPTION`, with its possible values; () for any."""
     for branch in walk(root):
         for argument in branch.arguments:
             for name in argument.names:

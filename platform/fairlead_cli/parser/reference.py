@@ -1,5 +1,4 @@
-"""The page docs/reference/cli.md, made from the command line itself: `python -m fairlead_cli.parser.reference` prints
-it."""
+"""CLI reference generator for docs/reference/cli.md: `python -m fairlead_cli.parser.reference` prints the page."""
 
 from fairlead_cli.__main__ import build_parser
 from fairlead_cli.errors import EXIT_CODES

@@ -1,4 +1,4 @@
-"""The command line as values, read off its parser: what completion and the reference page are made of."""
+"""Command tree: the command line as values, read from its parser, for completion and the reference page."""
 
 import argparse
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""`fairlead up`: the whole embedded platform as one supervised family of processes."""
+"""`fairlead up`: the whole embedded platform as one supervised process tree."""

@@ -1,4 +1,4 @@
-"""Addresses on the command line: HOST:PORT to listen on, who sits on a taken port, and where clients come in."""
+"""Addresses on the command line: parsing HOST:PORT and origins, and checks that ports are free."""
 
 import errno
 import socket
@@ -13,7 +13,7 @@ from fairlead_cli.up import processes
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where one server listens."""
+    """Listening address of one server."""
 
     host: str
     port: int
@@ -56,7 +56,7 @@ def require_free(address: Address, option: str) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address.host, address.port))
-            # Two sockets may bind with SO_REUSEADDR as long as none listens; only listening tells.
+            # Two sockets may bind with SO_REUSEADDR as long as none listens; only listening shows it.
             probe.listen(1)
         except PermissionError as error:
             raise CliError(
@@ -84,7 +84,7 @@ def _why_taken(address: Address, option: str, error: OSError) -> str:
 
 
 def _listener(port: int) -> int | None:
-    """Return the process that listens on `port`, if this user may see it."""
+    """Return the process id that listens on `port`, if this user may see it."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""`fairlead up`: prepare the home, start the family, say where things are, end it all on Ctrl-C or SIGTERM.
+"""`fairlead up`: prepare the home, start all components, print their addresses, stop all on Ctrl-C or SIGTERM.
 
     lock -> end leftovers -> ports free? -> limits of this machine
          -> start all, and beside them: migrate -> first token -> web and worker begin
@@ -129,7 +129,7 @@ def run(call: Call) -> None:
 
 
 class _Start:
-    """The wait until all parts are up, which says each as it comes."""
+    """The wait until all components are up, which reports each one."""
 
     def __init__(self, family: Supervisor, prepared: Preparation, address: Address, gateway: Address) -> None:
         self._family, self._prepared, self._address, self._gateway = family, prepared, address, gateway
@@ -137,9 +137,9 @@ class _Start:
         self.new_token: str | None = None
 
     def until_ready(self) -> bool:
-        """Return True when all is up, False when asked to stop before; CliError when a part does not come up."""
+        """Return True when all are up, False when stopped before; CliError when a component does not come up."""
         _say(f"starting in {self._family.home.path}")
-        # What ended meanwhile is looked at afterwards: as an orphan the preparation would lose its exit code.
+        # Ended processes are reaped afterwards: as an orphan the preparation would lose its exit code.
         while not self._prepared.is_over:
             if _stop_asked(_LOOK_EVERY_S):
                 return False
@@ -188,7 +188,7 @@ def _watch(family: Supervisor) -> None:
 
 
 def _stop_asked(timeout_s: float) -> bool:
-    """Wait for a signal for at most `timeout_s`; True if it asks to stop, False if a child ended or nothing came."""
+    """Wait for a signal for at most `timeout_s`; True for a stop signal, False if a child ended or none came."""
     seen = signal.sigtimedwait(_STOPPING | {signal.SIGCHLD}, timeout_s)
     return seen is not None and seen.si_signo in _STOPPING
 
@@ -200,7 +200,7 @@ def _signals_wait() -> Iterator[None]:
         yield
     finally:
         while signal.sigtimedwait(_STOPPING | {signal.SIGCHLD}, 0) is not None:
-            pass  # a late Ctrl-C has been served: everything has ended
+            pass  # a late Ctrl-C needs nothing more: everything has ended
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -211,7 +211,7 @@ def _tell(home: Home, url: str, gateway_url: str, new_token: str | None) -> None
         f"  models         {gateway_url}/serving/NAMESPACE/SERVICE/v2/...  (HTTP and gRPC)",
         f"  logs           {home.logs}",
     ]
-    # Into a terminal only: what goes into a file or a CI log stays there.
+    # Into a terminal only: output in a file or a CI log stays there.
     if new_token and sys.stdout.isatty():
         lines.append(f"  API token      {new_token}  (shown once; kept in {home.token})")
         lines.append(f"  sign in        {url}/signin/#token={new_token}")
@@ -221,7 +221,7 @@ def _tell(home: Home, url: str, gateway_url: str, new_token: str | None) -> None
 
 
 def _shorten_logs(home: Home) -> None:
-    """Put logs that have grown large aside, keeping one older file of each."""
+    """Rotate large logs, keeping one older file of each."""
     for path in home.logs.glob("*.log"):
         if path.stat().st_size > _MAX_LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))

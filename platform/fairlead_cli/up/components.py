@@ -1,4 +1,4 @@
-"""The processes of the embedded platform: how each is called and with which environment."""
+"""Components of the embedded platform: their commands and their environment."""
 
 import os
 import shlex
@@ -11,11 +11,11 @@ from fairlead_cli.up.home import Home
 from fairlead_cli.up.installation import project_root
 from fairlead_cli.up.supervisor import Component
 
-# What the CLI reads for itself must not leak into the platform it starts.
+# The CLI's own variables must not leak into the platform it starts.
 _NOT_INHERITED = ("FAIRLEAD_TOKEN", "FAIRLEAD_URL", "FAIRLEAD_GATEWAY_URL")
-# What the settings take for true.
+# Values that the settings take for true.
 _TRUE = {"1", "true", "yes", "on"}
-# What the agent does not need, and the models that it starts must not have.
+# Variables that the agent does not need, and its models must not have.
 _SECRETS = (
     "FAIRLEAD_SECRET_KEY",
     "FAIRLEAD_DATABASE_URL",
@@ -30,7 +30,7 @@ _HOLDER_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """Descriptors of this process that its parts get.
+    """Descriptors of this process that its components inherit.
 
     Attributes:
         agent, holder: ends of a pair of sockets.
@@ -43,7 +43,7 @@ class Inherited:
 
 
 def environment(home: Home, *, url: str, gateway_url: str, allow_python_models: bool = False) -> dict[str, str]:
-    """Return the environment that every part of the platform gets; the addresses are those that clients use."""
+    """Return the environment of every component; the addresses are those that clients use."""
     variables = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     variables |= {
         "FAIRLEAD_HOME": str(home.path),
@@ -72,7 +72,7 @@ def components(
     *,
     log_requests: bool = False,
 ) -> list[Component]:
-    """Return all parts, in the order in which they end: no new wishes, no new plans, then the models."""
+    """Return all components, in the order in which they end: no new desired state, no new plans, then the models."""
     python = sys.executable
     web = [python, "-m", "uvicorn", "control_plane.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
@@ -104,7 +104,7 @@ def components(
         Component("watcher", watcher, variables, patience_s=15.0, wanted_by=home.watches),
         Component("worker", worker, waiting, patience_s=10.0, inherits=gate),
         Component("agent", agent, without_secrets, patience_s=_AGENT_DRAIN_S, inherits=agents),
-        # What Envoy and the replicas end with: the agent may end and come again without them.
+        # Envoy and the replicas end with the holder: the agent may restart without them.
         Component(
             "holder",
             holder,

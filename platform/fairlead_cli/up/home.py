@@ -1,4 +1,4 @@
-"""The folder of the embedded mode as far as the command line uses it, and the lock one `fairlead up` holds on it."""
+"""Home folder of the embedded mode, as the command line uses it, and the lock that one `fairlead up` holds on it."""
 
 import fcntl
 import json
@@ -26,7 +26,7 @@ class Home:
 
     @property
     def earlier_secret_keys(self) -> Path:
-        """There while the secret key is being replaced: what is still sealed under the one before is read by it."""
+        """Present during a secret key rotation: decrypts values that are still encrypted by the previous key."""
         return self.path / "secret-key-fallbacks"
 
     @property
@@ -43,20 +43,20 @@ class Home:
 
     @property
     def watches(self) -> Path:
-        """There once the control plane knows a Kubernetes cluster, which is to be watched."""
+        """Present once the control plane knows a Kubernetes cluster to watch."""
         return self.run / "watches"
 
     @property
     def endpoints(self) -> Path:
-        """Where `up` says which addresses it serves, so that commands in the same folder find them."""
+        """The file with the addresses that `up` serves, for commands in the same folder."""
         return self.path / "endpoints.json"
 
 
 def home_path(environ: Mapping[str, str] = os.environ) -> Path:
     """Return FAIRLEAD_HOME, else the `.fairlead` of this folder or the nearest one above it, else `.fairlead` here.
 
-    One above counts only where it is a home and this user's own: any user can make a `/tmp/.fairlead`, whose address
-    would get the token of every command below it.
+    One above counts only if it is a home and this user's own: any user can make a `/tmp/.fairlead`, whose address would
+    get the token of every command below it.
     """
     if named := environ.get("FAIRLEAD_HOME"):
         return Path(named)
@@ -78,7 +78,7 @@ def _is_own_home(path: Path) -> bool:
 
 
 def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
-    """Replace `path` by `text` in one step; no reader ever sees half of it, nor a secret with a wider mode."""
+    """Replace `path` by `text` atomically; no reader ever sees half of it, nor a secret with a wider mode."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
@@ -96,7 +96,7 @@ def new_secret_key() -> str:
 
 
 def prepare(path: Path) -> Home:
-    """Make the folder with what every start needs, private to its owner; what exists stays as it is."""
+    """Create the folder with the files that every start needs, private to its owner; existing files stay."""
     home = Home(path.resolve())
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def prepare(path: Path) -> Home:
 
 @contextmanager
 def locked(home: Home) -> Iterator[None]:
-    """Hold the folder for this process; the kernel lets go of it however the process ends."""
+    """Lock the folder for this process; the kernel releases the lock when the process ends in any way."""
     with (home.path / "lock").open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,6 +129,6 @@ def locked(home: Home) -> Iterator[None]:
 
 
 def write_endpoints(home: Home, *, url: str, gateway_url: str) -> None:
-    """Say that the platform in this folder answers, where, and which process runs it."""
+    """Record that the platform in this folder answers, its addresses, and its process."""
     endpoints = {"url": url, "gateway_url": gateway_url, "pid": os.getpid()}
     write_atomic(home.endpoints, json.dumps(endpoints) + "\n")

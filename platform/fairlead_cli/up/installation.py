@@ -1,4 +1,4 @@
-"""What must be installed before anything can start; what is missing is one sentence with the command that gets it."""
+"""Installation check before any start; a missing part is one sentence with the command that installs it."""
 
 import importlib.util
 from pathlib import Path
@@ -24,7 +24,7 @@ _DEMO_LIBRARIES = {"onnx": "onnx", "sklearn": "scikit-learn", "skl2onnx": "skl2o
 
 
 def require_installed(*, demo: bool = False) -> None:
-    """Raise unless the control plane, its libraries and the pages' bundle are there."""
+    """Raise unless the control plane, its libraries and the pages' bundle are installed."""
     if not Path("/proc/self/stat").exists():
         raise CliError("this needs Linux: processes are watched through /proc, which this system has not")
     if absent := _absent(_CONTROL_PLANE):

@@ -1,4 +1,4 @@
-"""Limits of this machine at start: raises the one that a process may raise itself, and says which others are close."""
+"""Machine resource limits at start: raises the one that a process may raise itself, and reports close ones."""
 
 import resource
 import subprocess
@@ -13,7 +13,7 @@ _TIMEOUT_S = 30.0
 
 
 def raise_open_files() -> None:
-    """Let this process and those that it starts open as many files as its user may, at most a million."""
+    """Raise the open file limit of this process and its children to its user's maximum, at most a million."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -21,10 +21,10 @@ def raise_open_files() -> None:
 
 
 def close_limits(home: Home, variables: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each limit of this machine that the platform comes close to with the services that it has.
+    """Return a sentence for each limit of this machine that the platform comes close to with its services.
 
     Raises:
-        CliError: this machine starts no further process.
+        CliError: this machine cannot start another process.
     """
     services = len(list((home.path / "cluster" / "desired").glob("[!.]*.json")))
     try:

@@ -1,4 +1,4 @@
-"""What everything that is started waits for: the database's tables, and a token for this machine's user."""
+"""Preparation before components start: database migration, and a token for this machine's user."""
 
 import os
 import re
@@ -19,18 +19,18 @@ _EXCEPTION = re.compile(r"^(\w+\.)+\w+: ")
 
 
 def migrate(variables: Mapping[str, str]) -> None:
-    """Bring the database to this version's tables."""
+    """Migrate the database to this version."""
     manage(["migrate", "--noinput", "--verbosity", "0"], variables)
 
 
 class Preparation:
-    """Brings the database to this version's tables, and has the token file hold a token that is accepted.
+    """Migrates the database, and ensures that the token file holds an accepted token.
 
-    It takes as long as Python's imports in the processes that need it. So they are started beside it, and wait at a
+    It takes as long as Python's imports in the processes that need it. So they are started in parallel, and wait at a
     pipe (`control_plane.prepared`) that ends when it is over, or this process.
 
     Attributes:
-        gate: what these processes inherit.
+        gate: the pipe end that these processes inherit.
     """
 
     def __init__(self, home: Home, variables: Mapping[str, str]) -> None:
@@ -42,7 +42,7 @@ class Preparation:
         self._until = 0.0
 
     def begin(self) -> None:
-        """Start it. Clusters are watched once it has said that there is one; the control plane says so of one later."""
+        """Start it. Clusters are watched once it reports one; the control plane reports later ones."""
         self._home.watches.unlink(missing_ok=True)
         arguments = ["-m", "django", "prepare_home", "--token", str(self._home.token)]
         self._process = processes.started(arguments, self._variables, *self._outputs)
@@ -58,7 +58,7 @@ class Preparation:
         return False
 
     def finish(self) -> str | None:
-        """Let begin what waits, and return the token if it is new; CliError where the database is not ready."""
+        """Release the waiting processes; returns the token if it is new; CliError where the database is not ready."""
         said, complained = (_read(output) for output in self._outputs)
         if self._process is None or self._process.returncode != 0:
             raise _failure("prepare_home", complained)
@@ -69,7 +69,7 @@ class Preparation:
         return after if after != self._token_before else None
 
     def open_gate(self) -> None:
-        """Let go what waits; what is opened already stays so."""
+        """Release the waiting processes; a repeated call has no effect."""
         if self._closed_gate >= 0:
             os.close(self._closed_gate)
             self._closed_gate = -1
@@ -90,7 +90,7 @@ def _content(path: Path) -> str:
 
 
 def manage(arguments: list[str], variables: Mapping[str, str]) -> str:
-    """Run a Django management command, and return what it printed; CliError with its last line where it failed."""
+    """Run a Django management command, and return its output; CliError with its last line where it failed."""
     done = processes.completed(["-m", "django", *arguments], variables, timeout_s=_TIMEOUT_S)
     if done.returncode != 0:
         raise _failure(arguments[0], done.stderr)

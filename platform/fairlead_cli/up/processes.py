@@ -1,6 +1,6 @@
-"""Processes as Linux shows them under /proc: who is alive, in which group, and how to end it for certain.
+"""Linux processes from /proc: which are alive, their groups, and how to end them for certain.
 
-A process is named by its id and its start time (clock ticks since boot), since ids are used again.
+A process is named by its id and its start time (clock ticks since boot), since ids are reused.
 """
 
 import ctypes
@@ -32,12 +32,12 @@ class ProcessStat:
 
     @property
     def alive(self) -> bool:
-        """Return False for a zombie: it runs no more and only waits for its parent."""
+        """Return False for a zombie: it has ended and only waits for its parent."""
         return self.state not in "ZX"
 
 
 def stat(pid: int) -> ProcessStat | None:
-    """Return what the kernel says of `pid`; None if there is no such process."""
+    """Return the kernel's data on `pid`; None if the process does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -73,7 +73,7 @@ def has_variable(pid: int, name: str, value: str) -> bool:
 
 
 def command_line(pid: int) -> str:
-    """Return how `pid` was called, shortened; empty if that cannot be read."""
+    """Return the command line of `pid`, shortened; empty if it cannot be read."""
     with suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
         text = " ".join(word for word in words if word)
@@ -82,7 +82,7 @@ def command_line(pid: int) -> str:
 
 
 def signal_group(group: int, number: int) -> None:
-    """Send a signal to all of a group; a group that is gone is no error."""
+    """Send a signal to a whole group; a group that is gone is no error."""
     with suppress(ProcessLookupError):
         os.killpg(group, number)
 
@@ -109,7 +109,7 @@ def _alive_groups(groups: set[int]) -> set[int]:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of descendants whose own parent dies, so that none can be lost."""
+    """Make this process the subreaper of its descendants, so that none is lost when its parent dies."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))

@@ -1,4 +1,4 @@
-"""Whether each part of the platform has come up: asked from outside, as its users would."""
+"""Readiness checks of the platform's components, from outside, as their users would."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ from fairlead_cli.up.supervisor import Child
 
 _TIMEOUT_S = 1.0
 PARTS = ("gateway", "web", "worker")
-"""What has to answer before all is up."""
+"""Components that have to answer before the platform is up."""
 
 
 def web_ready(address: Address) -> bool:
@@ -26,7 +26,7 @@ def web_ready(address: Address) -> bool:
 
 @cache
 def _client() -> httpx.Client:
-    """Return what asks, again and again: to make one takes longer than an answer."""
+    """Return a reused client: creating one takes longer than a request."""
     return httpx.Client(timeout=_TIMEOUT_S, trust_env=False)
 
 
@@ -39,7 +39,7 @@ def worker_ready(home: Home, child: Child) -> bool:
 
 
 def gateway_ready(gateway: Address) -> bool:
-    """Return whether something listens where requests for models go."""
+    """Return whether the gateway's address accepts connections."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(gateway.host, gateway.host)  # noqa: S104 - compared, not bound
     try:
         socket.create_connection((host, gateway.port), timeout=_TIMEOUT_S).close()
@@ -49,7 +49,7 @@ def gateway_ready(gateway: Address) -> bool:
 
 
 def waiting_for(home: Home, address: Address, gateway: Address, children: list[Child]) -> list[str]:
-    """Return the names of what is not ready yet."""
+    """Return the names of components that are not ready yet."""
     by_name = {child.component.name: child for child in children}
     states = {
         "web": web_ready(address),

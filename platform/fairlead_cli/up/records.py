@@ -1,8 +1,8 @@
-"""`run/<component>.json`: which process is which part of the platform, so that leftovers of a kill -9 can be ended.
+"""PID files, `run/<component>.json`: the process of each component, so that leftovers of a kill -9 can be ended.
 
 `fairlead up` writes the records of web, worker and agent; the agent those of the gateway and the replicas. A record
-holds `{"pid", "start_ticks", "restarts", "message"}`; `pid` is null while the part is down. The control plane shows a
-restart and its message as an event.
+holds `{"pid", "start_ticks", "restarts", "message"}`; `pid` is null while the component is down. The control plane
+shows a restart and its message as an event.
 """
 
 import json
@@ -16,7 +16,7 @@ from fairlead_cli.up.home import Home, write_atomic
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One part of the platform as it was last started."""
+    """One component of the platform as last started."""
 
     pid: int | None
     start_ticks: int | None
@@ -25,10 +25,10 @@ class Record:
 
 
 class Records:
-    """The records of the parts of one home; what a full disk does not take is kept, and written once there is room.
+    """Records of the components of one home; those that a full disk refuses are kept, and written once it has room.
 
     Args:
-        say: gets one sentence when that begins, and one when it is over.
+        say: receives one sentence when that begins, and one when it is over.
     """
 
     def __init__(self, home: Home, say: Callable[[str], None]) -> None:
@@ -38,11 +38,11 @@ class Records:
 
     @property
     def wait(self) -> bool:
-        """Whether a record waits for room."""
+        """Whether a record waits for disk space."""
         return bool(self._waiting)
 
     def write(self, component: str, record: Record) -> None:
-        """Note how `component` runs now."""
+        """Record how `component` runs now."""
         path = self._home.run / f"{component}.json"
         try:
             write_atomic(path, json.dumps(asdict(record)) + "\n")
@@ -55,18 +55,18 @@ class Records:
             self._say("there is room again: all records are written")
 
     def write_waiting(self) -> None:
-        """Try again to write what could not be written."""
+        """Retry failed writes."""
         for component, record in list(self._waiting.items()):
             self.write(component, record)
 
     def remove(self, component: str) -> None:
-        """Forget `component`, which ended as asked."""
+        """Remove the record of `component`, which ended as intended."""
         self._waiting.pop(component, None)
         (self._home.run / f"{component}.json").unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Record | None:
-    """Return the record, or None where the file does not hold one (it was damaged, or is of an older version)."""
+    """Return the record; None where the file does not hold one (it is damaged, or of an older version)."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         return Record(int(fields["pid"]), int(fields["start_ticks"]))
@@ -75,11 +75,11 @@ def _read(path: Path) -> Record | None:
 
 
 def end_leftovers(home: Home, *, spare: frozenset[str] = frozenset(), patience_s: float = 5.0) -> list[str]:
-    """End what recorded components left running, whole process groups; returns the names of those that still ran.
+    """End leftovers of recorded components, whole process groups; returns the names of those that still ran.
 
     Args:
         home: whose records.
-        spare: components that are alive on purpose.
+        spare: components to leave running.
         patience_s: how long they may take to end by themselves.
     """
     groups: dict[int, str] = {}
@@ -97,7 +97,7 @@ def end_leftovers(home: Home, *, spare: frozenset[str] = frozenset(), patience_s
 def _still_ours(home: Home, record: Record) -> bool:
     """Return whether the recorded process, or a child that outlived it in its group, runs.
 
-    A child has no record of its own start time; that it was started for this home is seen in its environment.
+    A child's start time is not recorded; its environment shows that it was started for this home.
     """
     assert record.pid is not None and record.start_ticks is not None  # noqa: S101, PT018 - `_read` made them numbers
     leader = processes.stat(record.pid)

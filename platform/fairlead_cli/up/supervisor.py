@@ -1,12 +1,12 @@
-"""Keeps a few child processes running: starts them, starts one that ended again after a pause, ends all in order.
+"""Process supervisor: starts child processes, restarts them with exponential back-off, ends all in order.
 
     waiting until it is wanted ──> launched
     launched ──ended──> down (pause: 0.5 s, doubled each time, at most 30 s) ──> launched
         └── ran for a minute: the next pause is the shortest again
     stop: one after the other, SIGTERM, its own patience, then SIGKILL of the whole group
 
-One thread, no callbacks: the owner calls `tick` when a signal or `next_wake_s` says so. Each child leads a session of
-its own, so that Ctrl-C in the terminal reaches only the owner, who then decides.
+One thread, no callbacks: the owner calls `tick` when a signal or `next_wake_s` says so. Each child leads its own
+session, so that Ctrl-C in the terminal reaches only the owner, who then decides.
 """
 
 import os
@@ -30,14 +30,14 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One part to keep running.
+    """One component to keep running.
 
     Attributes:
         patience_s: how long it may take to end by itself.
-        starts_others: it starts recorded processes of its own, which nobody adopts: they go before it is started again.
-        inherits: a descriptor of this process that it gets; None for no more than its output.
-        ends_with: a descriptor of this process that is closed to have it end.
-        wanted_by: a file without which it is not started; None where it is wanted from the beginning.
+        starts_others: it starts recorded processes, which are not adopted: they are ended before its restart.
+        inherits: a descriptor of this process that it gets; None for its output only.
+        ends_with: a descriptor of this process that is closed to end it.
+        wanted_by: a file without which it is not started; None starts it from the beginning.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Component:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether it is to run now."""
+        """Whether it should run now."""
         return self.wanted_by is None or self.wanted_by.exists()
 
 
@@ -69,7 +69,7 @@ class Child:
 
 
 def pause_s(failures_in_row: int) -> float:
-    """Return how long to wait before the next start after so many short runs in a row (at least 1)."""
+    """Return the back-off before the next start after so many consecutive short runs (at least 1)."""
     return min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(failures_in_row - 1, 10))
 
 
@@ -87,9 +87,9 @@ class Supervisor:
     """Runs `components` for `home`.
 
     Attributes:
-        say: gets one sentence per thing worth telling.
+        say: receives one sentence per notable event.
         adopts: this process is the parent of its descendants' orphans (`processes.adopt_orphans`) and has no other
-            children: what is left of them ends with `stop`.
+            children: the rest of them ends with `stop`.
     """
 
     home: Home
@@ -104,13 +104,13 @@ class Supervisor:
         self._records = records.Records(self.home, self.say)
 
     def start(self) -> None:
-        """Start every component that is wanted."""
+        """Start every component that should run."""
         for child in self.children:
             if child.component.is_wanted:
                 self._launch(child)
 
     def tick(self) -> None:
-        """Notice what ended and start what is due, or has come to be wanted."""
+        """Reap ended components and start those that are due, or newly wanted."""
         self._records.write_waiting()
         for child in self.children:
             if child.process is not None and child.process.poll() is not None:
@@ -122,7 +122,7 @@ class Supervisor:
                 _reap(seen.pid)
 
     def next_wake_s(self, longest: float) -> float:
-        """Return after how many seconds `tick` has something to do, at most `longest`."""
+        """Return the seconds until `tick` has work, at most `longest`."""
         longest = min(longest, _ROOM_S) if self._records.wait else longest
         down = (child for child in self.children if child.process is None and child.component.is_wanted)
         due = [child.launch_at - time.monotonic() for child in down]
@@ -161,7 +161,7 @@ class Supervisor:
         self._records.write(component.name, records.Record(child.process.pid, ticks, child.restarts, message))
 
     def _log(self, name: str) -> BinaryIO:
-        """Open what a part writes to; without room for a new file the part runs without."""
+        """Open a component's log; without room for a new file it runs without one."""
         path = self.home.logs / f"{name}.log"
         try:
             return path.open("ab")
@@ -172,7 +172,7 @@ class Supervisor:
     def _ended(self, child: Child) -> None:
         assert child.process is not None  # noqa: S101 - the caller looked
         component, returncode = child.component, child.process.returncode
-        # What it left behind in its group would hold ports and files against its successor.
+        # Leftovers in its group would hold ports and files that its successor needs.
         processes.end_groups([child.process.pid], patience_s=0)
         if component.starts_others:
             own = frozenset(other.component.name for other in self.children)

@@ -1,7 +1,7 @@
-"""Carries out what was approved: observe the node -> advance -> record -> apply, at every sweep until all is settled.
+"""Reconciles approved GPU repartitions: observe the node -> advance -> record -> apply, at every sweep until settled.
 
-What has to be so follows from what is stored, so that a worker that is killed anywhere is followed by the next sweep.
-Recorded comes before applied, and nothing is recorded of what somebody else has moved on meanwhile.
+The next step follows from stored state alone, so that the next sweep continues after a crash anywhere. Recording comes
+before applying, and nothing is recorded where another worker has advanced the repartition meanwhile.
 """
 
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def repartitions_carry_out(cluster: Cluster, driver: ClusterDriver, clock: Callable[[], datetime]) -> None:
-    """Give a turn to each repartition of the cluster that is under way, or whose node is still to be given back."""
+    """Reconcile each repartition of the cluster that is under way, or whose node still has to be returned."""
     for row in Repartition.objects.filter(cluster=cluster, settled_at=None).exclude(phase=Phase.PROPOSED):
         try:
             tick(row, driver, clock)
@@ -36,7 +36,7 @@ def repartitions_carry_out(cluster: Cluster, driver: ClusterDriver, clock: Calla
 
 
 def tick(row: Repartition, driver: ClusterDriver, clock: Callable[[], datetime]) -> None:
-    """Bring one repartition one step on; raises what the driver raises, and what was recorded stands."""
+    """Advance one repartition by one step; raises what the driver raises, and what was recorded is kept."""
     state, plan, mark = state_of(row), plan_of(row), f"repartition-{row.pk}"
     node = driver.observe_node(row.node)
     services = _services(row.cluster_id)
@@ -44,7 +44,7 @@ def tick(row: Repartition, driver: ClusterDriver, clock: Callable[[], datetime])
     after = advance(state, seen, clock())
     with repartition_changing(row.pk, now=clock()) as change:
         if state_of(change.row) != state:
-            return  # somebody was faster; the next turn goes by that
+            return  # another worker was first; the next turn reads its state
         if after != state:
             change.move(after, by_itself=True)
         if after.phase.is_over and (node is None or node.mark != mark):
@@ -79,7 +79,7 @@ def _seen(node: ObservedNode, plan: Plan, state: State, services: set[str], held
 
 
 def _configs(plan: Plan) -> dict[str, object]:
-    """Return what MIG manager's file has to have: the cut, and the one to go back to where the label names none."""
+    """Return the required content of MIG manager's file: the new layout, and the old one where the label names none."""
     return {**configuration(plan.before)["mig-configs"], **configuration(plan.after)["mig-configs"]}
 
 

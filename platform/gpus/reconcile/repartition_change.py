@@ -1,6 +1,6 @@
-"""The one way in which a repartition is changed: under its row lock, with an event of its cluster for each phase.
+"""Unit of work for a repartition: changes under a row lock, with one cluster event per phase.
 
-People's wishes (`services.repartitions`) and what follows from what was seen (`repartitioning`) both come through
+Both users' commands (`services.repartitions`) and observed progress (`gpus.reconcile`) go through
 `repartition_changing`.
 """
 
@@ -32,7 +32,7 @@ _TOLD = {
     Phase.ABORTED: Kind.REPARTITION_ABORTED,
 }
 _LEAVES_NOTHING = (Phase.DECLINED, Phase.OUTDATED)
-"""Phases after which the node is as nobody had touched it."""
+"""Phases after which the node is unchanged."""
 
 
 @dataclass
@@ -43,28 +43,28 @@ class Change:
     now: datetime
 
     def move(self, after: State, *, told: str = "", by_itself: bool = False) -> None:
-        """Record a new state, and tell of its phase where that is another.
+        """Record a new state, with an event where its phase is new.
 
         Args:
-            told: what the event says in the place of the state's own message.
-            by_itself: nobody's request is behind it.
+            told: the event's text; by default the state's own message.
+            by_itself: no user's request caused it.
         """
         row, before = self.row, state_of(self.row)
         row.phase, row.since, row.message, row.written_at = after.phase, after.since, after.message, after.written_at
         if after.phase in _LEAVES_NOTHING:
             row.settled_at = self.now
         if after.phase is not before.phase:
-            # Everybody may read events of a cluster, and the message may name pods of any namespace.
+            # Every user may read a cluster's events, and the message may name pods of any namespace.
             told = told or f"repartition {row.pk} of node {row.node} is {after.phase}; administrators see why there"
             event_add(row.cluster_id, _TOLD[after.phase], told, self.now, by_itself=by_itself)
 
 
 @contextmanager
 def repartition_changing(repartition_id: int, *, now: datetime) -> Iterator[Change]:
-    """Give a repartition under its row lock to the caller's block, and save what the block made of it.
+    """Lock a repartition's row for the caller's block, and save its changes.
 
     Raises:
-        NotFound: there is no such repartition any more.
+        NotFound: the repartition no longer exists.
     """
     with transaction.atomic():
         rows = Repartition.objects.select_related("cluster").select_for_update(of=("self",))
@@ -76,7 +76,7 @@ def repartition_changing(repartition_id: int, *, now: datetime) -> Iterator[Chan
 
 
 def event_add(cluster_id: int, kind: Kind, message: str, now: datetime, *, by_itself: bool = False) -> None:
-    """Add an event of a cluster itself; in the transaction of what it tells of."""
+    """Add an event of the cluster; in the transaction of the change."""
     cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
     cluster.event_seq += 1
     cluster.save(update_fields=["event_seq"])
@@ -92,18 +92,18 @@ def event_add(cluster_id: int, kind: Kind, message: str, now: datetime, *, by_it
 
 
 def state_of(row: Repartition) -> State:
-    """Return the machine's state in a row."""
+    """Return the state machine's state from a row."""
     return State(Phase(row.phase), row.since, row.config, row.config_before, row.message, row.written_at)
 
 
 def plan_of(row: Repartition) -> Plan:
-    """Return the plan in a row."""
+    """Return the plan from a row."""
     before, after = _cut(row.before), _cut(row.after)
     return Plan(row.node, row.product, before, after, tuple(row.leaving), row.served, row.why)
 
 
 def cut_json(cut: tuple[Layout, ...]) -> list[list[list[object]]]:
-    """Return the cut of a node's GPUs as it is stored."""
+    """Return the MIG layout of a node from its stored form."""
     return [[[profile, count] for profile, count in layout] for layout in cut]
 
 

@@ -1,1 +1,1 @@
-"""What is known of GPUs and repartitions."""
+"""Queries of GPUs and repartitions."""

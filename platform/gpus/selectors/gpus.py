@@ -1,4 +1,4 @@
-"""By what somebody who watches a cluster's GPUs sees that something changed."""
+"""Change markers of clusters' GPUs, for the live feed."""
 
 import zlib
 from collections import defaultdict
@@ -10,7 +10,7 @@ from gpus.models import Repartition
 
 
 def gpu_marks(clusters: Collection[int]) -> Marks:
-    """Return by what a poller sees that something of the GPUs of these clusters changed; of all it says nothing."""
+    """Return a change marker for each of these clusters' GPUs; none for all together."""
     open_ones: dict[int, list[object]] = defaultdict(list)
     for pk, *said in (
         Repartition.objects.filter(settled_at=None, cluster__in=clusters)

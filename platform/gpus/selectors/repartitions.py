@@ -1,4 +1,4 @@
-"""Repartitions of a cluster's nodes."""
+"""Queries of repartitions of a cluster's nodes."""
 
 from django.db.models import QuerySet
 
@@ -22,16 +22,16 @@ def repartition_get(*, cluster: str, repartition_id: int) -> Repartition:
 
 
 def repartitions_open(*, cluster: Cluster) -> list[Repartition]:
-    """Return those that are proposed or under way, by node."""
+    """Return proposed and running ones, by node."""
     return list(repartition_query(cluster=cluster).filter(settled_at=None).order_by("node"))
 
 
 def repartitions_proposed(*, limit: int) -> list[Repartition]:
-    """Return those of all clusters that wait for somebody's decision, the oldest first."""
+    """Return those of all clusters that wait for a decision, oldest first."""
     rows = Repartition.objects.select_related("cluster").filter(phase=Phase.PROPOSED.value)
     return list(rows.order_by("proposed_at", "pk")[:limit])
 
 
 def repartitions_settled(*, cluster: Cluster, limit: int) -> list[Repartition]:
-    """Return those that are over, the newest first."""
+    """Return finished ones, newest first."""
     return list(repartition_query(cluster=cluster).exclude(settled_at=None).order_by("-settled_at")[:limit])

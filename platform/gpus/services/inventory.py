@@ -1,4 +1,4 @@
-"""What GPUs a cluster has, asked now."""
+"""GPU inventory of a cluster, queried now."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ class ClusterGpus:
     """GPUs by node.
 
     Attributes:
-        unknown: why nothing is known of them; empty where it is.
+        unknown: why the inventory is not known; empty where it is.
     """
 
     nodes: tuple[GpuNode, ...]
@@ -23,20 +23,20 @@ class ClusterGpus:
 
 
 def cluster_gpus(*, cluster: Cluster) -> ClusterGpus:
-    """Return the GPUs of a cluster's nodes, how they are cut, and which pods have them.
+    """Return the GPUs of a cluster's nodes, their MIG layout, and the pods that use them.
 
     Called with no transaction open.
 
     Raises:
         Unavailable: the cluster does not answer.
-        InvalidInput: its file does not tell how to reach it.
+        InvalidInput: its cluster file does not say how to reach it.
     """
     found = cluster_nodes(cluster=cluster)
     return ClusterGpus(tuple(map(gpu_node, found.gpus)), found.unknown)
 
 
 def cluster_nodes(*, cluster: Cluster) -> Nodes:
-    """Return what the cluster says of its nodes now; raises what `cluster_gpus` raises.
+    """Return the current nodes of the cluster; raises what `cluster_gpus` raises.
 
     Called with no transaction open.
     """
@@ -44,7 +44,7 @@ def cluster_nodes(*, cluster: Cluster) -> Nodes:
 
 
 def gpus_ask(*, cluster: Cluster, now: datetime) -> None:
-    """Ask a cluster for its GPUs, and keep what it says; raises what `cluster_gpus` raises.
+    """Query a cluster's GPUs and store them; raises what `cluster_gpus` raises.
 
     Called with no transaction open.
     """

@@ -1,4 +1,4 @@
-"""What finds no slice on a cluster, and the cut of a node that would make some: for what a repartition is proposed."""
+"""Repartition proposal: the pods that find no MIG slice, and the MIG layout of a node that would place most of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _MOST = 20
 
 @dataclass(frozen=True)
 class RepartitionOrder:
-    """For what a cut is looked for, in one of three ways.
+    """Demand for which a layout is searched, given in one of three ways.
 
     Attributes:
         demands: slices, such as `2 x 3g.40gb` or `1 x 30Gi`.
@@ -40,11 +40,11 @@ class RepartitionOrder:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What finds no slice.
+    """Unplaced demand.
 
     Attributes:
         wanted: in words.
-        plan: the cut that would serve the most of it.
+        plan: the layout that places the most of it.
     """
 
     wanted: str
@@ -54,7 +54,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A service as it is to run, and its stable revision; None where it is new."""
+    """Desired service, and its stable revision; None where it is new."""
 
     service: InferenceService
     spec: ServiceSpec
@@ -63,12 +63,12 @@ class _Asked:
 
 
 def lack_of(*, cluster: Cluster, order: RepartitionOrder, nodes: Sequence[NodeGpus]) -> Lack:
-    """Return what finds no slice of what is asked for, and the cut that helps most.
+    """Return the unplaced part of the demand and the layout that places the most of it.
 
     Raises:
-        InvalidInput: it is asked for in none of the ways, in several, or wrongly.
+        InvalidInput: the demand is given in none of the ways, in several, or wrongly.
         NotFound: no such service or version.
-        Conflict: there is room for it as it is, or no cut makes some.
+        Conflict: it fits without a change, or no layout places any of it.
     """
     if sum(map(bool, (order.demands, order.service, order.file))) != 1:
         raise InvalidInput("say for what: one of demands, service and file, and no two of them", field="demands")

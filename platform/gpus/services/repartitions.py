@@ -1,7 +1,7 @@
-"""Repartitions as people see to them: proposed for what finds no slice, approved or declined, aborted on the way.
+"""Commands on repartitions: propose, approve, decline, abort.
 
-Nothing is done to a node here; the sweep does that (`gpus.reconcile.repartition`). What the nodes are like now is read
-before, with no transaction open (`services.gpus.cluster_nodes`).
+No node is changed here; the sweep does that (`gpus.reconcile`). The current nodes are read before, with no transaction
+open (`services.inventory.cluster_nodes`).
 """
 
 from datetime import datetime
@@ -30,13 +30,13 @@ from placement.slices.offers import mig_nodes
 def repartition_propose(
     *, cluster: Cluster, order: RepartitionOrder, nodes: Nodes, actor: str, now: datetime
 ) -> Repartition:
-    """Store the cut that makes room for the most of what is asked for, for somebody to approve.
+    """Store the layout that places the most of the demand, for approval.
 
-    One that is proposed for the same node already gives way to it; the same again is the same.
+    It replaces an earlier proposal for the same node; an equal proposal is returned as it is.
 
     Raises:
-        InvalidInput, NotFound: it is asked for wrongly, or for what is not there.
-        Conflict: nothing is known of nodes, there is room already, no cut makes some, or the node is being cut.
+        InvalidInput, NotFound: the demand is given wrongly, or names what does not exist.
+        Conflict: nodes are unknown, the demand fits already, no layout helps, or the node is being repartitioned.
     """
     lack = lack_of(cluster=cluster, order=order, nodes=_known(cluster, nodes))
     label = next(each.config for each in nodes.gpus if each.node == lack.plan.node)
@@ -54,12 +54,12 @@ def repartition_propose(
 def repartition_approve(
     *, cluster: str, repartition_id: int, nodes: Nodes, reason: str, actor: str, now: datetime
 ) -> Repartition:
-    """Let a proposal be carried out; one that the node is no longer right for becomes Outdated.
+    """Approve a proposal; one that no longer matches its node becomes Outdated.
 
     Raises:
         NotFound: the cluster has no such repartition.
-        InvalidTransition: it is no proposal any more.
-        Conflict: the cluster's file does not allow it, or the node is no longer as it was.
+        InvalidTransition: it is no longer a proposal.
+        Conflict: the cluster file does not allow it, or the node has changed.
     """
     check_comment(reason)
     row = repartition_get(cluster=cluster, repartition_id=repartition_id)
@@ -77,12 +77,12 @@ def repartition_approve(
 
 
 def repartition_decline(*, cluster: str, repartition_id: int, reason: str, actor: str, now: datetime) -> Repartition:
-    """Leave a proposal, for a reason.
+    """Decline a proposal, with a reason.
 
     Raises:
         NotFound: the cluster has no such repartition.
-        InvalidInput: no reason is given.
-        InvalidTransition: it is no proposal any more.
+        InvalidInput: the reason is missing.
+        InvalidTransition: it is no longer a proposal.
     """
     check_comment(reason)
     if not reason.strip():
@@ -95,7 +95,7 @@ def repartition_decline(*, cluster: str, repartition_id: int, reason: str, actor
 
 
 def repartition_abort(*, cluster: str, repartition_id: int, reason: str, actor: str, now: datetime) -> Repartition:
-    """Stop one that is under way; the node is brought back to what it was, and takes pods again.
+    """Abort a running repartition; the node returns to its earlier layout and accepts pods again.
 
     Raises:
         NotFound: the cluster has no such repartition.
@@ -120,7 +120,7 @@ def repartition_abort(*, cluster: str, repartition_id: int, reason: str, actor: 
 
 
 def refuse_where_not_allowed(cluster: Cluster) -> None:
-    """Raise Conflict where the cluster's file does not let nodes be cut."""
+    """Raise Conflict where the cluster file does not allow repartitioning of nodes."""
     file = file_of(cluster)
     if file is None or file.options.repartition is None:
         raise Conflict(
@@ -140,7 +140,7 @@ def _objection(row: Repartition, nodes: tuple[NodeGpus, ...]) -> str:
 
 
 def _make_way(cluster: Cluster, lack: Lack, now: datetime) -> Repartition | None:
-    """Let an earlier proposal for the node give way; returns it where it is the same."""
+    """Retire an earlier proposal for the node; returns it where it is equal."""
     plan = lack.plan
     there = Repartition.objects.select_for_update().filter(cluster=cluster, node=plan.node, settled_at=None).first()
     if there is None:

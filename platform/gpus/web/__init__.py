@@ -1,1 +1,1 @@
-"""The page of a cluster's GPUs."""
+"""Page of a cluster's GPUs."""

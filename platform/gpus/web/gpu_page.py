@@ -1,7 +1,7 @@
-"""The page of a cluster's GPUs as a value, as `deployments.web.pages` has those of services.
+"""GPU page of a cluster as a value, as `deployments.web.pages` has those of services.
 
-It shows what the cluster was seen to have last. Opening the page has it looked at; while somebody watches, the sweep
-looks where services have GPUs.
+It shows the last observed inventory. Opening the page refreshes it; while the page is open, the sweep observes clusters
+whose services have GPUs.
 """
 
 import zlib
@@ -24,7 +24,7 @@ SETTLED_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a person may do about a repartition now, and what is asked before it is done."""
+    """A command that a user may give on a repartition now, and its confirmation text."""
 
     verb: str
     label: str
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class RepartitionView:
-    """A repartition as it is drawn: the GPUs that are cut anew.
+    """A drawn repartition: the GPUs whose layout changes.
 
     Attributes:
         unchanged: how many GPUs of the node stay as they are.
@@ -51,7 +51,7 @@ class RepartitionView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node and its GPUs as they are drawn."""
+    """A drawn node with its GPUs."""
 
     node: GpuNode
     gpus: tuple[DrawnGpu, ...]
@@ -61,10 +61,10 @@ def gpu_page(name: str, problem: str = "") -> Page:
     """Return the page of a cluster's GPUs; raises NotFound.
 
     Args:
-        problem: why the cluster could not be asked just now; empty where it answered, or was not asked.
+        problem: why the query of the cluster failed; empty where it succeeded or was not made.
     """
     cluster = cluster_get(name=name)
-    marks = gpu_marks([cluster.pk]).of[cluster.pk]  # first: what changes between the reads is sent again, not lost
+    marks = gpu_marks([cluster.pk]).of[cluster.pk]  # first: a change between the reads is sent again, not lost
     seen = gpus_of(cluster)
     nodes = tuple(map(gpu_node, seen.nodes))
     return Page(
@@ -89,12 +89,12 @@ def gpu_page(name: str, problem: str = "") -> Page:
 
 
 def gpu_cursor(marks: tuple[int, int]) -> int:
-    """Return a number for what is known of a cluster's GPUs."""
+    """Return a change marker of a cluster's inventory."""
     return zlib.crc32(repr(marks).encode())
 
 
 def repartition_view(row: Repartition) -> RepartitionView:
-    """Return a repartition as it is drawn, with what can be done about it."""
+    """Return a drawn repartition with the commands it allows."""
     plan, geometry = plan_of(row), GEOMETRIES[row.product]
     before, after = (cut_drawn(row.product, cut) for cut in (plan.before, plan.after))
     cuts = beside(before, after, geometry.memory_slices)
@@ -140,6 +140,6 @@ def _steps(row: Repartition) -> tuple[Step, ...]:
 
 
 def _profiles(nodes: tuple[GpuNode, ...]) -> tuple[str, ...]:
-    """Return the slices that a cut of some node could make, the smallest of each product first."""
+    """Return the slices that some node could be cut into, the smallest of each product first."""
     products = {node.product for node in nodes if node.strategy == "mixed" and node.product in GEOMETRIES}
     return tuple(dict.fromkeys(name for product in sorted(products) for name in GEOMETRIES[product].profiles))

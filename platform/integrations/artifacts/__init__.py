@@ -1,1 +1,1 @@
-"""The artifact store: model files by their digest."""
+"""Artifact store: model files by their digest."""

@@ -1,7 +1,7 @@
-"""Lays a pushed archive, or a folder from elsewhere, down in Triton's layout. Called by the artifact store.
+"""Archive extraction: lays out an archive, or a folder from elsewhere, as Triton does. Called by the artifact store.
 
-Either may be hostile: only plain files and folders come out of it, none of them outside of the target, no more of
-them and no more bytes than allowed, whatever its headers say. Nothing of it is ever held in memory as a whole.
+Either may be hostile: only plain files and folders come out of it, none of them outside of the target, no more of them
+and no more bytes than allowed, whatever its headers say. It is never held in memory as a whole.
 
     config.pbtxt        optional, as are labels and the like; one folder around everything is taken off
     1/model.onnx        one version folder, or the model's file beside the others
@@ -26,7 +26,7 @@ from serving_runtime.shared.model_files import IN_FOLDERS, WITHOUT_CODE, ensembl
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 _CHUNK_BYTES = 1 << 20
-_MAX_HEADER_BYTES = 8 << 20  # what a tar's extended header or a zip's directory may make us read at once
+_MAX_HEADER_BYTES = 8 << 20  # largest read that a tar's extended header or a zip's directory may cause
 _MAX_DEPTH = 8
 _MAX_NAME_BYTES = 255
 _ENTRIES_PER_FILE = 10
@@ -37,14 +37,14 @@ _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, E
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may come out of an archive."""
+    """Limits of an archive's content."""
 
     bytes: int
     files: int
 
 
 class Readable(Protocol):
-    """Something to read bytes from; nothing at its end."""
+    """A source of bytes; empty at its end."""
 
     def read(self, size: int = ..., /) -> bytes:
         """Return the next bytes."""
@@ -52,7 +52,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in an archive or a folder elsewhere, under the name that it has there."""
+    """A file in an archive or a folder elsewhere, under its name there."""
 
     name: str
     content: Readable
@@ -72,7 +72,7 @@ def unpack(archive: Path, target: Path, limits: Limits) -> dict[str, str]:
 
 
 def lay_down(members: Iterable[Member], target: Path, limits: Limits, what: str) -> dict[str, str]:
-    """Write the members under `target`, as `unpack` does; `what` is what they come from, in a word."""
+    """Write the members under `target`, as `unpack` does; `what` names their source, in a word."""
     target.mkdir()
     written: dict[str, str] = {}
     left = limits.bytes
@@ -100,7 +100,7 @@ def check_layout(paths: Iterable[str]) -> None:
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Raise InvalidInput unless an archive of files at these paths would be taken, as far as names tell."""
+    """Raise InvalidInput unless an archive of files at these paths is acceptable by their names."""
     names: dict[str, str] = {}
     for path in paths:
         names[_checked(path, names, "folder")] = ""
@@ -171,7 +171,7 @@ def _tar_members(archive: tarfile.TarFile, limits: Limits) -> Iterator[Member]:
 
 
 def _gunzipped(archive: Path, limits: Limits) -> Path:
-    """Return the tar out of a .tar.gz, as a file of its own: tarfile moves back and forth, gzip cannot."""
+    """Return the tar of a .tar.gz, as a separate file: tarfile seeks back and forth, gzip cannot."""
     plain = archive.with_name("plain.tar")
     with gzip.open(archive) as content:
         _write(content, plain, limits.bytes + limits.files * _PER_MEMBER_BYTES, limits)
@@ -214,7 +214,7 @@ def _checked(name: str, written: Mapping[str, str], what: str) -> str:
 
 
 def _without_wrapping(target: Path, files: Mapping[str, str]) -> dict[str, str]:
-    """Take the one folder off that is around everything, as in an archive of `digits/1/model.onnx`."""
+    """Remove the single folder around everything, as in an archive of `digits/1/model.onnx`."""
     top = _wrapping(files)
     if not top:
         return dict(files)
@@ -227,7 +227,7 @@ def _without_wrapping(target: Path, files: Mapping[str, str]) -> dict[str, str]:
 
 
 def _wrapping(names: Collection[str]) -> str:
-    """Return the one folder that is around everything and is no version's; empty where there is none."""
+    """Return the single folder around everything that is no version's; empty without one."""
     tops = {name.split("/")[0] for name in names}
     (top,) = tops if len(tops) == 1 else ("",)
     return "" if top.isdecimal() or top in names else top

@@ -1,10 +1,10 @@
-"""Model files in a local folder, found by digest: `<folder>/<digest hex>/model.onnx`. Called by the registry.
+"""Content-addressed artifact store in a local folder: `<folder>/<digest hex>/model.onnx`. Called by the registry.
 
 An artifact is one model file, or one model's folder in Triton's layout, which is pushed as an archive.
 
 A file is written under `<folder>/.incoming/` while its bytes come in and moved into place by one rename, so that a
 reader sees a whole artifact or none. The digest of an artifact is sha256 over the sorted lines `path NUL sha256 LF` of
-its files; the same files always have the same digest, whatever they were called by who sent them.
+its files; the same files always have the same digest, under any uploaded name.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def digest_of_folder(folder: Path) -> str:
 
 
 def folder_of(uri: str) -> Path:
-    """Return the local folder a `file:///…` URI means.
+    """Return the local folder of a `file:///…` URI.
 
     Raises:
         InvalidInput: another scheme, or a path that is not absolute.
@@ -82,10 +82,10 @@ class ArtifactStore:
         self.max_files = max_files
 
     def begin(self, filename: str, *, owner: str = "") -> "ArtifactWriter":
-        """Return a writer for one model file or one archive; `filename` only says of which format it is.
+        """Return a writer for one model file or one archive; `filename` only sets its format.
 
         Args:
-            owner: names the work, of which only one is going on; what an earlier try of it left behind goes first.
+            owner: names the work, of which only one runs; leftovers of an earlier try are removed first.
 
         Raises:
             InvalidInput: a path in place of a name, or a format that is not served.
@@ -109,7 +109,7 @@ class ArtifactStore:
         """Return where the artifact with `digest` is or would be.
 
         Raises:
-            InvalidInput: not a digest; nothing but one may become part of a path.
+            InvalidInput: not a digest; only a digest may become part of a path.
         """
         if not _DIGEST.fullmatch(digest):
             raise InvalidInput(
@@ -133,7 +133,7 @@ class ArtifactStore:
             raise Conflict(f"artifact {digest} was changed on disk: its files now have {found}; push the model again")
 
     def delete(self, digest: str) -> None:
-        """Remove the artifact; removing one that is not there is no error."""
+        """Remove the artifact; removing an absent one is no error."""
         place = self.path_of(digest)
         incoming = self._incoming()
         doomed = Path(tempfile.mkdtemp(prefix="deleted-", dir=incoming))
@@ -152,7 +152,7 @@ class ArtifactStore:
             return 0
 
     def stored_before(self, limit: float) -> list[str]:
-        """Return the digests of artifacts that were last stored, anew or again, before `limit` (Unix seconds)."""
+        """Return the digests of artifacts that were last stored, first or again, before `limit` (Unix seconds)."""
         places = self.folder.iterdir() if self.folder.is_dir() else ()
         return [
             f"sha256:{place.name}"
@@ -161,7 +161,7 @@ class ArtifactStore:
         ]
 
     def _keep(self, folder: Path, files: Mapping[str, str]) -> StoredArtifact:
-        """Move `folder` to where its digest says."""
+        """Move `folder` to the path of its digest."""
         digest = digest_of(files)
         size_bytes = sum((folder / path).stat().st_size for path in files)
         place = self.path_of(digest)
@@ -174,13 +174,13 @@ class ArtifactStore:
         except OSError:
             if not place.is_dir():
                 raise
-            os.utime(place)  # stored again just now, which `stored_before` looks at
+            os.utime(place)  # stored again just now, which `stored_before` reads
         else:
             _sync_folder(self.folder)
         return StoredArtifact(digest, place.as_uri(), size_bytes, files)
 
     def _drop_abandoned(self) -> None:
-        """Remove what uploads left behind whose process was killed."""
+        """Remove leftovers of uploads whose process was killed."""
         for place in self._incoming().iterdir():
             with contextlib.suppress(FileNotFoundError):  # its upload ended meanwhile
                 if time.time() - place.stat().st_mtime > _ABANDONED_AFTER_S:
@@ -230,7 +230,7 @@ class ArtifactWriter:
             self._file.write(chunk)
 
     def commit(self) -> StoredArtifact:
-        """Put the file, or what is in the archive, into the store; the same files again are the artifact that is there.
+        """Put the file, or the archive's files, into the store; the same files again are the existing artifact.
 
         Raises:
             InvalidInput: nothing was written, the file is no model, or the archive does not hold one model's folder.
@@ -262,7 +262,7 @@ class ArtifactWriter:
         return folder, unpack(self._path, folder, limits)
 
     def _stored_name(self) -> str:
-        """Return what the one file is called in its artifact; raises InvalidInput where its bytes are no model's."""
+        """Return the name of the single file in its artifact; raises InvalidInput where its bytes are no model's."""
         with self._path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         if is_pickle("", head):
@@ -275,9 +275,9 @@ class ArtifactWriter:
         )
 
     def abort(self) -> None:
-        """Throw away what was written; after `commit` this does nothing."""
+        """Discard the written bytes; after `commit` this does nothing."""
         if self._file is not None:
-            with contextlib.suppress(OSError):  # what a full disk did not take is not missed
+            with contextlib.suppress(OSError):  # a write that a full disk refused is not needed
                 self._file.close()
             self._file = None
             shutil.rmtree(self._folder)
@@ -315,7 +315,7 @@ def _archive_suffix(filename: str) -> str:
 
 
 def _is_shown(filename: str) -> bool:
-    """Return whether a name has characters, and none that breaks lines, moves the cursor or turns the writing round."""
+    """Return whether a name is non-empty, without characters that break lines, move the cursor or reverse the text."""
     return bool(filename) and filename.isprintable()
 
 

@@ -1,7 +1,7 @@
-"""A stored artifact as a stream of bytes: its one file as it is, or all as a tar archive. Called by the registry.
+"""Artifact stream: its one file as it is, or all files as a tar archive. Called by the registry.
 
-The same artifact always gives the same bytes: paths in order, no times, no owners. So a stream that broke off can be
-taken up where it ended.
+The same artifact always yields the same bytes: paths in order, no times, no owners. So an interrupted stream can be
+resumed where it ended.
 """
 
 import tarfile

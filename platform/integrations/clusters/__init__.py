@@ -1,1 +1,1 @@
-"""Where models run. `drivers.driver_for` is the only way in for the reconciler and for tasks."""
+"""Clusters where models run. `drivers.driver_for` is the only entry for the reconciler and for tasks."""

@@ -1,4 +1,4 @@
-"""The driver of a cluster: made where it is first needed, and kept with its connections for all threads."""
+"""Cluster driver cache: a driver is made at first use and kept with its connections for all threads."""
 
 import threading
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def driver_for(name: str, place: Place) -> ClusterDriver:
     """Return the driver of the cluster called `name`, the same for all threads of a process until `place` changes.
 
     Raises:
-        InvalidInput: the place does not tell how to reach a cluster.
+        InvalidInput: the place does not say how to reach a cluster.
     """
     with _keeping:
         before = _kept.get(name)
@@ -62,10 +62,10 @@ def driver_for(name: str, place: Place) -> ClusterDriver:
 
 @contextmanager
 def passing_driver(place: KubernetesCluster) -> Iterator[ClusterDriver]:
-    """Give a driver that is not kept: of a cluster as it would be reached by a file that nobody has saved.
+    """Yield a driver that is not cached: of a cluster whose file is not saved yet.
 
     Raises:
-        InvalidInput: the place does not tell how to reach a cluster.
+        InvalidInput: the place does not say how to reach a cluster.
     """
     driver = _on_kubernetes(place.access, place.options)
     try:
@@ -78,7 +78,7 @@ def _on_kubernetes(access: Access, options: Options) -> "KubernetesDriver":
     """Return a new driver. Kubernetes' client is imported here: it is a sixth of each process's start, and few need it.
 
     Raises:
-        InvalidInput: the access does not tell how to reach a cluster.
+        InvalidInput: the access does not say how to reach a cluster.
     """
     from integrations.clusters.kubernetes.api.client import Api  # noqa: PLC0415
     from integrations.clusters.kubernetes.driver import KubernetesDriver  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Flags and variables of the serving runtime that say the same wherever it runs. Pure."""
+"""Serving runtime flags and variables that are the same wherever it runs. Pure."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,21 +7,21 @@ from integrations.clusters.base import DesiredRevision
 from serving_runtime.shared.egress import Network
 
 CLOSED = {"FAIRLEAD_ALLOW_CONTROL_CALLS": "false"}
-"""Closes what would change a replica behind its revision's back: the control plane itself makes no such call.
-A variable and no flag: runtimes of earlier releases ignore it."""
+"""Closes the calls that change a replica without its revision; the control plane makes none of them.
+A variable, not a flag: runtimes of earlier releases ignore it."""
 NO_CODE_FILES = {"FAIRLEAD_ALLOW_CODE_FILES": "false"}
-"""Keeps what an interpreter or the loader could run out of a model's folder; a variable for the same reason."""
+"""Keeps files that an interpreter or the loader could run out of a model's folder; a variable for the same reason."""
 _PYTHON_MODELS = "--allow-python-models"
 _TRUE = ("true", "1", "on")  # as the runtime reads it
 
 
 def python_flags(*, allowed: bool) -> list[str]:
-    """Return the flag that lets a runtime run models whose files are code, where the operator has said so."""
+    """Return the flag that lets a runtime run models whose files are code, where the operator allows it."""
     return [f"{_PYTHON_MODELS}=true"] if allowed else []
 
 
 def allows_python(command: Sequence[str]) -> bool:
-    """Return whether a runtime that is started so runs models whose files are code."""
+    """Return whether a runtime started by this command runs models whose files are code."""
     return value_of(command, _PYTHON_MODELS).lower() in _TRUE
 
 
@@ -37,7 +37,7 @@ def values_of(command: Sequence[str], flag: str) -> list[str]:
 
 
 def logger_flags(namespace: str, revision: DesiredRevision, allowed: Sequence[Network]) -> list[str]:
-    """Return what a replica is started with so that it posts every request to the revision's logger; empty without one.
+    """Return the flags by which a replica posts every request to the revision's logger; empty without one.
 
     The attributes are those of KServe's payload logger, and the revision.
 

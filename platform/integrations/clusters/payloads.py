@@ -1,4 +1,4 @@
-"""What taps recorded, as files that wait for whoever makes use of it; the same for every kind of cluster.
+"""Recorded payloads of taps, as files that wait for their consumer; the same for every kind of cluster.
 
 <folder of a service>/<revision>/<replica>/*.jsonl   events, whole files that never change, names sort by time
 """
@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 MAX_REPLICA_BYTES = 64 << 20
 MAX_CALL_BYTES = 16 << 20
 KEPT_S = 60.0
-"""For so long what was recorded waits for somebody to take it, once nothing is recorded any more."""
+"""How long records are kept for a consumer once recording has ended."""
 
 
 def take(folder: Path, cursor: str) -> tuple[list[Exchange], str]:
     """Return exchanges from a service's folder as `ClusterDriver.exchanges` does; raises OSError.
 
-    The cursor says of each replica which file was the last to be taken.
+    The cursor holds the last file taken of each replica.
     """
     before = json.loads(cursor) if cursor else {}
     taken = {replica: name for replica, name in before.items() if (folder / replica).is_dir()}

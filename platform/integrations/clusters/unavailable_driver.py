@@ -1,4 +1,4 @@
-"""A driver of a cluster that was found away: every verb says so at once, and nobody waits for it."""
+"""Driver of an unreachable cluster: every call fails at once, so that no caller waits for a timeout."""
 
 from collections.abc import Callable
 from typing import NoReturn, cast
@@ -19,5 +19,5 @@ class _Away:
 
 
 def away(problem: str) -> ClusterDriver:
-    """Return a driver whose every verb raises `common.errors.Unavailable` with the sentence `problem`."""
+    """Return a driver whose every call raises `common.errors.Unavailable` with the sentence `problem`."""
     return cast(ClusterDriver, _Away(problem))

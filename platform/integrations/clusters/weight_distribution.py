@@ -1,4 +1,4 @@
-"""Weights over what is ready, which drivers share. Pure."""
+"""Traffic weight distribution over ready revisions, which drivers share. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one revision was given, how many replicas of it take requests, and whether any ever did."""
+    """One revision's weight, the number of its replicas that take requests, and whether any ever did."""
 
     revision: str
     weight_percent: int
@@ -18,7 +18,7 @@ def shares(claims: Sequence[Claim]) -> dict[str, int]:
     """Return the percentage each revision gets; they sum to 100, or are all 0 where nothing can serve.
 
     A revision without ready replicas gets nothing and the others share its part in proportion to theirs. One with
-    weight 0 gets nothing, even when it alone is ready: nobody decided that clients may see it.
+    weight 0 gets nothing, even when it alone is ready: it is not released to clients.
     """
     able = {
         claim.revision: claim.weight_percent for claim in claims if claim.ready_replicas and claim.weight_percent > 0
@@ -36,9 +36,9 @@ def shares(claims: Sequence[Claim]) -> dict[str, int]:
 
 
 def is_first_start(claims: Sequence[Claim]) -> bool:
-    """Return whether all that was given weight has yet to be ready for the first time.
+    """Return whether all revisions with weight have yet to be ready for the first time.
 
-    Requests then stay where they were. Once it was ready they do not go back by themselves: what had them before may
+    Requests then stay where they were. Once one was ready they do not go back by themselves: the previous revisions may
     have lost them for a reason.
     """
     given = [claim for claim in claims if claim.weight_percent]
@@ -46,7 +46,7 @@ def is_first_start(claims: Sequence[Claim]) -> bool:
 
 
 def explanation(claims: Sequence[Claim], *, served: bool) -> str:
-    """Return one sentence on whose weight goes elsewhere, to nobody unless `served`; empty where all get theirs."""
+    """Return one sentence on weights that go elsewhere, or nowhere unless `served`; empty where all get theirs."""
     without = [claim for claim in claims if claim.weight_percent and not claim.ready_replicas]
     if not without:
         return ""

@@ -1,4 +1,4 @@
-"""Limits of this machine: what the platform has of them, read from /proc and cgroups, and what to do where it is close.
+"""Resource limits of this machine and their use, read from /proc and cgroups, with what to do where one is close.
 
-`limits` decides and words, `readings` reads. The local agent reads again and again; `fairlead up` does once, at start.
+`limits` decides and words, `readings` reads. The local agent reads periodically; `fairlead up` once, at start.
 """

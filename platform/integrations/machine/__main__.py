@@ -1,5 +1,7 @@
-"""`python -m integrations.machine --services N`, started by `fairlead up` before all else: prints a line for each limit
-of this machine that the platform would come close to with so many services, and nothing where all are fine.
+"""Resource limit check: `python -m integrations.machine --services N`, started by `fairlead up` before all else.
+
+Prints a line for each limit of this machine that the platform would come close to with so many services, and nothing
+where all are fine.
 """
 
 import argparse

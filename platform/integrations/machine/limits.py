@@ -1,4 +1,4 @@
-"""Resource limits of a machine: how close each is, and a sentence that says what breaks and what to do. Pure.
+"""Resource limits of a machine: how close each is, with a sentence on what breaks and what to do. Pure.
 
 fine ──80 %──> close ──95 %──> at limit        unknown: it cannot be read here
   ^──below 70 %──┘ an event is due again only then, so that a figure that wavers causes one
@@ -18,7 +18,7 @@ _BEGIN = {
     PROCESSES: 34,
     MEMORY: 367 * _MIB,
 }
-"""What the platform takes to start, of open files in the process with most: measured, see docs/reference/limits.md."""
+"""Open files that the platform needs to start, in the process with most: measured, see docs/reference/limits.md."""
 _EACH_SERVICE = {OPEN_FILES: 2, PROCESSES: 4, MEMORY: 52 * _MIB}
 
 
@@ -83,7 +83,7 @@ class Limit:
         return f"{start}{uses}; at the limit {self.breaks}; {self.remedy}"
 
     def amount(self, number: int | None) -> str:
-        """Return a number of what the limit counts as people write it; empty for None."""
+        """Format a number in the limit's unit for people; empty for None."""
         if number is None:
             return ""
         if self.name != MEMORY:
@@ -92,7 +92,7 @@ class Limit:
 
 
 def tightest(limits: Iterable[Limit]) -> tuple[Limit, ...]:
-    """Return the limit of each name that is closest; one that nothing is known of is without figures."""
+    """Return the closest limit of each name; an unknown one has no figures."""
     found = {name: Limit(name) for name in NAMES}
     for limit in limits:
         if limit.percent is not None and limit.percent >= (found[limit.name].percent or 0):
@@ -101,7 +101,7 @@ def tightest(limits: Iterable[Limit]) -> tuple[Limit, ...]:
 
 
 def before_start(limits: Iterable[Limit], services: int) -> tuple[Limit, ...]:
-    """Return limits with what the platform takes to start with so many services."""
+    """Return limits with what the platform needs to start with so many services."""
     return tuple(
         replace(limit, needed=_BEGIN.get(limit.name, 0) + services * _EACH_SERVICE.get(limit.name, 0))
         for limit in limits
@@ -109,7 +109,7 @@ def before_start(limits: Iterable[Limit], services: int) -> tuple[Limit, ...]:
 
 
 def noted(before: str, limit: Limit) -> Level:
-    """Return the level that an event has been written of, after this reading; `before` is that after the last one."""
+    """Return the level of the last event written, after this reading; `before` is that after the previous one."""
     last = Level(before) if before in set(Level) else Level.FINE
     rises = _RANK[limit.level] > _RANK[last]
     is_calm = limit.percent is not None and limit.percent < CALM_PERCENT

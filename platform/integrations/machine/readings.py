@@ -1,6 +1,6 @@
-"""Limits of this machine as Linux shows them: see proc(5), inotify(7), cgroups(7) and user_namespaces(7).
+"""Resource limit readings on Linux: see proc(5), inotify(7), cgroups(7) and user_namespaces(7).
 
-What a process may not read, and what a system without /proc has not, is unknown and no error.
+What a process may not read, and what a system without /proc lacks, is unknown and no error.
 """
 
 import os
@@ -22,7 +22,7 @@ _NO_PROCESS, _NO_MEMORY = "no replica and no thread can be started", "replicas a
 _UNLIMITED = 1 << 60
 _ENOUGH_FILES = 65536
 _MOST_LINKS = 4096
-"""Of one process; with more descriptors it has connections, and what watches files was opened before them."""
+"""Descriptors read per process: a process with more has connections, and opened its inotify instances before them."""
 _SOFT_FILES = re.compile(r"^Max open files\s+(\d+)", re.MULTILINE)
 _SOFT_PROCESSES = re.compile(r"^Max processes\s+(\d+)", re.MULTILINE)
 _MEMINFO = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB", re.MULTILINE)

@@ -1,1 +1,1 @@
-"""Metrics that others measure: replicas' pages and Prometheus."""
+"""Metrics sources: replicas' pages and Prometheus."""

@@ -1,10 +1,10 @@
-"""Counters of what a service's clients saw and how long its runtimes took. Called by the reconciler's analysis.
+"""Request counters of a service: what clients saw, and runtimes' latencies. Called by the reconciler's analysis.
 
-The gateway knows what clients saw: HTTP statuses, and for gRPC the gRPC status, since HTTP says 200 there. The runtimes
-know how long a request took, in microsecond buckets, and how long the model ran. Where the gateway does not count each
-revision's requests, the runtimes' own counters stand for it; `docs/reference/kubernetes.md` says what they cannot know.
-Health and metadata requests are in neither. Copies that a shadow got are counted apart and in the same way, as if
-clients had seen the answers.
+The gateway counts what clients saw: HTTP statuses, and for gRPC the gRPC status, since HTTP says 200 there. The
+runtimes measure request duration, in microsecond buckets, and how long the model ran. Where the gateway does not count
+each revision's requests, the runtimes' own counters replace it; `docs/reference/kubernetes.md` says what they cannot
+know. Health and metadata requests are in neither. Copies that a shadow got are counted separately in the same way, as
+if clients had seen the answers.
 """
 
 import re
@@ -44,8 +44,8 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
         page_of: the driver's `metrics_page`.
 
     Raises:
-        Unavailable: a source cannot be read; half an answer would look like a change of the rates. Only a replica that
-            takes no requests may be silent: what it counted comes with a later look, or was in an earlier one.
+        Unavailable: a source cannot be read; a partial answer would look like a change of the rates. Only a replica
+            that takes no requests may be silent: its counts come with a later look, or were in an earlier one.
     """
     names = {revision.name for revision in observed.revisions if revision.gateway_since is not None}
     replicas = [
@@ -75,10 +75,10 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
 
 
 def gateway_samples(observed: Observed, page: str) -> list[Sample]:
-    """Return the gateway's samples out of Envoy's Prometheus page.
+    """Return the gateway's samples from Envoy's Prometheus page.
 
     Raises:
-        Unavailable: the page knows nothing of a revision that the agent says is routed.
+        Unavailable: the page lacks a revision that the agent reports as routed.
     """
     counters: dict[str, _GatewayCounters] = defaultdict(_GatewayCounters)
     for name, labels, value in _rows(page):
@@ -138,10 +138,10 @@ class _GatewayCounters:
 
 
 def replica_sample(revision: str, replica: ObservedReplica, page: str, model: str) -> Sample:
-    """Return a runtime's sample out of its Prometheus page.
+    """Return a runtime's sample from its Prometheus page.
 
-    Requests are those of the model that clients name; what waits and what runs is summed over all, of which the others
-    are the steps of an ensemble.
+    Requests are those of the model that clients name; queued and running requests are summed over all models, of which
+    the others are the steps of an ensemble.
 
     Raises:
         Unavailable: the page does not say when the process started.
@@ -194,7 +194,7 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str, model: st
 
 
 def _rows_of(page: str, model: str) -> Iterable[Row]:
-    """Yield the rows of a runtime's page but for what other models than `model` say of requests."""
+    """Yield the rows of a runtime's page, without request metrics of models other than `model`."""
     for name, labels, value in _rows(page):
         if name not in _OF_REQUESTS or labels.get("model") == model:
             yield name, labels, value

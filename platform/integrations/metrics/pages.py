@@ -1,4 +1,4 @@
-"""Pages of metrics over HTTP, as other processes serve them: whoever is asked can hold nobody up and fill no memory."""
+"""Metrics page reader over HTTP, bounded in time and size: no server can block the reader or fill its memory."""
 
 import socket
 import time
@@ -18,12 +18,12 @@ _UNIX = "http+unix"
 
 
 def unix_url(at: Path, path: str) -> str:
-    """Return the URL of a page that is served at a Unix socket."""
+    """Return the URL of a page served at a Unix socket."""
     return f"{_UNIX}://{quote(str(at), safe='')}{path}"
 
 
 def read(url: str, query: Mapping[str, str] | None = None, *, timeout_s: float = TIMEOUT_S) -> str:
-    """Return a page's text; raises Unavailable where it cannot be read, in time and within `MOST_BYTES`."""
+    """Return a page's text; raises Unavailable where it cannot be read in time and within `MOST_BYTES`."""
     deadline = time.monotonic() + timeout_s
     try:
         with (
@@ -48,13 +48,13 @@ def _client(url: str, timeout_s: float) -> httpx.Client:
 
 
 def _seen_from_there(url: str) -> str:
-    """Return the URL as the server is asked for it, which knows no name of its socket."""
+    """Return the URL as the server sees it, which knows no name of its socket."""
     parts = urlsplit(url)
     return parts._replace(scheme="http", netloc="localhost").geturl() if parts.scheme == _UNIX else url
 
 
 def bounded(parts: Iterable[bytes], where: str, deadline: float) -> str:
-    """Return the text that the parts make; raises Unavailable past the deadline or the most bytes.
+    """Join the parts to text; raises Unavailable past the deadline or the byte limit.
 
     Args:
         deadline: of the monotonic clock.

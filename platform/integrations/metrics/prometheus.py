@@ -1,8 +1,8 @@
-"""Asks a Prometheus server for numbers. Called by the reconciler's analysis, outside of any transaction.
+"""Prometheus client for instant queries. Called by the reconciler's analysis, outside of any transaction.
 
-A query has one number as its answer, or none yet, or is at fault itself; that the server cannot be asked is another
-matter, since it says nothing about the query (Prometheus: HTTP API, instant queries). What speaks the same API (Thanos,
-Mimir, VictoriaMetrics) will do.
+A query returns one number, or no data yet, or is invalid itself; an unreachable server is a separate error, since it
+says nothing about the query (Prometheus: HTTP API, instant queries). Servers with the same API (Thanos, Mimir,
+VictoriaMetrics) work too.
 """
 
 import json
@@ -26,11 +26,11 @@ _REFUSED = (400, 422)  # Prometheus: bad_data, and execution errors such as a ma
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query came to.
+    """Result of a query.
 
     Attributes:
-        value: a finite number; None where there is none.
-        problem: what is wrong with the query, in words; empty where there is just no data.
+        value: a finite number; None where the query has no data.
+        problem: what is wrong with the query, in words; empty where it just has no data.
     """
 
     value: float | None = None
@@ -39,12 +39,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """A server to ask.
+    """A Prometheus server.
 
     Attributes:
-        url: with what stands before `/api/v1/query`, without a slash at its end.
+        url: includes any path before `/api/v1/query`, without a trailing slash.
         token: sent as a bearer token; empty sends none.
-        ca: PEM of the authorities to trust in the place of the machine's; empty trusts those.
+        ca: PEM of the authorities to trust instead of the machine's; empty trusts those.
         timeout_s: for one query, from connecting to the last byte.
     """
 
@@ -54,7 +54,7 @@ class Prometheus:
     timeout_s: float = 3.0
 
     def ask(self, queries: Sequence[str]) -> tuple[Answer, ...]:
-        """Return the answer to each query, each as of now.
+        """Return the result of each query at the current time.
 
         Raises:
             Unavailable: the server does not answer, or not to us; one sentence.
@@ -91,7 +91,7 @@ class Prometheus:
 
 
 def _content(body: bytes) -> Mapping[str, Any] | None:
-    """Return what the body says; None where it is nothing that Prometheus says."""
+    """Parse the body; None where it is no Prometheus response."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -129,6 +129,6 @@ def _read(content: Mapping[str, Any]) -> Answer:
 
 
 def _number(sample: Sequence[Any]) -> Answer:
-    """Return a sample's number; NaN and infinities, which come of a division by zero, are no data."""
+    """Return a sample's number; NaN and infinities, which result from a division by zero, are no data."""
     value = float(sample[1])
     return Answer(value) if math.isfinite(value) else Answer()

@@ -1,12 +1,12 @@
-"""Carries connections from Unix sockets to fixed hosts; the bytes, TLS among them, are none of its business.
+"""TCP relay from Unix sockets to fixed hosts; bytes pass unchanged, TLS included.
 
     python -I -S program.py ROUTES_AS_JSON
 
     accept -> resolve, check the addresses (egress), connect -> carry both ways -> both have ended, or both are idle
 
-Each route has a socket that the starter listens on already, one host and one port. Its `CONNECTIONS` threads accept and
-carry one connection each; further ones wait. The name is resolved once for each connection, which goes to an address
-that was checked.
+Each route has a socket on which the starter listens already, one host and one port. Its `CONNECTIONS` threads accept
+and carry one connection each; further ones wait. The name is resolved once per connection, which goes to a checked
+address.
 """
 
 import json
@@ -22,7 +22,7 @@ if __name__ == "__main__":
 from serving_runtime.shared.egress import EgressRefusedError, networks, permitted
 
 CONNECTIONS = 32
-"""Of one route at the same time."""
+"""Concurrent connections of one route."""
 CONNECT_S = 10.0
 """For all addresses of the host together."""
 _CHUNK_BYTES = 1 << 16
@@ -34,7 +34,7 @@ class Route:
 
     Args:
         allowed: networks that the host may be in although they are not public, separated by commas.
-        idle_s: so long neither side sends anything before a connection is closed.
+        idle_s: idle time of both sides after which a connection is closed.
     """
 
     def __init__(self, listener: socket.socket, host: str, port: int, *, allowed: str, idle_s: float) -> None:
@@ -46,7 +46,7 @@ class Route:
         self._problem = ""
 
     def serve(self) -> None:
-        """Carry one connection after the other, for ever."""
+        """Carry one connection after the other, forever."""
         while True:
             near, _ = self._listener.accept()
             with near:
@@ -56,7 +56,7 @@ class Route:
                         carry(near, far, idle_s=self._idle_s)
 
     def connected(self) -> socket.socket | None:
-        """Return a connection to one of the addresses; None, and a line in the log, where there is none to be had."""
+        """Connect to one of the addresses; returns None, and logs a line, where none can be reached."""
         deadline = time.monotonic() + CONNECT_S
         problem = ""
         try:
@@ -77,7 +77,7 @@ class Route:
         return None
 
     def _report(self, problem: str) -> None:
-        """Log a problem when it begins, changes and ends, not once a connection."""
+        """Log a problem when it begins, changes and ends, not for each connection."""
         if problem != self._problem:
             self._problem = problem
             now = f"cannot be reached: {problem}" if problem else "is reached again"
@@ -97,7 +97,7 @@ def _connection(address: str, port: int, timeout_s: float) -> socket.socket:
 
 
 class _Way:
-    """One direction of a connection; it reads again when all that it read is written."""
+    """One direction of a connection; it reads again once all it has read is written."""
 
     __slots__ = ("_held", "_sink", "_source", "ended")
 
@@ -116,7 +116,7 @@ class _Way:
         return bool(self._held)
 
     def move(self) -> None:
-        """Read where nothing is held, and write what the sink takes; raises OSError where either side is gone."""
+        """Read if nothing is buffered, and write what the sink takes; raises OSError where either side is gone."""
         try:
             if not self._held:
                 self._held = memoryview(self._source.recv(_CHUNK_BYTES))
@@ -130,7 +130,7 @@ class _Way:
 
 
 def carry(near: socket.socket, far: socket.socket, *, idle_s: float) -> None:
-    """Carry bytes both ways until both ways have ended, one side has gone, or nothing came for so long."""
+    """Carry bytes both ways until both have ended, one side has gone, or both were idle for `idle_s`."""
     near.setblocking(False)
     far.setblocking(False)
     there, back = _Way(near, far), _Way(far, near)

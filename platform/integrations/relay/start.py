@@ -1,4 +1,4 @@
-"""How the relay is started: its command, its sandbox, and the sockets that it is given."""
+"""Start of the relay: its command, its sandbox and its sockets."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ LIMITS = {"core": 0, "nofile": 1024}
 """Of `resource`."""
 _IDLE_S = 60.0
 _WAITING = 128
-"""Connections that the kernel keeps for the relay, also while it is started again."""
+"""Backlog that the kernel keeps for the relay, also while it restarts."""
 _SYSTEM = ("/lib", "/lib32", "/lib64", "/usr")
 _RESOLVER = ("gai.conf", "host.conf", "hosts", "ld.so.cache", "ld.so.conf", "nsswitch.conf", "resolv.conf", "services")
 
@@ -36,7 +36,7 @@ class Target:
 
 
 def listening(path: Path) -> socket.socket:
-    """Return a socket at `path` that only this user may connect to, in the place of an earlier one."""
+    """Return a socket at `path` that only this user may connect to, replacing an earlier one."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     try:
@@ -50,7 +50,7 @@ def listening(path: Path) -> socket.socket:
 
 
 def command(routes: Sequence[tuple[int, Target]], *, idle_s: float = _IDLE_S) -> list[str]:
-    """Return the command of a relay, by the numbers under which it inherits its sockets."""
+    """Return the command of a relay, given the descriptor numbers of its inherited sockets."""
     given = [
         {
             **asdict(target),
@@ -64,7 +64,7 @@ def command(routes: Sequence[tuple[int, Target]], *, idle_s: float = _IDLE_S) ->
 
 
 def sandbox() -> Sandbox:
-    """Return what a relay may reach itself: the network, Python, its own two modules, and what resolves names."""
+    """Return what a relay may reach itself: the network, Python, its own two modules, and the name resolver's files."""
     runtime = _runtime()
     python = [sys.base_prefix, str(Path(sys.executable).parent), str(Path(sys.prefix, "pyvenv.cfg"))]
     own = [program.__file__, str(runtime / "__init__.py"), str(runtime / "shared")]

@@ -1,5 +1,5 @@
-"""The wall around processes that open somebody's model: what such a process may read, write, call and reach.
+"""Sandbox of processes that open untrusted models: what such a process may read, write, call and reach.
 
-`Sandbox` says what is allowed, `launch.py` builds the wall and becomes the program, `ability` says how much of it this
-machine can give.
+`Sandbox` is the policy, `launch.py` applies it and becomes the program, `ability` reports how much of it this machine
+supports.
 """

@@ -1,4 +1,4 @@
-"""How much of the wall this machine can give, found by building one."""
+"""Sandbox support of this machine, measured by building one."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ _SYSTEM = ("/bin", "/etc", "/lib", "/lib64", "/usr")
 
 
 def shortfall(mode: Mode) -> str:
-    """Return what the wall around models lacks here, as a sentence; empty where it is whole."""
+    """Return what the sandbox of models lacks here, as a sentence; empty where it is complete."""
     if mode is Mode.OFF:
         return f"models run without a sandbox: {VARIABLE} is {mode}"
     wall = Sandbox(read=(*_SYSTEM, sys.base_prefix), network=NetworkAccess.NONE, own_processes=True)
@@ -40,9 +40,9 @@ def shortfall(mode: Mode) -> str:
 
 
 def opens_socket_files() -> bool:
-    """Return whether a process inside the wall that this machine gives can connect to sockets in files.
+    """Return whether a process in the sandbox that this machine supports can connect to Unix sockets in files.
 
-    Without namespaces it cannot. Without a wall it can, and needs no such socket.
+    Without namespaces it cannot. Without a sandbox it can, and needs no such socket.
     """
     if mode_of(os.environ) is Mode.OFF:
         return False
@@ -55,7 +55,7 @@ def opens_socket_files() -> bool:
 
 
 def described() -> tuple[bool, str]:
-    """Return whether models are started as the setting asks, and a sentence on the wall around them."""
+    """Return whether models start as the setting requires, and a sentence on their sandbox."""
     mode = mode_of(os.environ)
     lacks = shortfall(mode)
     return not lacks or mode is not Mode.REQUIRED, lacks or WHOLE

@@ -1,7 +1,7 @@
 """Namespaces by bubblewrap, where it is installed and may make them although this process may not.
 
-Ubuntu's AppArmor lets only programs that it knows make user namespaces, bwrap(1) among them; elsewhere bwrap has the
-rights of root. It starts the launcher again, which then adds the rest of the sandbox:
+Ubuntu's AppArmor lets only known programs make user namespaces, bwrap(1) among them; elsewhere bwrap is setuid root. It
+starts the launcher again, which then adds the rest of the sandbox:
 
     launcher --becomes--> bwrap --fork--> launcher, inside --becomes--> program
 """
@@ -64,6 +64,6 @@ def become(command: list[str]) -> None:
 
 
 def leave_signals() -> None:
-    """Let the program end where it is asked to."""
+    """Restore the default action of SIGTERM and SIGINT for the program."""
     for number in _ASK_TO_END:
         signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""How a program is started inside the wall."""
+"""Command line that starts a program in its sandbox."""
 
 import os
 import sys
@@ -27,14 +27,14 @@ def command(
         parent: the process that starts it; None is this one.
 
     Raises:
-        InvalidInput: `FAIRLEAD_SANDBOX` has a value that is none.
+        InvalidInput: `FAIRLEAD_SANDBOX` has an unknown value.
     """
     given = Launch(parent or os.getpid(), limits or {}, sandbox, mode_of(os.environ), folder, group)
     return [sys.executable, "-I", "-S", launch.__file__, given.to_json(), *program]
 
 
 def mode_of(variables: Mapping[str, str]) -> Mode:
-    """Return what the variables ask for; raises InvalidInput for what is no mode."""
+    """Return the mode that the variables set; raises InvalidInput for an unknown one."""
     asked = variables.get(VARIABLE, "") or Mode.BEST
     try:
         return Mode(asked)

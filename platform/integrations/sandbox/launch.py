@@ -1,11 +1,11 @@
-"""Becomes another program, inside the wall that `policy.Launch` describes, that ends when its parent does.
+"""Sandboxed launcher: applies the sandbox of `policy.Launch`, then becomes the program, which ends with its parent.
 
     python -I -S launch.py LAUNCH_AS_JSON PROGRAM [ARGUMENT ...]
 
-It stands in for a `preexec_fn`, which is unsafe in a process with threads. A kill -9 of the parent takes the program
-with it. A program that is to have process ids of its own is a grandchild: see `processes`. The order matters: its
-cgroup first, so that all that follows counts there; namespaces (by `bubblewrap` where this process may make none),
-which the rest forbids; no new privileges; files; calls last.
+It replaces a `preexec_fn`, which is unsafe in a process with threads. A kill -9 of the parent takes the program with
+it. A program with its own process ids is a grandchild: see `processes`. The order matters: its cgroup first, so that
+all that follows counts there; namespaces (by `bubblewrap` where this process may make none), which the rest forbids; no
+new privileges; files; system calls last.
 """
 
 # Every start of a model waits for this, and pathlib takes longer to import than all of it.
@@ -37,7 +37,7 @@ _ACCELERATORS = ("nvidia", "dri", "accel", "kfd")
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _SYSTEM, _PROC = ("/sys",), "/proc"
 NOT_POSSIBLE = 77
-"""The exit code where the wall is required and this machine cannot give it."""
+"""The exit code where the sandbox is required and this machine does not support it."""
 REFUSAL = "FAIRLEAD_SANDBOX is required, and this machine cannot give all of it: "
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -68,12 +68,12 @@ def main() -> None:
 
 
 def enclose(launch: Launch, wall: Sandbox, command: Sequence[str]) -> tuple[list[str], int | None]:
-    """Build the wall around this process; returns what this machine could not give, as parts of a sentence.
+    """Sandbox this process; returns what this machine does not support, as parts of a sentence.
 
-    With process ids of its own it returns in another process; what comes second is then for `start_program`.
+    With its own process ids it returns in another process; the second value is then for `start_program`.
 
     Raises:
-        OSError: the machine gave namespaces and then refused a mount in them.
+        OSError: the machine made namespaces and then refused a mount in them.
     """
     missing = []
     folder = os.getcwd()
@@ -136,7 +136,7 @@ def _enclose_by_bubblewrap(launch: Launch, wall: Sandbox, command: Sequence[str]
 
 
 def _enter(group: str) -> None:
-    """Enter a cgroup, by its file for that."""
+    """Enter a cgroup through its `cgroup.procs` file."""
     try:
         with open(group, "w", encoding="ascii") as file:
             file.write("0")
@@ -145,7 +145,7 @@ def _enter(group: str) -> None:
 
 
 def _prefer_for_out_of_memory() -> None:
-    """Have the kernel end this process rather than the platform's, where it has to end one for memory."""
+    """Make this process the kernel's first choice, before the platform's, when it kills for memory."""
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write(_OUT_OF_MEMORY)
@@ -167,7 +167,7 @@ def _die_with(parent: int) -> None:
 
 
 def _give_up_rights() -> None:
-    """Give up all capabilities for good, and that any program brings new ones."""
+    """Drop all capabilities for good, and forbid gaining any by running a program."""
     for number in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
     header, nothing = struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)
@@ -176,7 +176,7 @@ def _give_up_rights() -> None:
 
 
 def accelerators(names: Iterable[str]) -> list[str]:
-    """Return the devices of accelerators among the names in /dev, with folders of theirs: nvidia-caps has MIG's."""
+    """Return the accelerator devices among the names in /dev, with their folders: nvidia-caps has MIG's."""
     return [f"/dev/{name}" for name in names if name.startswith(_ACCELERATORS)]
 
 

@@ -1,11 +1,11 @@
-"""Memory cgroups: the kernel itself bounds what the processes of one program take. See cgroups(7) and cgroup-v2.rst.
+"""Memory cgroups: the kernel limits the memory of each program's processes. See cgroups(7) and cgroup-v2.rst.
 
     own group of this process --- fairlead-... ---- 1-default.digits-00001-0
                                   one for each       one for each program, with its limit
                                   owner
 
-All that is charged to a group counts: anonymous and shared memory, kernel memory, and cached pages of files, which the
-kernel takes back before it ends a process. Of version 2, a group has either processes or controllers for its children.
+All memory charged to a group counts: anonymous and shared memory, kernel memory, and the page cache, which the kernel
+reclaims before it kills a process. In version 2, a group has either processes or controllers for its children.
 """
 
 import os
@@ -38,11 +38,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What became of a group's limit.
+    """Usage of a group against its limit.
 
     Attributes:
-        kills: how many of its processes the kernel has ended for memory.
-        at_limit: whether it was at its own limit; else the machine was short, or a group above.
+        kills: how many of its processes the kernel has killed for memory.
+        at_limit: whether it was at its own limit; else the machine was short of memory, or a parent group.
     """
 
     peak_bytes: int
@@ -79,14 +79,14 @@ def place_of(cgroups: str, mounts: str, controller: str = "memory") -> Place | N
 
 
 def unescaped(text: str) -> str:
-    """Return a path of mountinfo as it is: spaces and the like are written as octal numbers. Pure."""
+    """Unescape a path of mountinfo, which has spaces and the like as octal numbers. Pure."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
 
 
 def settings_of(version: int, limit_bytes: int) -> dict[str, int]:
-    """Return what is written to the files of a group, first what it must have. Pure.
+    """Return the values for a group's files, required ones first. Pure.
 
-    Nothing is swapped: a program that is slow for its limit is harder to find than one that ended.
+    Swap is off: a program slowed by swapping is harder to find than one that ended.
     """
     if version == 2:
         return {"memory.max": limit_bytes, "memory.swap.max": 0, "memory.oom.group": 1}
@@ -94,7 +94,7 @@ def settings_of(version: int, limit_bytes: int) -> dict[str, int]:
 
 
 def usage_of(version: int, files: Mapping[str, str], limit_bytes: int) -> Usage:
-    """Return what the files of a group say; those that this kernel lacks are not among them. Pure."""
+    """Return the usage that a group's files report; files that this kernel lacks are absent. Pure."""
     kept = dict(line.split() for line in files["memory.events" if version == 2 else "memory.oom_control"].splitlines())
     kills = int(kept.get("oom_kill", 0))
     if version == 2:
@@ -113,9 +113,9 @@ class MemoryGroup:
     """The group of one program."""
 
     def __init__(self, place: Place, limit_bytes: int, busy: set[Path], *, make: bool = True) -> None:
-        """Make it, or take up one that an earlier owner made.
+        """Create it, or reuse the one of an earlier owner.
 
-        `busy` gets it where it cannot be removed yet. Raises OSError where it cannot be made.
+        It goes into `busy` where it cannot be removed yet. Raises OSError where it cannot be created.
         """
         self._place = place
         self.limit_bytes = limit_bytes
@@ -137,11 +137,11 @@ class MemoryGroup:
 
     @property
     def entry(self) -> str:
-        """Return the file by which a process enters: it writes 0."""
+        """Return the file to which a process writes 0 to enter."""
         return str(self.folder / _PROCESSES)
 
     def usage(self) -> Usage | None:
-        """Return what became of its limit; None where it has been removed."""
+        """Return its usage; None where it has been removed."""
         found = {}
         for name in _REPORTS[self._place.version]:
             with suppress(OSError):
@@ -149,7 +149,7 @@ class MemoryGroup:
         return usage_of(self._place.version, found, self.limit_bytes) if self.folder.exists() else None
 
     def remove(self) -> None:
-        """Kill what is left in it, and remove it."""
+        """Kill its remaining processes and remove it."""
         if not _remove(self.folder):
             self._busy.add(self.folder)
 
@@ -165,10 +165,10 @@ class MemoryGroups:
 
     @classmethod
     def below(cls, own: Place, name: str, *, spare: Collection[str] = ()) -> "MemoryGroups":
-        """Make the group of an owner, and end what an earlier one of this name left in its groups but those to spare.
+        """Create an owner's group, and end what an earlier one of this name left in its groups, except `spare`.
 
         Raises:
-            OSError: this process may not make it, or a process in it does not end.
+            OSError: this process may not create it, or a process in it does not end.
             Unavailable: version 2 has no memory controller here, or its own group has other processes.
         """
         parent = own.folder if own.version == 1 else _parent_of_groups(own.folder)
@@ -186,7 +186,7 @@ class MemoryGroups:
         return cls(Place(own.version, folder))
 
     def group(self, name: str, limit_bytes: int) -> MemoryGroup:
-        """Make the group of a program; raises OSError where that is not possible."""
+        """Create the group of a program; raises OSError where that fails."""
         self._busy -= {folder for folder in self._busy if _remove(folder)}
         self._made += 1
         return MemoryGroup(Place(self.version, self._folder / f"{self._made}-{name}"), limit_bytes, self._busy)
@@ -196,7 +196,7 @@ class MemoryGroups:
         return MemoryGroup(Place(self.version, self._folder / name), limit_bytes, self._busy, make=False)
 
     def close(self) -> None:
-        """Remove all; what does not end is left for the next of this name."""
+        """Remove all; groups that do not end are left for the next owner of this name."""
         with suppress(OSError):
             _end_all(self._folder)
 
@@ -239,14 +239,14 @@ def _parent_of_groups(own: Path) -> Path:
 
 
 def _is_delegated(folder: Path) -> bool:
-    """Return whether systemd leaves a group to its unit, whose processes it puts below: DelegateSubgroup=."""
+    """Return whether systemd delegates a group to its unit, with processes in a subgroup: DelegateSubgroup=."""
     with suppress(OSError):
         return os.getxattr(folder, _DELEGATED) == b"1"
     return False
 
 
 def _end_all(folder: Path, spare: Collection[str] = ()) -> None:
-    """Remove an owner's groups but those to spare, and what runs in them; returns when they are gone.
+    """Remove an owner's groups and their processes, except those in `spare`; returns when they are gone.
 
     The group above them goes with them, unless one is spared.
     """
@@ -263,13 +263,13 @@ def _end_all(folder: Path, spare: Collection[str] = ()) -> None:
 
 
 def _number_of(group: Path) -> int:
-    """Return the number with which the name of a program's group begins, by which it is like no other."""
+    """Return the unique number with which the name of a program's group begins."""
     number = group.name.partition("-")[0]
     return int(number) if number.isdecimal() else 0
 
 
 def _remove(folder: Path) -> bool:
-    """Kill what runs in a group, and remove it; returns whether it is gone."""
+    """Kill a group's processes and remove it; returns whether it is gone."""
     try:
         for pid in _processes(folder):
             if pid:  # of another namespace of process ids it is 0

@@ -1,7 +1,7 @@
-"""Namespaces of its own for a process: users, files, network, System V IPC, process ids. See namespaces(7).
+"""Linux namespaces of a process: users, files, network, System V IPC, process ids. See namespaces(7).
 
-In the user namespace it is who it was and has no right over the machine; the files are those that it may see, at
-their own places in a new root; the network is empty but for a loopback.
+In the user namespace it keeps its user id and has no rights over the machine; it sees only the files it may see, at
+their own paths in a new root; the network is empty except for a loopback.
 """
 
 # As in launch.py.
@@ -29,12 +29,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(*, network: bool, processes: bool) -> None:
-    """Enter new namespaces, with a network of its own where `network`.
+    """Enter new namespaces, with `network` a network namespace too.
 
-    With `processes` the next child is the first process of a namespace of process ids.
+    With `processes` the next child is the first process of a process id namespace.
 
     Raises:
-        OSError: this machine lets the process make none.
+        OSError: this machine does not let the process make any.
     """
     user, group = os.geteuid(), os.getegid()
     _check(_libc.unshare(_NEWUSER | _NEWNS | _NEWIPC | (_NEWPID if processes else 0)), "unshare")
@@ -48,10 +48,10 @@ def enter(*, network: bool, processes: bool) -> None:
 
 
 def see_only(paths: Iterable[str], *, own_shared_memory: bool, own_processes: bool) -> bool:
-    """Change to a root that holds these files and folders alone, each at its own place, and /proc.
+    """Change to a root that holds only these files and folders, each at its own path, and /proc.
 
-    Returns whether /proc is as it is to be: with `own_processes` it shows those of this process's own namespace. Where
-    that may not be mounted, as in a container that hides parts of /proc, it is the machine's.
+    Returns whether /proc is right: with `own_processes` it shows only this process's own namespace. Where mounting that
+    is refused, as in a container that hides parts of /proc, it is the machine's.
 
     Raises:
         OSError: a mount was refused.
@@ -85,7 +85,7 @@ def _mount_processes() -> bool:
 
 
 def _show(path: str, shown: set[str]) -> None:
-    """Show a path of the old root in the new one: links on its way as links, what it leads to as a mount."""
+    """Show a path of the old root in the new one: links along it as links, its target as a mount."""
     way = ""
     for word in path.strip("/").split("/"):
         way = f"{way}/{word}"

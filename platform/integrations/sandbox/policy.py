@@ -1,4 +1,4 @@
-"""What a process inside the wall may reach, and how that is handed to `launch.py`. Pure."""
+"""Sandbox policy: what a sandboxed process may reach, and how it is passed to `launch.py`. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from enum import StrEnum
 
 
 class NetworkAccess(StrEnum):
-    """Which network a process sees. Where it can be given none of its own, it sees the machine's."""
+    """Network access of a process. Where it cannot have its own network, it sees the machine's."""
 
     NONE = "none"
-    """An empty one; on the machine's it opens no connection."""
+    """An empty network; on the machine's network it opens no connection."""
     LOOPBACK = "loopback"
-    """An empty one but for a loopback, for a program that asks itself."""
+    """A network with a loopback only, for a program that calls itself."""
     LISTEN = "listen"
     """The machine's, where it answers TCP connections and opens none: for runtimes that take no Unix sockets."""
     ALL = "all"
@@ -20,37 +20,37 @@ class NetworkAccess(StrEnum):
 
     @property
     def own(self) -> bool:
-        """Say whether the process has a network of its own."""
+        """Return whether the process has its own network."""
         return self in (NetworkAccess.NONE, NetworkAccess.LOOPBACK)
 
     @property
     def connects(self) -> bool:
-        """Say whether the process may open connections."""
+        """Return whether the process may open connections."""
         return self in (NetworkAccess.LOOPBACK, NetworkAccess.ALL)
 
 
 class Mode(StrEnum):
-    """What happens where this machine cannot give all of the wall: `FAIRLEAD_SANDBOX`."""
+    """What happens where this machine does not support the whole sandbox: `FAIRLEAD_SANDBOX`."""
 
     BEST = "best"
-    """What it can give is used."""
+    """The supported parts are used."""
     REQUIRED = "required"
     """Nothing is started."""
     OFF = "off"
-    """No wall at all: models are trusted as the platform is."""
+    """No sandbox: models are trusted as the platform is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What a process may reach. Folders are meant with all below them; what does not exist is left out.
+    """What a process may reach. Folders include all below them; paths that do not exist are left out.
 
     Attributes:
         read: files and folders that it may read and run.
         listed: folders of which it may see names: packages are found by the names beside them.
         write: folders in which it may make, change and remove files as well.
         network: see `NetworkAccess`.
-        shared_memory: whether it sees the machine's /dev/shm, in place of one of its own.
-        own_processes: whether it sees no other processes than those that it starts, and these end with it.
+        shared_memory: whether it sees the machine's /dev/shm instead of its own.
+        own_processes: whether it sees only the processes that it starts, which end with it.
     """
 
     read: tuple[str, ...] = ()
@@ -63,15 +63,15 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What `launch.py` is given.
+    """Input of `launch.py`.
 
     Attributes:
         parent: the process with which the program ends.
         limits: of `resource`, in lower case: {"core": 0}.
-        sandbox: None puts no wall around the program.
-        folder: where the program starts; empty leaves it where its parent is.
-        group: the file by which it enters a cgroup; empty leaves it in that of its parent.
-        enclosed: whether it has its namespaces already, by bubblewrap.
+        sandbox: None starts the program without a sandbox.
+        folder: the program's working directory; empty keeps its parent's.
+        group: the file by which it enters a cgroup; empty keeps its parent's cgroup.
+        enclosed: whether it is in its namespaces already, by bubblewrap.
     """
 
     parent: int

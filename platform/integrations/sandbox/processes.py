@@ -1,10 +1,10 @@
-"""A namespace of process ids: all that a program starts ends with it, in a session of its own too: pid_namespaces(7).
+"""PID namespace: all that a program starts ends with it, in its own session too: pid_namespaces(7).
 
     launcher --fork--> first process of the namespace, builds the wall --fork--> program
       waits; ends as the program did <---- status of its end, by a pipe ----'
 
-The first process reaps what is left to it. The kernel kills all of the namespace when the first process ends, and that
-ends with the launcher.
+The first process reaps orphans. The kernel kills the whole namespace when the first process ends, and that ends with
+the launcher.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ def become_first() -> int:
 
 
 def start_program(report: int) -> None:
-    """Return in a child, that is to become the program; the caller's process stays the first, and ends with it."""
+    """Return in a child, which becomes the program; the caller's process stays the first, and ends with it."""
     program = os.fork()
     if not program:
         return
@@ -49,7 +49,7 @@ def start_program(report: int) -> None:
 
 
 def _status_of(first: int, reading: int) -> int:
-    """Return how the program ended, or the first process where that came to no program's end."""
+    """Return the program's wait status, or that of the first process where no program ended."""
     found = os.read(reading, struct.calcsize(_STATUS))
     _, status = os.waitpid(first, 0)
     return int(struct.unpack(_STATUS, found)[0]) if found else status

@@ -1,7 +1,7 @@
-"""Fetches model files from where a URI says into the artifact store. Called by the registry.
+"""Model import: fetches model files from a URI into the artifact store. Called by the registry.
 
-Nothing is held in memory as a whole, nothing half-done stays in the store, and nothing is asked for that the operator's
-prefixes (`common.uris`) do not allow.
+No file is held in memory as a whole, no partial import stays in the store, and nothing is requested outside of the
+operator's allowed prefixes (`common.uris`).
 """
 
 import time
@@ -17,17 +17,17 @@ from integrations.sources.content import CHUNK_BYTES, Content, SourceFile
 from serving_runtime.shared.model_files import ACCEPTED
 
 Progress = Callable[[int, int | None], None]
-"""Told the bytes so far and of all, where that is known; what it raises ends the fetching."""
+"""Receives the bytes so far and the total, where known; what it raises ends the import."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be fetched.
+    """An import to fetch.
 
     Attributes:
-        filename: says the format of a single file whose address does not; empty where it does.
-        sha256: of a single file, in hex; empty where nobody said.
-        owner: names the work; whatever an earlier try of it left in the store's working folder goes first.
+        filename: sets the format of a single file whose address does not; empty where it does.
+        sha256: of a single file, in hex; empty where unknown.
+        owner: names the work; leftovers of an earlier try in the store's working folder are removed first.
     """
 
     address: Address
@@ -38,7 +38,7 @@ class Order:
 
 
 def check(uri: str, allowed: Sequence[Address], *, filename: str = "", field: str = "uri") -> Address:
-    """Return the address of what may be imported; raises InvalidInput, before anything is asked of anybody."""
+    """Return the checked address of an import; raises InvalidInput, before any request is sent."""
     address = parse(uri, field=field)
     check_allowed(address, allowed, field=field)
     buckets.check_installed(address.scheme)
@@ -55,11 +55,11 @@ def check(uri: str, allowed: Sequence[Address], *, filename: str = "", field: st
 
 
 def fetch(order: Order, store: ArtifactStore, allowed: Sequence[Address], progress: Progress) -> StoredArtifact:
-    """Store what the order names and return the artifact.
+    """Fetch and store the files of an order, and return the artifact.
 
     Raises:
-        InvalidInput, NotFound, TooLarge: it cannot be had, as things are.
-        Unavailable: it broke off, or the store's disk is full; another try may end well.
+        InvalidInput, NotFound, TooLarge: it cannot be imported as it is.
+        Unavailable: it broke off, or the store's disk is full; a retry may succeed.
     """
     address = order.address
     check_allowed(address, allowed)
@@ -106,7 +106,7 @@ def _members(files: Sequence[SourceFile], meter: "_Meter") -> Iterator[Member]:
 
 
 class _Meter:
-    """Counts what comes in over all files, and ends what is too large, too long, or shorter than it said."""
+    """Counts incoming bytes over all files; ends an import that is too large, too long, or shorter than announced."""
 
     def __init__(self, order: Order, progress: Progress, max_bytes: int, files: Sequence[SourceFile]) -> None:
         self._order = order
@@ -119,14 +119,14 @@ class _Meter:
         self._refuse_too_large(self._total)
 
     def of(self, file: SourceFile, content: Content) -> "_Counted":
-        """Return the open file, counted."""
+        """Return the open file, with counting."""
         if self._total is None:
             self._total = content.size_bytes
             self._refuse_too_large(self._total)
         return _Counted(self, file.path, content)
 
     def count(self, size: int) -> None:
-        """Note that so many bytes came."""
+        """Count incoming bytes."""
         self._done += size
         self._refuse_too_large(self._done)
         if time.monotonic() > self._deadline:

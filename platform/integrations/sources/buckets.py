@@ -1,6 +1,6 @@
-"""Objects in S3 and Google Cloud Storage, through fsspec's `s3fs` and `gcsfs`, each an extra of its own.
+"""Object storage source: S3 and Google Cloud Storage, through fsspec's `s3fs` and `gcsfs`, each its own extra.
 
-Both find their credentials and endpoints in the environment, as docs/how-to/import-models.md says.
+Both read their credentials and endpoints from the environment, as docs/how-to/import-models.md says.
 """
 
 import importlib
@@ -37,7 +37,7 @@ _LIBRARIES = {
 
 
 def check_installed(scheme: str) -> None:
-    """Raise InvalidInput where the scheme needs a package that is not here."""
+    """Raise InvalidInput where the scheme needs a package that is not installed."""
     library = _LIBRARIES.get(scheme)
     if library is not None and importlib.util.find_spec(library.module) is None:
         raise InvalidInput(
@@ -51,7 +51,7 @@ def files_at(address: Address, *, is_folder: bool, max_files: int) -> list[Sourc
     """Return the object at the address, or those below it.
 
     Raises:
-        NotFound, InvalidInput: nothing is there, or it may not be read with the credentials there are.
+        NotFound, InvalidInput: nothing is there, or the credentials may not read it.
         TooLarge: there are more objects than allowed.
         Unavailable: the store did not answer as it should.
     """
@@ -75,7 +75,7 @@ def _below(system: Any, address: Address, place: str, max_files: int) -> list[So
     for folder, _, found in system.walk(place, maxdepth=_MAX_DEPTH, detail=True, on_error="raise"):
         for name, info in sorted(found.items()):
             if not name or info["name"].endswith("/"):
-                continue  # what consoles put where they want to show an empty folder
+                continue  # the placeholder of consoles for an empty folder
             if len(files) == max_files:
                 raise TooLarge(f"{address.shown} has more than the {max_files} files that are allowed")
             files.append(_file(system, address, info, f"{folder}/{name}".removeprefix(f"{place}/")))
@@ -113,7 +113,7 @@ class _Object:
     def read(self, size: int = -1, /) -> bytes:
         piece: bytes = _asked(self.address, lambda: self.file.read(size))
         if not piece:
-            # It is read by ranges, so an object that was replaced meanwhile would come out half old and half new.
+            # It is read by ranges, so an object replaced meanwhile would come out half old and half new.
             now = _asked(self.address, lambda: self.system.info(self.info["name"], refresh=True))
             if any(now.get(key) != self.info.get(key) for key in _IDENTITY if key in now and key in self.info):
                 raise Unavailable(f"{self.address.scheme}://{self.info['name']} was replaced while it was read")
@@ -121,7 +121,7 @@ class _Object:
 
 
 def _asked(address: Address, ask: Callable[[], Any]) -> Any:
-    """Return what the library says, its errors as ours."""
+    """Return the library's result, with its errors translated to ours."""
     try:
         return ask()
     except (InvalidInput, NotFound, TooLarge, Unavailable):

@@ -1,4 +1,4 @@
-"""What the sources have in common: files that are opened one after the other and read in pieces."""
+"""Common interface of model sources: files that are opened one after the other and read in pieces."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,14 +9,14 @@ CHUNK_BYTES = 1 << 20
 
 
 class Content(Protocol):
-    """An open file; its size in bytes is None where only reading tells."""
+    """An open file; its size in bytes is None where it is unknown before reading."""
 
     @property
     def size_bytes(self) -> int | None:
         """Return its size."""
 
     def read(self, size: int = ..., /) -> bytes:
-        """Return the next bytes, some of them at least; nothing at the end. Raises Unavailable where it breaks off."""
+        """Return the next bytes, at least one; empty at the end. Raises Unavailable where it breaks off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SourceFile:
 
     Attributes:
         path: below the folder that is imported; empty for a single file.
-        size_bytes: None where only opening tells.
+        size_bytes: None where it is unknown before opening.
     """
 
     path: str

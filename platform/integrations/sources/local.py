@@ -1,7 +1,7 @@
-"""Files and folders of this machine below a root that an operator allows.
+"""Local source: files and folders of this machine below a root that an operator allows.
 
 Links may lead about within the root, never out of it. After they are resolved the path is walked from the root down,
-part by part and following no link, so that whoever swaps a part for a link in the meantime gains nothing.
+part by part and following no link, so that replacing a part by a link in the meantime gains nothing.
 """
 
 import os
@@ -82,7 +82,7 @@ def _opened(root: Path, place: Path) -> Iterator[Content]:
 
 
 def _walk_to(root: Path, place: Path) -> int:
-    """Return a handle of the file at `place`, reached from `root` without following any link."""
+    """Open the file at `place`, from `root` without following any link."""
     parts = place.relative_to(root).parts
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""A file by http or https. Every redirect is checked against what the operator allows before it is followed.
+"""HTTP source of one model file. Every redirect is checked against the allowed prefixes before it is followed.
 
 Proxies and certificate authorities are those of the environment (`HTTPS_PROXY`, `SSL_CERT_FILE`).
 """

@@ -1,1 +1,1 @@
-"""The V2 protocol as a client."""
+"""Client of the V2 inference protocol."""

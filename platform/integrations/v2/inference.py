@@ -1,6 +1,6 @@
-"""Sends one V2 inference request to a service at its gateway, for who tries a model on a page.
+"""V2 inference client: sends one request to a service at its gateway, for trying a model on a page.
 
-The caller passes a service's own address, never one that somebody typed. Nothing of the request or answer is logged.
+The caller passes a service's own address, never one that a user typed. Neither request nor answer is logged.
 """
 
 import time
@@ -15,7 +15,7 @@ from integrations.v2.tensors import MOST_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came back: `revision` is the one that served it, empty where the gateway does not say."""
+    """The response: `revision` is the one that served it, empty where the gateway does not name it."""
 
     status: int
     body: bytes
@@ -24,11 +24,11 @@ class Answered:
 
 
 def infer(url: str, body: bytes, *, within_s: float) -> Answered:
-    """Return the answer of the model at `url`, whatever its status.
+    """Return the answer of the model at `url`, with any status.
 
     Raises:
-        Unavailable: no whole answer came within `within_s` seconds.
-        TooLarge: the answer has more bytes than are read.
+        Unavailable: no complete answer came within `within_s` seconds.
+        TooLarge: the answer is larger than the read limit.
     """
     late = f"no answer came within {within_s:g} s; send less, or ask the model by itself with the code below"
     try:

@@ -1,7 +1,7 @@
-"""The labels of classes that come with an artifact: `label_filename` of its outputs (Triton: model configuration).
+"""Class labels of an artifact: `label_filename` of its outputs (Triton: model configuration).
 
-Read for who looks at an answer on a page. What the runtime would refuse has no labels here: it says so itself when it
-loads the model. Labels that an ensemble has from the models of its steps are not looked for.
+Read for pages that show an answer. What the runtime would refuse has no labels here: the runtime reports it when it
+loads the model. Labels that an ensemble has from the models of its steps are left out.
 """
 
 import re
@@ -15,7 +15,7 @@ from serving_runtime.shared.model_files import ensemble_in
 
 _CONFIG = "config.pbtxt"
 _MOST_BYTES = 1 << 20
-"""Of a configuration, and of all label files of a model; ImageNet's 21,841 classes have half of it."""
+"""Size limit of a configuration, and of all label files of a model; ImageNet's 21,841 classes have half of it."""
 
 _MOST_KEPT = 16
 _MOST_CHARACTERS = 200  # of a label
@@ -26,7 +26,7 @@ Labels = Mapping[str, Sequence[str]]
 
 
 def labels_in(artifact: Path) -> Labels:
-    """Return the labels of the outputs of the model in a folder whose files never change; none of no folder."""
+    """Return the output labels of the model in a folder whose files never change; empty without a folder."""
     try:
         return _labels_in(artifact)
     except NotFound:
@@ -34,7 +34,7 @@ def labels_in(artifact: Path) -> Labels:
 
 
 def label_files(config: str) -> dict[str, str]:
-    """Return the label files that a config.pbtxt names, by output; raises InvalidInput for what is no protobuf text."""
+    """Return the label files that a config.pbtxt names, by output; raises InvalidInput for invalid protobuf text."""
     found = {}
     for field, source in top_level(config):
         if field != "output":

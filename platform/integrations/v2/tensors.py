@@ -1,13 +1,13 @@
-"""Bodies of the V2 protocol, as recorded, as tensors. Pure; the comparison of answers reads through it.
+"""Tensors of recorded V2 bodies. Pure; the comparison of answers reads through it.
 
-A body is V2's JSON; with the binary extension the JSON is followed by the tensors' bytes and its length is told beside
-it (`Inference-Header-Content-Length`). The payload tap writes what JSON cannot carry exactly as base64 of a tensor's
-binary form and says so in its parameters: {"encoding": "base64"}.
+A body is V2's JSON; with the binary extension the tensors' bytes follow the JSON, whose length comes separately
+(`Inference-Header-Content-Length`). The payload tap writes what JSON cannot carry exactly as base64 of a tensor's
+binary form, marked by its parameters: {"encoding": "base64"}.
 
-Bodies are what clients and models made of them, so nothing in one is believed: sizes are compared with what is there
-before anything is made of them, and everything wrong is one sentence.
+Bodies come from clients and models and are not trusted: sizes are compared with the bytes present before anything is
+allocated, and every error is one sentence.
 
-Source: V2: tensor data is row-major little-endian; an element of BYTES stands behind its length, four bytes.
+Source: V2: tensor data is row-major little-endian; a BYTES element follows its length, four bytes.
 """
 
 import base64
@@ -37,8 +37,8 @@ def inputs_of(body: bytes | Fields, json_bytes: int | None = None) -> dict[str, 
     """Return the input tensors of a request by name.
 
     Args:
-        body: as sent or recorded; or its JSON, where somebody read that already.
-        json_bytes: how long the JSON at the body's beginning is, where tensors' bytes follow; None where all is JSON.
+        body: as sent or recorded; or its JSON, already parsed.
+        json_bytes: length of the JSON at the body's beginning, where tensors' bytes follow; None where all is JSON.
 
     Raises:
         InvalidInput: with one sentence about what is wrong with the body.
@@ -52,7 +52,7 @@ def outputs_of(body: bytes | Fields, json_bytes: int | None = None) -> dict[str,
 
 
 class _Body:
-    """A body taken apart: the fields of its JSON, and the bytes behind it, which are handed out in order."""
+    """A parsed body: the fields of its JSON, and the bytes after it, which are handed out in order."""
 
     fields: Fields
 
@@ -75,7 +75,7 @@ class _Body:
         self._rest = memoryview(body)[end:]
 
     def take(self, count: int) -> memoryview:
-        """Return the next `count` of the bytes behind the JSON."""
+        """Return the next `count` bytes after the JSON."""
         if not 0 <= count <= len(self._rest):
             raise InvalidInput(f"binary_data_size is {count}, but {len(self._rest)} bytes are left in the body")
         taken, self._rest = self._rest[:count], self._rest[count:]

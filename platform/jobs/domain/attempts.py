@@ -1,4 +1,4 @@
-"""How work goes that a worker does with a model, a replay or a tuning. Pure: no clock, no database, no runtime.
+"""Job state machine with bounded retries, for work with a model. Pure: no clock, no database, no runtime.
 
                  it came to its end
 PENDING --------------------------------> DONE
@@ -14,11 +14,11 @@ from enum import StrEnum
 
 MAX_ATTEMPTS = 3
 STOPPED = "somebody stopped it"
-"""Why it failed, where that is no trouble."""
+"""Failure reason of a normal end."""
 
 
 class Status(StrEnum):
-    """Where the work is."""
+    """States of a job."""
 
     PENDING = "PENDING"
     DONE = "DONE"
@@ -27,10 +27,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptState:
-    """What the work's row says.
+    """A job's state, from its row.
 
     Attributes:
-        attempts: counted at their begin, so that one that takes its worker down counts too.
+        attempts: counted at their begin, so that one that crashes its worker counts too.
         next_try_at: not before this time; None once it has ended.
     """
 
@@ -41,12 +41,12 @@ class AttemptState:
 
 
 def may_begin(state: AttemptState, now: datetime) -> bool:
-    """Return whether an attempt is to begin at `now`."""
+    """Return whether an attempt begins at `now`."""
     return state.status is Status.PENDING and state.next_try_at is not None and state.next_try_at <= now
 
 
 def begin(state: AttemptState, now: datetime, lease: timedelta) -> AttemptState:
-    """Return the state while an attempt runs: another may begin when `lease` is over and this one has not ended."""
+    """Return the state while an attempt runs: another may begin once `lease` has expired without an end."""
     if state.attempts >= MAX_ATTEMPTS:
         reason = state.reason or "its worker ended each time"
         return failed(state, f"it broke off {state.attempts} times, the last time because {reason}")
@@ -54,15 +54,15 @@ def begin(state: AttemptState, now: datetime, lease: timedelta) -> AttemptState:
 
 
 def broke_off(state: AttemptState, reason: str, now: datetime) -> AttemptState:
-    """Return the state after an attempt that says nothing of the model."""
+    """Return the state after an attempt that broke off without a result."""
     return replace(state, reason=reason, next_try_at=now)
 
 
 def failed(state: AttemptState, reason: str) -> AttemptState:
-    """Return the state of work that cannot be done."""
+    """Return the state of a failed job."""
     return replace(state, status=Status.FAILED, reason=reason, next_try_at=None)
 
 
 def done(state: AttemptState) -> AttemptState:
-    """Return the state of work that came to its end."""
+    """Return the state of a completed job."""
     return replace(state, status=Status.DONE, reason="", next_try_at=None)

@@ -1,4 +1,4 @@
-"""What replays, tunings, builds and trials have in common as rows that a worker holds (`jobs.domain.attempts`)."""
+"""Job claims: leased rows of replays, tunings, builds and trials (`jobs.domain.attempts`)."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -15,12 +15,12 @@ Attempted: TypeAlias = Replay | Tuning | Build | Trial
 
 
 def state_of(row: Attempted) -> AttemptState:
-    """Return a row as its lifecycle sees it."""
+    """Return a row as a claim."""
     return AttemptState(Status(row.status), row.attempts, row.reason, row.next_try_at)
 
 
 def columns_of(state: AttemptState) -> dict[str, object]:
-    """Return what a row says of its state."""
+    """Return a row's job state."""
     return {
         "status": state.status.value,
         "attempts": state.attempts,
@@ -30,15 +30,15 @@ def columns_of(state: AttemptState) -> dict[str, object]:
 
 
 def due(rows: QuerySet[Any], *, now: datetime, limit: int) -> list[int]:
-    """Return the ids of rows that are to be begun, those that waited longest first."""
+    """Return the ids of due rows, oldest first."""
     waiting = rows.filter(status=Status.PENDING.value, next_try_at__lte=now)
     return list(waiting.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
 
 
 def begin(row: Tuning | Build | Trial, *, now: datetime, lease: timedelta, **fresh: object) -> uuid.UUID | None:
-    """Return a new claim on a row as it was read, which begins with these columns; None where somebody else was first.
+    """Claim a row as it was read, and set these columns; None where another worker was first.
 
-    A row whose attempts are used up has FAILED then, and has no claim.
+    A row without attempts left becomes FAILED, without a claim.
     """
     state = attempts.begin(state_of(row), now, lease)
     begun = state.status is Status.PENDING
@@ -50,21 +50,21 @@ def begin(row: Tuning | Build | Trial, *, now: datetime, lease: timedelta, **fre
 
 
 def put_back(held: QuerySet[Any], *, now: datetime, **progress: object) -> None:
-    """Let another worker begin the row that is held, if there is one, as if this one had not; with this progress."""
+    """Release a held row, if any, so that another worker begins it as if this attempt had not; with this progress."""
     row = held.first()
     if row is not None:
         held.update(attempts=max(0, row.attempts - 1), next_try_at=now, claim=None, **progress)
 
 
 def broke_off(held: QuerySet[Any], *, reason: str, now: datetime) -> None:
-    """Note that an attempt ended without an answer; it is made again at once, a few times."""
+    """Record an attempt that ended without a result; it is retried at once, a few times."""
     row = held.first()
     if row is not None:
         held.update(**columns_of(attempts.broke_off(state_of(row), reason, now)), claim=None)
 
 
 def write_end(row: Tuning | Build | Trial, state: AttemptState, now: datetime) -> None:
-    """Write how a row ended, with what else was set of it."""
+    """Write the end of a row, with further columns."""
     for name, value in columns_of(state).items():
         setattr(row, name, value)
     row.claim, row.finished_at = None, now

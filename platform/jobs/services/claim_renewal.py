@@ -1,4 +1,4 @@
-"""Holds a claim while work goes on: renews it from a thread, so that a dead worker's work is soon begun anew."""
+"""Lease renewal: a thread renews a claim while the work runs, so that a dead worker's job is soon restarted."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ RENEW_EVERY_S = 5.0
 
 @contextmanager
 def held(name: str, renew: Callable[[], bool], *, every_s: float) -> Iterator[threading.Event]:
-    """Call `renew` every so often meanwhile; the event is set once it says that the claim was lost."""
+    """Call `renew` periodically meanwhile; the event is set once the claim is lost."""
     done, lost = threading.Event(), threading.Event()
     thread = threading.Thread(target=_renew_until, args=(name, renew, every_s, done, lost), name=name, daemon=True)
     thread.start()

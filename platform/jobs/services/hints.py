@@ -1,4 +1,4 @@
-"""Sends Celery tasks as hints: a task carries an id and every job is found again by a sweep, so one may get lost."""
+"""Job hints: best-effort Celery tasks that carry an id; a sweep finds every job whose hint is lost."""
 
 import logging
 from typing import Any
@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def send(task: "Task[Any, Any]", *args: int | str) -> None:
-    """Ask a worker to run `task` soon; where the broker is away, say so in the log and leave it to the sweep."""
+    """Have a worker run `task` soon; where the broker is down, log it and leave the job to the sweep."""
     try:
         task.apply_async(args=args, retry=False)
     except (KombuError, ChannelError, OSError) as error:

@@ -1,6 +1,6 @@
-"""How work that a task makes goes on, is let go and ends, whatever it is: a claim is held meanwhile, a cluster asked.
+"""Job runner: executes, releases and ends a claimed job, whatever its kind; renews its claim meanwhile.
 
-An attempt whose worker ends is made again by another, from its beginning.
+Another worker restarts, from its beginning, an attempt whose worker ends.
 """
 
 import logging
@@ -19,19 +19,19 @@ _stopping = threading.Event()
 
 
 class LetGo(BaseException):
-    """Somebody stopped the work, or another worker has it, or this worker is to end: nothing is left to do here."""
+    """The job was stopped, or another worker has it, or this worker is shutting down: nothing is left to do here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What is written of an attempt, all of it fenced by its claim.
+    """Writes of an attempt, all fenced by its claim.
 
     Attributes:
-        what: names the work in logs, as in `build 5`.
-        renew: writes the progress and holds the claim; False once it is lost.
-        put_back: lets another worker begin at once, as if this one had not.
-        fail: takes why the work cannot be done.
-        broke_off: takes why this attempt ended without saying anything of the work.
+        what: names the job in logs, as in `build 5`.
+        renew: writes the progress and renews the claim; False once it is lost.
+        put_back: releases the job, so that another worker begins at once, as if this attempt had not.
+        fail: takes the reason of a permanent failure.
+        broke_off: takes the reason why this attempt ended without a result.
     """
 
     what: str
@@ -43,12 +43,12 @@ class Attempt:
 
 @worker_shutting_down.connect
 def stop(**_: object) -> None:
-    """Have running work given back, so that the worker ends soon and the next one begins it anew."""
+    """Have running jobs released, so that the worker ends soon and the next one restarts them."""
     _stopping.set()
 
 
 def make(attempt: Attempt, work: Callable[[Callable[[], None]], None]) -> None:
-    """Do `work`, which calls what it is given every so often, and once more before it writes its end."""
+    """Do `work`, which calls its argument periodically, and once more before it writes its end."""
     with held(f"hold {attempt.what}", attempt.renew, every_s=_PROGRESS_EVERY_S) as lost:
 
         def go_on() -> None:
@@ -66,6 +66,6 @@ def make(attempt: Attempt, work: Callable[[Callable[[], None]], None]) -> None:
         except FairleadError as error:
             logger.warning("%s broke off: %s", attempt.what, error)
             attempt.broke_off(error.message)
-        except Exception as error:  # a fault of ours must not leave the work claimed and silent
+        except Exception as error:  # a bug of ours must not leave the job claimed and silent
             logger.exception("%s failed", attempt.what)
             attempt.broke_off(f"it failed with {type(error).__name__}; the worker's log says more")

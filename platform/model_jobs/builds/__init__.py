@@ -1,1 +1,1 @@
-"""Builds: a version made of another."""
+"""Builds: an optimized version made from another."""

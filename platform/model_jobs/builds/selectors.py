@@ -1,4 +1,4 @@
-"""Builds of a version."""
+"""Queries of a version's builds."""
 
 from django.db.models import QuerySet
 
@@ -7,7 +7,7 @@ from model_jobs.models import Build
 
 
 def build_query(*, model: str, number: int) -> QuerySet[Build]:
-    """Return what is built of a version."""
+    """Return the builds of a version."""
     return Build.objects.select_related("cluster", "version", "model_version__model").filter(
         model_version__model__name=model, model_version__number=number
     )

@@ -1,4 +1,4 @@
-"""The pages of builds: what is built of a version, the form that asks for one, and each build while it goes."""
+"""Build pages: the builds of a version, an order form, and the progress of each."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ _SHOWN = 20
 @require_http_methods(["GET", "HEAD", "POST"])
 @page_scope(Scope.READ)
 def build_list_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
-    """Show what is built of a version with a form for more; on POST ask for a build and go to its page."""
+    """Show the builds of a version with an order form; on POST order a build and redirect to its page."""
     require(page_token(request), Scope.READ, Place.model(model))
     if request.method == "POST":
         return _start(request, model, number)
@@ -62,7 +62,7 @@ def build_list_page(request: HttpRequest, model: str, number: int) -> HttpRespon
 @require_safe
 @page_scope(Scope.READ)
 def build_detail_page(request: HttpRequest, model: str, number: int, build_id: int) -> HttpResponse:
-    """Show one build: how far it is, and in the end the version that it became."""
+    """Show one build: its progress, and in the end the resulting version."""
     require(page_token(request), Scope.READ, Place.model(model))
     page = build_page(model, number, build_id)
     may_write = may(page_token(request), Scope.WRITE, Place.model(model))
@@ -72,7 +72,7 @@ def build_detail_page(request: HttpRequest, model: str, number: int, build_id: i
 @require_POST
 @page_scope(Scope.WRITE)
 def build_stop_action(request: HttpRequest, model: str, number: int, build_id: int) -> HttpResponse:
-    """Stop a build that goes on."""
+    """Stop a running build."""
     require(page_token(request), Scope.WRITE, Place.model(model))
     now = timezone.now()
     build_stop(model=model, number=number, build_id=build_id, actor=page_actor(request), now=now)
@@ -101,7 +101,7 @@ def _start(request: HttpRequest, model: str, number: int) -> HttpResponse:
 
 
 def _choices(request: HttpRequest) -> dict[str, Any]:
-    """Return on which GPUs and slices a plan could be built, as far as they were seen."""
+    """Return the observed GPUs and slices on which a plan could be built."""
     cluster = cluster_default(now=timezone.now())
     only = visible(page_token(request), Owned.NAMESPACE, "service__namespace")
     nodes = gpus_of(cluster).nodes

@@ -1,1 +1,1 @@
-"""Trials: a request, answered before a service runs the model."""
+"""Trials: single inference requests to a version without a service."""

@@ -1,4 +1,4 @@
-"""Trials of a version."""
+"""Queries of a version's trials."""
 
 import uuid
 
@@ -11,13 +11,13 @@ from model_jobs.models import Trial
 
 
 def trial_query(*, model: str, number: int) -> QuerySet[Trial]:
-    """Return the trials of a version, without what was sent and what came back, which are long."""
+    """Return the trials of a version, without request and response bodies, which are long."""
     rows = Trial.objects.select_related("cluster", "model_version__model").defer("request", "answer")
     return rows.filter(model_version__model__name=model, model_version__number=number)
 
 
 def trial_get(*, model: str, number: int, trial_id: int) -> Trial:
-    """Return a trial of the version, with what was sent and what came back; raises NotFound."""
+    """Return a trial of the version, with request and response; raises NotFound."""
     row = trial_query(model=model, number=number).defer(None).filter(pk=trial_id).first()
     if row is None:
         raise NotFound(f"model {model!r} version {number} has no trial {trial_id}; they are kept for a day")
@@ -25,7 +25,7 @@ def trial_get(*, model: str, number: int, trial_id: int) -> Trial:
 
 
 def trial_request(*, cluster: str, identity: JobIdentity, request_id: uuid.UUID) -> str:
-    """Return the request that the caller, the pod of a trial, answers now; raises NotFound where it does not."""
+    """Return the request that the caller, the pod of a trial, currently runs; raises NotFound if it has none."""
     if identity.request_id != str(request_id):
         raise NotFound(f"the pod {identity.pod} answers no request {request_id}")
     row = Trial.objects.filter(status=Status.PENDING.value, claim=request_id, cluster__name=cluster).first()

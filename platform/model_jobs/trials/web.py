@@ -1,6 +1,6 @@
-"""Trials on the page "Try it": one request, answered by a short run of the runtime where no service serves the version.
+"""Trials on the page "Try it": one request, run by a short-lived runtime where no service serves the version.
 
-The page asks again while the trial goes on, and what it gets is the same part of the page each time, or nothing new.
+The page polls while the trial runs, and gets the same part of the page each time, or nothing new.
 """
 
 import json
@@ -38,7 +38,7 @@ _MOST_TYPED = 20_000
 @require_POST
 @page_scope(Scope.WRITE)
 def trial_start_action(request: HttpRequest, model: str, number: int) -> HttpResponse:
-    """Have what the form says answered by a run of its own, and show how far it is."""
+    """Order a trial by the form, and show its progress."""
     context = form_context(request, model, number, "")
     require(page_token(request), Scope.WRITE, Place.model(model))
     said = request.POST.dict()
@@ -61,7 +61,7 @@ def trial_start_action(request: HttpRequest, model: str, number: int) -> HttpRes
 @require_safe
 @page_scope(Scope.READ)
 def trial_page(request: HttpRequest, model: str, number: int, trial_id: int) -> HttpResponse:
-    """Show a trial beside the form; 204 to who asks again and has seen the stage that it is at already."""
+    """Show a trial beside the form; 204 to a poll that has already seen the current stage."""
     context = form_context(request, model, number, "")
     row = trial_get(model=model, number=number, trial_id=trial_id)
     if is_fragment(request) and row.status == Status.PENDING and request.headers.get("Trial-Seen") == _mark(row):
@@ -85,7 +85,7 @@ def trial_stop_action(request: HttpRequest, model: str, number: int, trial_id: i
 
 
 def _outcome(row: Trial, context: dict[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of a trial."""
+    """Return the page's content of a trial."""
     request = json.loads(row.request)
     said = _typed(request, context["fields"])
     found = {"trial": row, "code": code(request, None, context["version"]), "said": said}
@@ -103,12 +103,12 @@ def _outcome(row: Trial, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def _typed(request: dict[str, Any], fields: tuple[Field, ...]) -> dict[str, str]:
-    """Return the form as it was filled in, without what is long, such as a picture."""
+    """Return the form as filled in, without long values, such as a picture."""
     sent = {each["name"]: each for each in request["inputs"] if isinstance(each, dict) and "name" in each}
     texts = {field.index: json.dumps(sent.get(field.tensor.name, {}).get("data", "")) for field in fields}
     return {f"data-{index}": text for index, text in texts.items() if text != '""' and len(text) <= _MOST_TYPED}
 
 
 def _mark(row: Trial) -> str:
-    """Return what changes with what is shown of a trial that goes on; it can stand in a header."""
+    """Return a change marker of a running trial; valid in a header."""
     return f"{row.attempts}-{crc32(row.stage.encode()):08x}"

@@ -1,1 +1,1 @@
-"""Tunings: the configuration that serves most within a latency."""
+"""Tunings: search for the configuration with the highest throughput within a latency limit."""

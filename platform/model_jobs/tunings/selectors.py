@@ -1,4 +1,4 @@
-"""Tunings of a version."""
+"""Queries of a version's tunings."""
 
 from django.db.models import QuerySet
 

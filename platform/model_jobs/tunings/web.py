@@ -1,4 +1,4 @@
-"""The pages of tunings: those of a version with a form for more, each while it goes, and what it would change."""
+"""Tuning pages: the tunings of a version, an order form, the progress of each, and the change it proposes."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ _SHOWN = 20
 @require_http_methods(["GET", "HEAD", "POST"])
 @page_scope(Scope.READ)
 def tuning_list_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
-    """Show the tunings of a version with a form for more; on POST ask for one and go to its page."""
+    """Show the tunings of a version with an order form; on POST order one and redirect to its page."""
     require(page_token(request), Scope.READ, Place.model(model))
     version = model_version_get(model=model, number=number)
     shapes = shapes_of(parse(version.signature)) if version.signature else ()
@@ -65,7 +65,7 @@ def tuning_list_page(request: HttpRequest, model: str, number: int) -> HttpRespo
 @require_safe
 @page_scope(Scope.READ)
 def tuning_detail_page(request: HttpRequest, model: str, number: int, tuning_id: int) -> HttpResponse:
-    """Show one tuning: how far it is, and in the end what was measured and chosen."""
+    """Show one tuning: its progress, and in the end the measurements and the chosen setting."""
     require(page_token(request), Scope.READ, Place.model(model))
     return _detail(request, model, number, tuning_id)
 
@@ -73,7 +73,7 @@ def tuning_detail_page(request: HttpRequest, model: str, number: int, tuning_id:
 @require_POST
 @page_scope(Scope.WRITE)
 def tuning_stop_action(request: HttpRequest, model: str, number: int, tuning_id: int) -> HttpResponse:
-    """Stop a tuning that goes on."""
+    """Stop a running tuning."""
     require(page_token(request), Scope.WRITE, Place.model(model))
     now = timezone.now()
     tuning_stop(model=model, number=number, tuning_id=tuning_id, actor=page_actor(request), now=now)
@@ -84,7 +84,7 @@ def tuning_stop_action(request: HttpRequest, model: str, number: int, tuning_id:
 @require_POST
 @page_scope(Scope.WRITE)
 def tuning_look_action(request: HttpRequest, model: str, number: int, tuning_id: int) -> HttpResponse:
-    """Show what a service's file becomes with what was chosen, and what follows; it is applied as any change of it."""
+    """Show a service's file with the chosen configuration, and its effects; it is applied like any change of it."""
     require(page_token(request), Scope.READ, Place.model(model))
     namespace, slash, name = request.POST.get("service", "").partition("/")
     if not (namespace and slash and name):

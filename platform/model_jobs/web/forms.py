@@ -1,4 +1,4 @@
-"""The forms that ask for a build or a tuning of a version: which fields make sense, and the order they say. Pure.
+"""Order forms of builds and tunings of a version: applicable fields, and the order they describe. Pure.
 
 The API takes the same orders as JSON (`model_jobs.builds.domain.order`, `model_jobs.tunings.domain.order`).
 """
@@ -15,7 +15,7 @@ from model_jobs.tunings.domain.order import TuningOrder
 from registry.domain.signature import Signature, Tensor
 
 ONNX = "onnxruntime_onnx"
-"""The platform of versions that builds begin with."""
+"""The platform of versions that can be built from."""
 
 PLAN = "plan"
 _ACCELERATOR = re.compile(r"nvidia\.com/(gpu|mig-[0-9]g\.[0-9]+gb(\.me)?)(\.shared)?")
@@ -27,7 +27,7 @@ _DIMS = re.compile(r"[1-9]\d{0,6}(x[1-9]\d{0,6}){0,7}")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A field for a whole number; empty it is left to the search."""
+    """A field for an integer; empty leaves it to the search."""
 
     name: str
     label: str
@@ -46,7 +46,7 @@ NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A field for the dimensions of an input that vary, beside that of the batch."""
+    """A field for an input's variable dimensions, without that of the batch."""
 
     name: str
     input: str
@@ -55,26 +55,26 @@ class Shape:
 
 
 def why_unbuilt(platform: str) -> str:
-    """Return why nothing is built of a version of a platform; empty where something is."""
+    """Return why versions of a platform cannot be built from; empty where they can."""
     if platform == ONNX:
         return ""
     return f"builds begin with an ONNX model, and this one is {platform or 'of a format that is not known yet'}"
 
 
 def has_calibration(source_name: str) -> bool:
-    """Return whether a version could have rows for INT8 beside its model: one that was pushed as a file has none."""
+    """Return whether a version may have rows for INT8 beside its model: one pushed as a file has none."""
     return not source_name.lower().endswith(".onnx")
 
 
 def profile_of(signature: Signature) -> str:
-    """Return shapes of a plan that one would begin with; empty where no dimension varies."""
+    """Return suggested shapes of a plan; empty where no dimension varies."""
     if not any(-1 in tensor.shape for tensor in signature.inputs):
         return ""
     return ",".join(_profile(tensor) for tensor in signature.inputs)
 
 
 def build_order(said: Mapping[str, str]) -> BuildOrder:
-    """Return what the form asks for; a build on a service's GPU leaves `accelerator` empty.
+    """Return the form's order; a build on a service's GPU leaves `accelerator` empty.
 
     Raises:
         InvalidInput: a field is wrong, by its name.
@@ -104,7 +104,7 @@ def build_order(said: Mapping[str, str]) -> BuildOrder:
 
 
 def shapes_of(signature: Signature) -> tuple[Shape, ...]:
-    """Return a field for each input that has a dimension which varies beside the batch's."""
+    """Return a field for each input that has a variable dimension beside the batch's."""
     return tuple(
         Shape(f"shape {tensor.name}", tensor.name, str(list(tensor.shape)), _dims(tensor))
         for tensor in signature.inputs
@@ -113,7 +113,7 @@ def shapes_of(signature: Signature) -> tuple[Shape, ...]:
 
 
 def tuning_order(said: Mapping[str, str], shapes: Sequence[Shape]) -> TuningOrder:
-    """Return what the form asks for; raises InvalidInput by the field's name."""
+    """Return the form's order; raises InvalidInput by the field's name."""
     text = said.get("max_latency_p99_ms", "").strip().replace(",", ".")
     try:
         limit_ms = float(text)
@@ -139,7 +139,7 @@ def _profile(tensor: Tensor) -> str:
 
 
 def _range(size: int, *, is_batch: bool) -> tuple[int, int, int]:
-    """Return the least, the usual and the largest of a dimension."""
+    """Return the minimum, the optimum and the maximum of a dimension."""
     if size != -1:
         return size, size, size
     return (1, 8, 32) if is_batch else (1, 128, 512)

@@ -1,4 +1,4 @@
-"""The pages of a build and of a tuning as values, as `deployments.web.pages` has those of services."""
+"""Pages of a build and of a tuning as values, as `deployments.web.pages` has those of services."""
 
 import zlib
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ BUILD, TUNING = "deployments/_build_state.html", "deployments/_tuning_state.html
 
 @dataclass(frozen=True, slots=True)
 class WorkRow:
-    """A build or tuning with its order in words; `told` is what it is at or came to, empty where it only ended."""
+    """A build or tuning with its order in words; `told` is its progress or result, empty where it only ended."""
 
     row: Build | Tuning
     what: str
@@ -31,12 +31,12 @@ class WorkRow:
 
 
 def build_rows(rows: Iterable[Build]) -> list[WorkRow]:
-    """Return builds as a list shows them."""
+    """Return the list rows of builds."""
     return [WorkRow(row, BuildOrder.from_json(row.order).words, _told(row)) for row in rows]
 
 
 def tuning_rows(rows: Iterable[Tuning]) -> list[WorkRow]:
-    """Return tunings as a list shows them."""
+    """Return the list rows of tunings."""
     return [WorkRow(row, TuningOrder.from_json(row.order).words, _told(row) or _conclusion(row.report)) for row in rows]
 
 
@@ -46,7 +46,7 @@ def _told(row: Build | Tuning) -> str:
 
 def build_page(model: str, number: int, build_id: int) -> Page:
     """Return the page of one build; raises NotFound."""
-    # First: what changes between the reads is sent again, not lost.
+    # First: a change between the reads is sent again, not lost.
     cursor = work_cursor(build_marks([build_id]).of.get(build_id))
     row = build_get(model=model, number=number, build_id=build_id)
     order = BuildOrder.from_json(row.order)
@@ -101,5 +101,5 @@ def _conclusion(report: Mapping[str, Any]) -> str:
 
 
 def work_cursor(mark: tuple[int, int] | None) -> int:
-    """Return a number for what is known of a build or tuning."""
+    """Return a change marker of a build or tuning."""
     return zlib.crc32(repr(mark).encode())

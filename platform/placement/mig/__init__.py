@@ -1,1 +1,1 @@
-"""MIG: what each GPU product can be cut into. Pure."""
+"""MIG geometry and layouts of GPU products. Pure."""

@@ -1,7 +1,6 @@
-"""A node's GPUs as boxes to draw: slices in their place with who is on them, and what no slice covers. Pure.
+"""MIG diagram: a node's GPUs as boxes, each slice in its place with its pod, and memory outside slices. Pure.
 
-Which slice of a kind a pod is on only its node knows: pods are drawn on the first of their kind, in the order in which
-the cluster tells them.
+Which slice of a kind a pod uses only its node knows: pods are drawn on the first of their kind, in the cluster's order.
 """
 
 from collections import defaultdict
@@ -17,7 +16,7 @@ _NOBODY = GpuPod("", "", "", 0)
 
 
 class BoxState(StrEnum):
-    """Whether a pod has it, a pod may have it, or no pod can as the GPU is cut."""
+    """In use by a pod, free, or unusable in the present layout."""
 
     TAKEN = "taken"
     FREE = "free"
@@ -29,10 +28,11 @@ class Box:
     """A part of a GPU.
 
     Attributes:
-        name: the slice's profile, or `whole GPU`; empty for what no slice covers.
+        name: the slice's profile, or `whole GPU`; empty outside slices.
         start, size: in memory slices of the GPU.
-        pod, service: NAMESPACE/NAME of who is drawn on it; empty for nobody, and for a pod of no service.
-        change: `gone` or `new` beside another cut of the same GPU; empty for what stays.
+        pod, service: NAMESPACE/NAME of the pod and service drawn on it; empty without a pod, or for a pod of no
+            service.
+        change: `gone` or `new` beside another layout of the same GPU; empty for slices that stay.
     """
 
     name: str
@@ -54,7 +54,7 @@ class DrawnGpu:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """One GPU as it is cut, and as it is to be."""
+    """One GPU in its present and its planned layout."""
 
     before: DrawnGpu
     after: DrawnGpu
@@ -62,7 +62,7 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class FreeRoom:
-    """How much of one resource is free on the nodes with a product; on none that take no pods."""
+    """Free units of one resource on the nodes with a product; nodes that accept no pods count for none."""
 
     product: str
     resource: str
@@ -72,7 +72,7 @@ class FreeRoom:
 
 
 def drawn(node: GpuNode) -> tuple[DrawnGpu, ...]:
-    """Return a node's GPUs with who is on them."""
+    """Return a node's GPUs with their pods."""
     pods: dict[str, list[GpuPod]] = defaultdict(list)
     for pod in node.pods:
         pods[pod.resource.removesuffix(".shared")] += [pod] * pod.count
@@ -80,7 +80,7 @@ def drawn(node: GpuNode) -> tuple[DrawnGpu, ...]:
 
 
 def beside(before: Iterable[Gpu], after: Iterable[Gpu], memory_slices: int) -> tuple[Cuts, ...]:
-    """Return each GPU that is cut otherwise after than before, with what goes and what comes."""
+    """Return each GPU whose layout changes, with slices that go and slices that come."""
     found = []
     for one, other in zip(before, after, strict=True):
         had, has = tuple(_boxes(one, memory_slices, {})), tuple(_boxes(other, memory_slices, {}))
@@ -91,7 +91,7 @@ def beside(before: Iterable[Gpu], after: Iterable[Gpu], memory_slices: int) -> t
 
 
 def free_rooms(nodes: Iterable[GpuNode]) -> tuple[FreeRoom, ...]:
-    """Return what is free by product and resource."""
+    """Return free units by product and resource."""
     found: dict[tuple[str, str], list[tuple[GpuNode, int, int]]] = defaultdict(list)
     for node in nodes:
         for use in node.uses:
@@ -130,6 +130,6 @@ def _boxes(gpu: Gpu, memory_slices: int, pods: dict[str, list[GpuPod]]) -> Itera
 
 
 def _next(each: Slice, pods: dict[str, list[GpuPod]]) -> GpuPod:
-    """Return the next pod that has such a slice; with the strategy `single` slices are asked for as whole GPUs."""
+    """Return the next pod that has such a slice; under the strategy `single`, pods request slices as whole GPUs."""
     waiting = pods.get(f"{_SLICE}{each.profile}") or pods.get(WHOLE) or []
     return waiting.pop(0) if waiting else _NOBODY

@@ -1,9 +1,9 @@
-"""What each GPU product can be cut into by MIG: one table. Pure.
+"""MIG geometry: the profiles of each GPU product, as one table. Pure.
 
 Source: NVIDIA Multi-Instance GPU User Guide, "Supported MIG Profiles" (fractions of memory and of SMs, number of
 instances per profile), and what `nvidia-smi mig -lgipp` lists as placements. A GPU instance takes consecutive memory
 slices and may begin at some of them only; it takes compute slices from the whole GPU's seven (of an A30: four).
-Profiles with media engines (`+me`) are cut like those without, once per GPU, and are not offered to models.
+Profiles with media engines (`+me`) are placed like those without, once per GPU, and are not offered to models.
 """
 
 import re
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _GIB = 1 << 30
-# What a profile's name says in GB is more than a process can have: 4.75 GiB of 5 on an A100, 16 of 18 on an H200,
-# which is the least of those that are known. A node's label, where there is one, has the exact number.
+# The GB in a profile's name exceed what a process can use: 4.75 GiB of 5 on an A100, 16 of 18 on an H200, the least of
+# those known. A node's label, where present, has the exact number.
 _USABLE = 16 / 18
 _NAME = re.compile(r"(\d+)g\.(\d+)gb")
 
@@ -34,16 +34,16 @@ class Profile:
 
     @property
     def memory_bytes(self) -> int:
-        """Return what a process can have of its memory at the least."""
+        """Return the least memory that a process can use on it."""
         return usable_bytes(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How one GPU product can be cut.
+    """The MIG geometry of one GPU product.
 
     Attributes:
-        memory_gb: of the whole GPU, as its name says; GB are binary here, as NVIDIA counts them.
+        memory_gb: of the whole GPU, as in its name; GB are binary here, as NVIDIA counts them.
         profiles: by name, the smallest first.
     """
 
@@ -54,13 +54,13 @@ class Geometry:
     profiles: Mapping[str, Profile]
 
     def share(self, profile: str) -> float:
-        """Return which part of the GPU a slice takes away from others, 0 to 1."""
+        """Return the fraction of the GPU that a slice makes unavailable to others, 0 to 1."""
         slices = self.profiles[profile]
         return max(slices.compute_slices / self.compute_slices, slices.memory_slices / self.memory_slices)
 
 
 def usable_bytes(profile: str) -> int:
-    """Return what a process can have of a slice's memory, by the slice's name; raises ValueError."""
+    """Return the memory that a process can use on a slice, by the slice's name; raises ValueError."""
     found = _NAME.fullmatch(profile)
     if found is None:
         raise ValueError(f"{profile!r} is no MIG profile; expected a name such as 1g.10gb")
@@ -68,7 +68,7 @@ def usable_bytes(profile: str) -> int:
 
 
 def _seven(product: str, sizes_gb: tuple[int, int, int, int]) -> Geometry:
-    """Return a GPU of seven compute and eight memory slices, by the GB of one, two, four and all memory slices."""
+    """Return a GPU of seven compute and eight memory slices, given the GB of one, two, four and all memory slices."""
     one, two, four, all_gb = sizes_gb
     profiles = (
         Profile(f"1g.{one}gb", 1, 1, (0, 1, 2, 3, 4, 5, 6)),
@@ -104,7 +104,7 @@ _BOARDS = (
     ("A30", 0, "A30"),
     ("A100", 60, "A100-80GB"),
     ("A100", 0, "A100-40GB"),
-    ("GH200", 130, "H200-141GB"),  # its 144 GB are cut like an H200's
+    ("GH200", 130, "H200-141GB"),  # its 144 GB have an H200's profiles
     ("GH200", 0, "H100-96GB"),
     ("H100", 95, "H100-96GB"),
     ("H100", 90, "H100-94GB"),
@@ -115,7 +115,7 @@ _BOARDS = (
 
 
 def geometry_of(product: str, memory_mib: int) -> Geometry | None:
-    """Return how a GPU can be cut; None for one that cannot, or is not known here.
+    """Return the geometry of a GPU; None for one without MIG, or unknown here.
 
     Args:
         product: the node's label `nvidia.com/gpu.product`, such as `NVIDIA-A100-SXM4-40GB` or, with the strategy
@@ -123,7 +123,7 @@ def geometry_of(product: str, memory_mib: int) -> Geometry | None:
         memory_mib: the node's label `nvidia.com/gpu.memory`, which under `single` is a slice's and then does not count.
     """
     board, _, sliced = product.partition("-MIG-")
-    named = re.search(r"-(\d\d)GB", board)  # a name with three digits tells of the CPU beside it, as GH200-480GB
+    named = re.search(r"-(\d\d)GB", board)  # three digits are the CPU's memory, as in GH200-480GB
     memory_gb = int(named[1]) if named else 0 if sliced else memory_mib / 1024
     words = set(re.split(r"[^A-Za-z0-9]", board))
     return next((GEOMETRIES[name] for part, least, name in _BOARDS if part in words and memory_gb >= least), None)

@@ -1,4 +1,4 @@
-"""Which slices fit on a GPU together, by the places at which each may begin. Pure."""
+"""MIG layouts: which slices fit on a GPU together, by the memory slices at which each may start. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ Layout = tuple[tuple[str, int], ...]  # profile and count, sorted by name
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A slice at its place on the GPU, counted in memory slices."""
+    """A slice at its place on the GPU, in memory slices."""
 
     profile: str
     start: int
@@ -24,7 +24,7 @@ def layout_of(counts: Mapping[str, int]) -> Layout:
 
 
 def arranged(geometry: Geometry, counts: Mapping[str, int]) -> tuple[Placed, ...] | None:
-    """Return where the slices of a layout lie on the GPU; None where they do not fit together."""
+    """Return the places of a layout's slices on the GPU; None where they do not fit together."""
     wanted = [geometry.profiles[name] for name, count in sorted(counts.items()) for _ in range(count)]
     if sum(each.compute_slices for each in wanted) > geometry.compute_slices:
         return None
@@ -34,13 +34,13 @@ def arranged(geometry: Geometry, counts: Mapping[str, int]) -> tuple[Placed, ...
 
 
 def fits(geometry: Geometry, counts: Mapping[str, int]) -> bool:
-    """Tell whether a GPU can be cut into these slices."""
+    """Return whether a GPU can be partitioned into these slices."""
     return arranged(geometry, counts) is not None
 
 
 @cache
 def full_layouts(product: str) -> tuple[Layout, ...]:
-    """Return every layout of a product to which no further slice can be added, the coarsest first."""
+    """Return every layout of a product that has no room for a further slice, the coarsest first."""
     geometry = GEOMETRIES[product]
     everything = set(_grown(geometry, Counter(), list(geometry.profiles)))
     full = (each for each in everything if not any(_more(each, name) in everything for name in geometry.profiles))
@@ -48,10 +48,10 @@ def full_layouts(product: str) -> tuple[Layout, ...]:
 
 
 def spread_over(geometry: Geometry, gpus: int, counts: Mapping[str, int]) -> tuple[Layout, ...]:
-    """Return a layout for each GPU of a node so that together they have `counts`: alike where that is possible.
+    """Return a layout for each GPU of a node so that together they have `counts`: alike where possible.
 
-    The API server tells how many slices of each profile a node has, not which GPU has them. Where no arrangement is
-    found, all of them are on the first GPU and the others are uncut, so that nothing is shown that is not there.
+    The API server reports how many slices of each profile a node has, not which GPU has them. Where no arrangement is
+    found, all slices are on the first GPU and the others have none, so that no slice is shown that does not exist.
     """
     if all(count % gpus == 0 for count in counts.values()):
         alike = {name: count // gpus for name, count in counts.items()}

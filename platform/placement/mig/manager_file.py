@@ -1,7 +1,7 @@
-"""A repartition as the file that MIG manager reads, and as the node's labels. Pure.
+"""MIG manager configuration: a repartition as mig-parted's file, and as the node's labels. Pure.
 
-Source: mig-parted's configuration, version v1; NVIDIA GPU Operator, "GPU Operator with MIG" (the labels). A GPU that is
-left as it is stands in the file too, since MIG manager applies a configuration to the whole node.
+Source: mig-parted's configuration, version v1; NVIDIA GPU Operator, "GPU Operator with MIG" (the labels). The file also
+lists GPUs that stay as they are, since MIG manager applies a configuration to the whole node.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ SUCCESS, FAILED = "success", "failed"
 
 
 def configuration(after: Sequence[Layout]) -> dict[str, Any]:
-    """Return the file for a node whose GPUs are to be cut like that; one name in it, `config_name`."""
+    """Return the file for a node with these layouts; it has one configuration, `config_name`."""
     devices: dict[Layout, list[int]] = {}
     for index, layout in enumerate(after):
         devices.setdefault(layout, []).append(index)
@@ -29,5 +29,5 @@ def configuration(after: Sequence[Layout]) -> dict[str, Any]:
 
 
 def config_name(after: Sequence[Layout]) -> str:
-    """Return the name of a configuration: the same for the same cut."""
+    """Return the name of a configuration: equal layouts have equal names."""
     return f"fairlead-{hashlib.sha256(json.dumps(list(after)).encode()).hexdigest()[:10]}"

@@ -1,1 +1,1 @@
-"""Which replica gets which slice. Pure."""
+"""Bin packing of replicas onto GPUs and MIG slices. Pure."""

@@ -1,7 +1,7 @@
-"""Which GPU or slice a service's replicas get, and whether there is room for them. Pure.
+"""GPU assignment: the GPU or MIG slice of a service's replicas, and whether there is room for them. Pure.
 
-What is asked for by name has to be free; where a service leaves it open (`auto`), the resource is taken that does for
-what was measured of the version and takes the least of a GPU. Where there is no room, the repartition is told that
+A resource requested by name has to be free. Where a service leaves it open (`auto`), the assignment is the resource
+that suffices for the version's measurements and takes the least of a GPU. Without room, it returns a repartition that
 would make some.
 """
 
@@ -20,18 +20,18 @@ from placement.slices.slice_types import Demand, Room
 
 _GIB = 1 << 30
 CUDA_BYTES = _GIB // 2
-"""Assumed of what a process with CUDA has of a GPU before any model, since models are measured on CPUs."""
+"""Assumed GPU memory of a CUDA process before any model, since models are measured on CPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What was measured of a version, and what its service asks for.
+    """A version's measurements, and what its service requests.
 
     Attributes:
         memory_bytes: on a CPU.
         timings: on GPUs and slices.
         target: None where any latency will do.
-        shares: it may have a GPU or slice together with other pods, where the device plugin shares it.
+        shares: it may share a GPU or slice with other pods, where the device plugin allows it.
     """
 
     memory_bytes: int
@@ -42,10 +42,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What each replica asks for; there is room for all.
+    """The resource that each replica requests; there is room for all.
 
     Attributes:
-        products: labels `nvidia.com/gpu.product` of nodes of which one has to be there; none leaves it open.
+        products: labels `nvidia.com/gpu.product`, one of which the node must have; empty leaves it open.
         why: a part of a sentence.
     """
 
@@ -56,7 +56,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """There is none, or not for all; `plan` would make some for what is `missing`."""
+    """Too little room; `plan` would make some for `missing`."""
 
     why: str
     plan: Repartition | None = None
@@ -71,7 +71,7 @@ def as_named(
     leaving: str = "",
     arrangement: Arrangement | None = None,
 ) -> Chosen | NoRoom:
-    """Return whether replicas that ask for a resource by its name have room.
+    """Return whether replicas that request a resource by its name have room.
 
     Args:
         leaving: NAMESPACE/NAME of a service whose pods make room; empty for none.
@@ -99,9 +99,10 @@ def automatic(
     leaving: str = "",
     arrangement: Arrangement | None = None,
 ) -> Chosen | NoRoom:
-    """Return the resource that does and takes the least of a GPU, of those that have room for all replicas.
+    """Return the resource that suffices and takes the least of a GPU, of those with room for all replicas.
 
-    Where the model's latency was measured on some of those that hold it, one of these is taken that is fast enough.
+    Where the model's latency was measured on some of those that hold it, only those of them that are fast enough
+    qualify.
 
     Args:
         leaving, arrangement: as of `as_named`.
@@ -140,9 +141,9 @@ def automatic(
 
 
 def _apart(doing: Sequence[Offer], offered: Sequence[Offer]) -> list[Offer]:
-    """Return what does without those of which a pod could come to a node where too many share a GPU.
+    """Return sufficient offers, except those with which a pod could land on a node where too many share a GPU.
 
-    A pod is held to a resource and to a product's label, and nodes with both may differ in how many share.
+    A pod is bound to a resource and to a product's label, and nodes with both may differ in how many share.
     """
     known = set(doing)
     others = {(each.resource, each.label) for each in offered if each.sharers != 1 and each not in known}
@@ -156,7 +157,7 @@ def _what(alike: Sequence[Offer]) -> str:
 
 
 def _sharing(alike: Sequence[Offer]) -> str:
-    """Return what it means to share what was chosen; empty where a pod has it alone."""
+    """Return a sentence about sharing the chosen resource; empty where each pod has its own."""
     sharers = max(each.sharers for each in alike)
     if sharers == 1:
         return ""
@@ -165,7 +166,7 @@ def _sharing(alike: Sequence[Offer]) -> str:
 
 
 def _if_shared(model: Model, replicas: int, seen: Sequence[NodeGpus], leaving: str) -> str:
-    """Return what would do if the model were allowed to share; empty where nothing would, or it is allowed."""
+    """Return a resource that would suffice if the model were allowed to share; empty for none, or if it is allowed."""
     if model.shares or model.target is not None:
         return ""
     found = automatic(replace(model, shares=True), replicas, seen, leaving=leaving)
@@ -175,7 +176,7 @@ def _if_shared(model: Model, replicas: int, seen: Sequence[NodeGpus], leaving: s
 
 
 def _in_time(model: Model, holding: Sequence[Offer]) -> tuple[Sequence[Offer], str]:
-    """Return what is fast enough, and in words what was considered; all of it where no latency can be."""
+    """Return the offers that are fast enough, and a text about the selection; all offers where no latency is known."""
     target = model.target
     if target is None:
         return holding, "latency was not considered, since spec.placement.latency states none"
@@ -189,7 +190,7 @@ def _in_time(model: Model, holding: Sequence[Offer]) -> tuple[Sequence[Offer], s
 
 
 def _taking(model: Model, alike: Sequence[Offer]) -> str:
-    """Return how long the model was measured to take on what was chosen; empty where that did not count."""
+    """Return the model's measured latency on the chosen resource, as text; empty where it did not count."""
     target = model.target
     taken = [takes_ms(model.timings, each, target.batch_size) for each in alike] if target else []
     slowest = max((ms for ms in taken if ms is not None), default=None)
@@ -201,14 +202,14 @@ def _does(offer: Offer, need: Need | Misfit) -> bool:
 
 
 def _products(resource: str, alike: Iterable[Offer], there: Iterable[Offer]) -> tuple[str, ...]:
-    """Return the labels to which pods are held; none where every node that offers the resource will do."""
+    """Return the labels to which pods are bound; empty where every node that offers the resource will do."""
     does = {each.label for each in alike}
     others = {each.label for each in there if each.resource == resource} - does
     return tuple(sorted(does)) if others else ()
 
 
 def _expected(replicas: int, alike: Iterable[Offer], arrangement: Arrangement | None) -> str:
-    """Return on which nodes replicas are expected, as the end of a sentence; empty where nobody says how they lie."""
+    """Return the expected nodes of the replicas, as the end of a sentence; empty where the arrangement is unknown."""
     if arrangement is None:
         return ""
     rooms = [Room(each.node, each.product, each.profile, 1, 0, each.share, each.free) for each in alike]

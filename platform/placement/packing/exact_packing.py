@@ -1,4 +1,4 @@
-"""The best packing of a few replicas, by branch and bound, where one was found that may not be it. Pure."""
+"""Exact bin packing by branch and bound, for a few replicas whose heuristic packing may not be optimal. Pure."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -7,15 +7,15 @@ from placement.slices.free_slices import Shelf
 from placement.slices.slice_types import Demand
 
 MOST_REPLICAS = 8
-_MOST_STEPS = 4000  # some ten milliseconds; what is found by then is good enough
+_MOST_STEPS = 4000  # some ten milliseconds; the best packing by then is good enough
 _EQUAL = 1e-9
 
 Choice = int | None
-"""Of one replica: the number of a slice that an earlier one has begun, -1 - k for a new one of the shelf k, or none."""
+"""Per replica: the number of a slice that an earlier one has begun, -1 - k for a new slice of shelf k, or None."""
 
 
 def better(replicas: Sequence[Demand], shelves: Sequence[Shelf], found: tuple[int, float]) -> Sequence[Choice] | None:
-    """Return what each replica gets in a better packing; None where there is none, or none was found in time.
+    """Return what each replica gets in a better packing; None where no better one was found in time.
 
     Args:
         shelves: with all their slices free, the least of a GPU first.
@@ -33,14 +33,14 @@ class _Search:
         self._missing, self._share = found
         self._steps = 0
         self._free = [shelf.free for shelf in shelves]
-        self._slices: list[tuple[int, int]] = []  # shelf and bytes left; less than none where it is not shared
+        self._slices: list[tuple[int, int]] = []  # shelf and bytes left; negative where it is not shared
         self._chosen: list[Choice] = []
-        # How many of the replicas from each on no slice does for, and what the others take at the least.
+        # How many of the replicas from each index on fit no slice, and the least that the others take.
         self._hopeless = _from_each_on([not self._doing(demand) for demand in replicas])
         self._least = _from_each_on([self._alone(demand) for demand in replicas])
 
     def go(self, index: int, missing: int, share: float) -> None:
-        """Try all for the replicas from `index` on that may be better than the best."""
+        """Try all choices for the replicas from `index` on that may beat the best."""
         self._steps += 1
         at_least = missing + self._hopeless[index]
         no_less = at_least == self._missing and share + self._least[index] >= self._share - _EQUAL
@@ -80,10 +80,10 @@ class _Search:
         return [shelf for shelf in self._shelves if shelf.does(demand)]
 
     def _alone(self, demand: Demand) -> float:
-        """Return the least of a GPU that a replica takes, which is nothing where it may share."""
+        """Return the least of a GPU that a replica takes; 0 where it may share."""
         return 0.0 if demand.shares else min((shelf.kind.share for shelf in self._doing(demand)), default=0.0)
 
 
 def _from_each_on(numbers: Sequence[float]) -> list[float]:
-    """Return the sum of the numbers from each on, and 0 at the end."""
+    """Return the sum of the numbers from each index on, and 0 at the end."""
     return [*accumulate(reversed(numbers), initial=0.0)][::-1]

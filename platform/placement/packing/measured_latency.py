@@ -1,6 +1,6 @@
-"""How long a version takes to answer on the GPUs and slices on which it was measured. Pure.
+"""Measured latency of a model version on the GPUs and slices of its profile. Pure.
 
-Nothing is said of others: how latency follows the size of a slice differs from model to model.
+Nothing is extrapolated to others: how latency depends on the size of a slice differs from model to model.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from placement.slices.offers import Offer
 
 @dataclass(frozen=True, slots=True)
 class LatencyTarget:
-    """How long a batch may take to be answered, at the 99th percentile, by a model that has nothing else to do."""
+    """Target latency of a batch at the 99th percentile, for a model under no other load."""
 
     p99_ms: float
     batch_size: int = 1
@@ -24,10 +24,10 @@ class LatencyTarget:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What was measured on one kind of slice.
+    """The measurements on one kind of slice.
 
     Attributes:
-        board: the product as the nodes' label `nvidia.com/gpu.product` has it without its slices.
+        board: the product as in the nodes' label `nvidia.com/gpu.product`, without its slices.
         profile: of the MIG slice; empty for a whole GPU.
         p99_ms: by batch size.
     """
@@ -38,18 +38,18 @@ class Timing:
 
 
 def timings(profile: Mapping[str, Any]) -> Iterator[Timing]:
-    """Yield what a version's stored profile says of GPUs; what ran on a CPU after all, or failed, is left out."""
+    """Yield the GPU measurements of a version's stored profile; leave out runs that fell back to a CPU or failed."""
     for measured in profile.get("on", ()):
         device = measured.get("device", {})
         if device.get("kind") == "gpu":
-            # GPU Feature Discovery makes its label of NVML's name so.
+            # GPU Feature Discovery derives its label from NVML's name in this way.
             board = str(device["name"]).replace(" ", "-")
             times = {int(each["batch_size"]): each["latency_p99_us"] / 1000 for each in measured["batches"]}
             yield Timing(board, str(device["mig_profile"]), times)
 
 
 def takes_ms(measured: Sequence[Timing], offer: Offer, batch_size: int) -> float | None:
-    """Return how long a batch, or the next larger one that was measured, takes on what a node offers; None: unknown."""
+    """Return the latency of a batch, or of the next larger measured one, on an offer; None where unknown."""
     board = offer.label.removesuffix("-SHARED").partition("-MIG-")[0]
     for timing in measured:
         sizes = [size for size in timing.p99_ms if size >= batch_size]

@@ -1,8 +1,8 @@
-"""Who gets which slice: best fit, the largest first. Pure.
+"""Bin packing of replicas onto slices: best fit, the largest first. Pure.
 
-A replica goes to the slice that does and takes the least of a GPU, so that what is left is of most use; those that may
-share a slice first fill the fullest one that still has room. Small tasks are tried in every order, and what is better
-than all of these is looked for (`small.py`); with many the orders differ by less than it costs to try them.
+A replica goes to the slice that suffices and takes the least of a GPU, so that the rest is of most use; replicas that
+may share a slice first fill the fullest one with room. For a few replicas every order is tried, then a search for a
+better packing (`exact_packing.py`); with many the orders differ by less than it costs to try them.
 """
 
 import bisect
@@ -15,11 +15,11 @@ from placement.packing.exact_packing import MOST_REPLICAS, better
 from placement.slices.free_slices import Shelf
 from placement.slices.slice_types import Demand, Packing, Placement, Room
 
-_FEW = 5  # demands of which all orders are tried: 120
+_FEW = 5  # every order of so many demands is tried: 120
 
 
 def pack(demands: Sequence[Demand], rooms: Sequence[Room], arrangement: Arrangement = Arrangement.PACK) -> Packing:
-    """Return where replicas go; those that find no slice are told as missing."""
+    """Return where replicas go; replicas without a slice are in `missing`."""
     largest = sorted(demands, key=lambda each: (each.compute_slices, each.memory_bytes, each.name), reverse=True)
     orders = permutations(largest) if len(largest) <= _FEW else [largest]
     tries = (_Run(rooms, arrangement, shares_large=large).take(order) for order in orders for large in (False, True))
@@ -35,7 +35,7 @@ def _cost(found: Packing) -> tuple[int, float]:
 
 
 class _Run:
-    """One way through the demands."""
+    """One pass over the demands."""
 
     def __init__(self, rooms: Iterable[Room], arrangement: Arrangement, *, shares_large: bool = False) -> None:
         kinds: dict[tuple[float, int, int, str, str], list[Room]] = defaultdict(list)
@@ -46,10 +46,10 @@ class _Run:
                 kinds[kind].append(room)
                 self._left[room.node] += room.free
         self._shelves = [Shelf(kinds[kind], arrangement, self._left) for kind in sorted(kinds)]
-        # To share, a slice that gives more memory for its part of the GPU may be better than the least that does.
+        # For sharing, a slice with more memory per fraction of the GPU may be better than the smallest that suffices.
         by_memory = sorted(self._shelves, key=lambda shelf: shelf.kind.share / shelf.kind.memory_bytes)
         self._to_share = by_memory if shares_large else self._shelves
-        # Slices that are shared: what is left of each, ascending, by who may be on it.
+        # Shared slices: free bytes of each, ascending, by the demands that may be on it.
         self._open: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         self._shared: list[tuple[Room, int]] = []
         self._share = 0.0
@@ -70,7 +70,7 @@ class _Run:
         return Packing(tuple(placements), missing, self._share)
 
     def better(self, demands: Sequence[Demand], found: Packing) -> Packing | None:
-        """Return a packing of a few replicas that is better than what was found; None where there is none."""
+        """Return a better packing of a few replicas than `found`; None where there is no better one."""
         replicas = [demand for demand in demands for _ in range(demand.replicas)]
         choices = better(replicas, self._shelves, _cost(found))
         if choices is None:
@@ -96,7 +96,7 @@ class _Run:
         return None
 
     def _taken(self, shelf: Shelf, replicas: Counter[str]) -> tuple[Room, int] | None:
-        """Return a slice of a shelf, which is taken by that; None where none is free."""
+        """Take a slice of a shelf and return it; None where none is free."""
         found = shelf.take(replicas)
         if found is not None:
             room, _ = found
@@ -108,7 +108,7 @@ class _Run:
         return found
 
     def _beside_others(self, demand: Demand) -> tuple[Room, int] | None:
-        """Put it on the fullest slice that has room for it, or be the first on another."""
+        """Put the replica on the fullest slice with room for it, or on an unused one."""
         fullest: tuple[tuple[int, int], list[tuple[int, int]], int] | None = None
         for (product, compute_slices), left in self._open.items():
             if compute_slices >= demand.compute_slices and demand.product in ("", product):

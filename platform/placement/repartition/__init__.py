@@ -1,1 +1,1 @@
-"""Which GPUs to cut again, and how that is carried out. Pure."""
+"""MIG repartitions: proposals, and the state machine that carries them out. Pure."""

@@ -1,4 +1,4 @@
-"""A repartition on its way, from a proposal to a node that is cut anew and takes pods again. Pure.
+"""State machine of a MIG repartition, from the proposal to a node with new slices that accepts pods. Pure.
 
     Proposed --approve--> Draining --no GPU pod left--> Cutting --success--> Done
       |    |                 |                             |
@@ -6,11 +6,11 @@
       v    v changed         v                             v
 Declined  Outdated        Aborted                       Reverting --success, failed, too long--> Aborted
 
-What has to be so in each phase is `wish`, asked for at every tick, so that a crash anywhere is made good by the next
-one: while it drains and is cut the node is cordoned, and in every phase that lasts it is as it was before. MIG manager
-answers in the label `nvidia.com/mig.config.state` (NVIDIA GPU Operator, "GPU Operator with MIG"). It reads a file that
-a kubelet brings to the node some time after it was written (Kubernetes: "Mounted ConfigMaps are updated
-automatically"), and fails at once for a name that is not in it: the label waits for that.
+`wish` returns the desired state of the node in each phase. Every tick applies it, so that the next tick repairs the
+effects of a crash: while the node drains and is cut it is cordoned, and in every phase that lasts it is as it was
+before. MIG manager answers in the label `nvidia.com/mig.config.state` (NVIDIA GPU Operator, "GPU Operator with MIG").
+It reads a file that the kubelet updates on the node some time after the write (Kubernetes: "Mounted ConfigMaps are
+updated automatically"), and fails at once for a name missing from it, so the label is set only after that delay.
 """
 
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ from common.errors import InvalidTransition
 from placement.mig.manager_file import FAILED, SUCCESS
 
 DRAIN_LIMIT = timedelta(minutes=30)
-CUT_LIMIT = timedelta(minutes=30)  # a node of a cloud may have to be started anew for it
+CUT_LIMIT = timedelta(minutes=30)  # a cloud node may need a reboot for it
 
 
 class Phase(StrEnum):
-    """Where a repartition stands."""
+    """The phase of a repartition."""
 
     PROPOSED = "Proposed"
     DECLINED = "Declined"
@@ -38,24 +38,24 @@ class Phase(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing will happen any more."""
+        """Return whether the phase is final."""
         return self in (Phase.DECLINED, Phase.OUTDATED, Phase.DONE, Phase.ABORTED)
 
     @property
     def is_under_way(self) -> bool:
-        """Tell whether something is done to the node."""
+        """Return whether the node is being changed."""
         return self in (Phase.DRAINING, Phase.CUTTING, Phase.REVERTING)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A repartition on its way.
+    """The state of a repartition.
 
     Attributes:
-        config: the name of the cut that is wanted; `config_before` what the node's label said, empty for nothing.
+        config: the name of the desired configuration; `config_before` is the node's label before, empty for none.
         since: when the phase began.
         message: why it waits, or how it ended.
-        written_at: since when MIG manager's file has the cut; None while it has not.
+        written_at: since when MIG manager's file has the configuration; None while it lacks it.
     """
 
     phase: Phase
@@ -68,17 +68,17 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The node as it is.
+    """The observed state of the node.
 
     Attributes:
-        gpu_pods: of services, still there.
+        gpu_pods: remaining GPU pods of services.
         cordoned: no further pod comes.
-        written: MIG manager's file has the cut; `delay` is how long it may take from there to the node.
-        held: what was in the way of the last turn's work; empty for nothing.
+        written: MIG manager's file has the configuration; `delay` is the longest time until the node has it.
+        held: what blocked the work of the last tick; empty for nothing.
         strangers: GPU pods of others, which are never evicted.
-        config, config_state: the node's labels `nvidia.com/mig.config` and `nvidia.com/mig.config.state`. Whoever
-            sets the first sets the second to `pending`, so that a success before is not taken for this one's.
-        is_cut: the node offers the slices that are wanted.
+        config, config_state: the node's labels `nvidia.com/mig.config` and `nvidia.com/mig.config.state`. A write of
+            the first also sets the second to `pending`, so that an earlier success does not count for this one.
+        is_cut: the node offers the desired slices.
     """
 
     gpu_pods: int
@@ -94,7 +94,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What has to be so on the node: `cordoned`, services' GPU pods evicted, and the label; None leaves it."""
+    """Desired state of the node: `cordoned`, services' GPU pods evicted, and the label; None leaves the label."""
 
     cordoned: bool
     evicting: bool = False
@@ -102,7 +102,7 @@ class Wish:
 
 
 def wish(state: State) -> Wish | None:
-    """Return what has to be so; None where the node is nobody's business yet, or no more."""
+    """Return the desired state; None before the approval, and when the repartition leaves the node alone."""
     match state.phase:
         case Phase.DRAINING:
             return Wish(cordoned=True, evicting=True)
@@ -117,28 +117,28 @@ def wish(state: State) -> Wish | None:
 
 
 def approve(state: State, now: datetime) -> State:
-    """Begin; raises InvalidTransition unless it waits for that."""
+    """Start it; raises InvalidTransition unless it waits for an approval."""
     if state.phase is not Phase.PROPOSED:
         raise InvalidTransition(f"the repartition is {state.phase}; only one that is proposed can be approved")
     return _to(state, Phase.DRAINING, now, "the node is drained")
 
 
 def decline(state: State, now: datetime) -> State:
-    """Leave it; raises InvalidTransition unless it waits for an approval."""
+    """Decline the proposal; raises InvalidTransition unless it waits for an approval."""
     if state.phase is not Phase.PROPOSED:
         raise InvalidTransition(f"the repartition is {state.phase}; only one that is proposed can be declined")
     return _to(state, Phase.DECLINED, now, "declined")
 
 
 def outdate(state: State, why: str, now: datetime) -> State:
-    """Leave a proposal that the node is no longer right for; raises InvalidTransition unless it is one."""
+    """Drop a proposal that no longer suits the node; raises InvalidTransition unless it is one."""
     if state.phase is not Phase.PROPOSED:
         raise InvalidTransition(f"the repartition is {state.phase}; only one that is proposed becomes outdated")
     return _to(state, Phase.OUTDATED, now, why)
 
 
 def abort(state: State, now: datetime) -> State:
-    """Stop on the way, and bring the node back to what it was; raises InvalidTransition where nothing is under way."""
+    """Stop, and restore the node's former layout; raises InvalidTransition where nothing is under way."""
     if state.phase is Phase.DRAINING:
         return _to(state, Phase.ABORTED, now, "aborted before anything was cut; the node takes pods again")
     if state.phase is Phase.CUTTING:
@@ -147,10 +147,10 @@ def abort(state: State, now: datetime) -> State:
 
 
 def advance(state: State, seen: Seen | None, now: datetime) -> State:
-    """Return the repartition after one look at the node; the same object where nothing changed.
+    """Return the repartition after one observation of the node; the same object where nothing changed.
 
     Args:
-        seen: None where there is no such node now.
+        seen: None where the node does not exist now.
     """
     waited = now - state.since
     if seen is None:

@@ -1,10 +1,9 @@
-"""Which GPUs to cut anew when nothing fits, into what, and what has to leave them first. Pure.
+"""MIG repartition proposals: which GPUs to cut when nothing fits, into which slices, and which pods must leave. Pure.
 
-A plan is for GPUs of one node, and only good where everything that has to leave finds a slice again, on the new cut or
-elsewhere. Which GPU of a node a pod is on the API server does not say, so that all GPU pods have to leave the node; MIG
-manager neither cordons nor drains. A node with pods that are none of a service's is left alone. Of a revision whose
-pods find no slice before the cut, the disruption budget lets go of one alone: such a plan says so, and gives way to
-others.
+A plan covers GPUs of one node, and is valid only where every pod that has to leave finds a slice, on the new layout or
+elsewhere. The API server does not report which GPU of a node a pod uses, so all GPU pods have to leave the node; MIG
+manager neither cordons nor drains. A node with pods of no service is left alone. Of a revision whose pods find no slice
+before the cut, the disruption budget allows one eviction: such a plan warns of that, and ranks below others.
 """
 
 from collections import Counter
@@ -24,9 +23,9 @@ class Repartition:
     """A proposal for a person to approve.
 
     Attributes:
-        before: what each GPU of the node is cut into, by its index; `after`: what it is to be cut into.
+        before: the layout of each GPU of the node, by its index; `after`: the proposed one.
         leaving: pods that have to leave first.
-        served: replicas that find a slice by it and found none before.
+        served: replicas that find a slice only with it.
         why: one sentence.
     """
 
@@ -40,22 +39,22 @@ class Repartition:
 
     @property
     def gpus(self) -> tuple[int, ...]:
-        """Return the indices of the GPUs that are cut anew."""
+        """Return the indices of the GPUs that are cut."""
         return _changed(self.before, self.after)
 
 
 def repartition(missing: Sequence[Demand], nodes: Sequence[MigNode]) -> Repartition | None:
-    """Return the cut that serves the most of what is missing, with the fewest pods moved; None where none helps.
+    """Return the layouts that serve the most missing demands, with the fewest pods moved; None where none helps.
 
-    A drain that no disruption budget will hold counts before the number of pods. Of cuts that are alike in that the one
-    counts that changes the fewest GPUs and keeps the most slices as they are.
+    A drain that no disruption budget blocks ranks before the number of pods. Among equals, layouts that change the
+    fewest GPUs and keep the most slices win.
     """
     best: tuple[int, int, int, int, float] | None = None
     plan: Repartition | None = None
     asked = sum(each.replicas for each in missing)
     for node in _candidates(nodes):
         if best is not None and best[:2] == (-asked, 0) and best[2] < len(node.tenants):
-            break  # all is served, and the others would have more pods moved
+            break  # all is served, and the other nodes would have more pods moved
         before, held = node.cut(), _held(node, nodes)
         for after in _cuts(node, before):
             rooms = _rooms(node, after)
@@ -73,7 +72,7 @@ def repartition(missing: Sequence[Demand], nodes: Sequence[MigNode]) -> Repartit
 
 
 def objection(plan: Repartition, missing: Sequence[Demand], nodes: Sequence[MigNode]) -> str:
-    """Return why a plan is no longer right for the nodes as they are now; empty where it is."""
+    """Return why a plan no longer suits the nodes; empty where it does."""
     node = next((each for each in nodes if each.name == plan.node), None)
     if node is None:
         return f"{plan.node} is gone, or how its GPUs can be cut is not known any more"
@@ -91,7 +90,7 @@ def objection(plan: Repartition, missing: Sequence[Demand], nodes: Sequence[MigN
 
 
 def _came(node: MigNode, known: Sequence[str]) -> str:
-    """Return who is on a node that was not known to be; empty for nobody."""
+    """Return a pod on a node that was not known before; empty for none."""
     for tenant in node.tenants:
         if tenant.demand is None:
             return f"the GPU pod {tenant.pod}, which is none of a service's, is on {node.name}"
@@ -105,7 +104,7 @@ def _layout(cut: Sequence[Layout]) -> Layout:
 
 
 def _candidates(nodes: Sequence[MigNode]) -> Iterator[MigNode]:
-    """Yield nodes that may be cut anew, the emptiest first; of those that are the same in all that matters one."""
+    """Yield nodes that may be cut, the emptiest first; of equivalent nodes only one."""
     seen: set[object] = set()
     for node in sorted(nodes, key=lambda each: (len(each.tenants), each.name)):
         asked = Counter(_anonymous(tenant.demand) for tenant in node.tenants if tenant.demand is not None)
@@ -120,7 +119,7 @@ def _anonymous(demand: Demand) -> Demand:
 
 
 def _cuts(node: MigNode, before: tuple[Layout, ...]) -> Iterator[tuple[Layout, ...]]:
-    """Yield each way to cut the first so many GPUs of the node alike, and leave the others as they are."""
+    """Yield each way to cut the node's first GPUs alike, and leave the others as they are."""
     for layout in full_layouts(node.product):
         for count in range(1, node.gpus + 1):
             after = (layout,) * count + before[count:]
@@ -134,14 +133,14 @@ def _rooms(node: MigNode, after: Sequence[Layout]) -> list[Room]:
 
 
 def _left(rooms: Sequence[Room], found: Packing) -> list[Room]:
-    """Return the rooms without the slices that were taken, which several may share."""
+    """Return the rooms without the taken slices, which several replicas may share."""
     slices = {(each.node, each.profile, each.slice_index) for each in found.placements}
     used = Counter((node, profile) for node, profile, _ in slices)
     return [replace(each, free=each.free - used[each.node, each.profile]) for each in rooms]
 
 
 def _finds_home(node: MigNode, nodes: Sequence[MigNode], own: Sequence[Room]) -> bool:
-    """Tell whether all that leaves the node finds a slice, there or elsewhere."""
+    """Return whether every pod that leaves the node finds a slice, there or elsewhere."""
     if not node.tenants:
         return True
     back = Counter(_anonymous(tenant.demand) for tenant in node.tenants if tenant.demand is not None)
@@ -154,10 +153,10 @@ def _elsewhere(node: MigNode, nodes: Sequence[MigNode]) -> list[Room]:
 
 
 def _held(node: MigNode, nodes: Sequence[MigNode]) -> Mapping[str, int]:
-    """Return how many pods of which revisions will not leave the node before the cut.
+    """Return how many pods of each revision will not leave the node before the cut.
 
-    While it is drained their successors have the other nodes alone. One pod of a revision may be missing, and those
-    after it are not let go.
+    During the drain, their successors have only the other nodes. One pod of a revision may be missing; evictions of
+    further ones are refused.
     """
     leaving = [(tenant, demand) for tenant in node.tenants if (demand := _budgeted(tenant)) is not None]
     demands = [replace(demand, name=str(number), replicas=1) for number, (_, demand) in enumerate(leaving)]
@@ -171,7 +170,7 @@ def _budgeted(tenant: Tenant) -> Demand | None:
 
 
 def _warning(node: MigNode, held: Mapping[str, int]) -> str:
-    """Return what will hold the drain, as the end of a sentence; empty for nothing."""
+    """Return what will block the drain, as the end of a sentence; empty for nothing."""
     if not held:
         return ""
     told = " and ".join(f"{count} pod{'s' if count > 1 else ''} of {name}" for name, count in held.items())
@@ -194,7 +193,7 @@ def _counted(cut: Sequence[Layout]) -> Counter[str]:
 
 
 def _kept(geometry: Geometry, before: Sequence[Layout], after: Sequence[Layout]) -> float:
-    """Return how much of the GPUs is cut as it was."""
+    """Return how much of the GPUs keeps its slices."""
     return round(sum(geometry.share(name) * count for name, count in (_counted(before) & _counted(after)).items()), 9)
 
 
@@ -209,5 +208,5 @@ def _plan(node: MigNode, before: tuple[Layout, ...], after: tuple[Layout, ...], 
 
 
 def told(counts: Mapping[str, int]) -> str:
-    """Return slices in words."""
+    """Return slices as text."""
     return " and ".join(f"{count} x {profile}" for profile, count in sorted(counts.items())) or "none"

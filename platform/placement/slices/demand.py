@@ -1,4 +1,4 @@
-"""What somebody wants slices for, as `2 x 3g.40gb` or `1 x 30Gi`, and how much of it finds none. Pure."""
+"""Demand for slices, written `2 x 3g.40gb` or `1 x 30Gi`, and the part of it that nodes cannot serve. Pure."""
 
 import re
 from collections import Counter
@@ -19,10 +19,10 @@ _PROFILE = re.compile(r"\d+g\.\d+gb")
 
 
 def parse_wanted(text: str, field: str) -> Demand:
-    """Return a demand: a profile by its name, or the memory that a slice has to have, as often as it says.
+    """Return a demand: a profile by its name, or the least memory of a slice, and a count.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: the text is neither.
     """
     found = _WANTED.fullmatch(text.strip())
     replicas = int(found[1] or 1) if found else 0
@@ -41,7 +41,7 @@ def parse_wanted(text: str, field: str) -> Demand:
 
 
 def unserved(wanted: Sequence[Demand], nodes: Sequence[MigNode]) -> tuple[list[Demand], tuple[MigNode, ...]]:
-    """Return what finds no slice as the nodes are cut, and the nodes with the slices that the others find promised."""
+    """Return the demands without a slice in the present layouts, and the nodes with the others' slices promised."""
     found = pack(wanted, [room for node in nodes if not node.closed for room in node.rooms()])
     missing = [replace(each, replicas=found.missing[each.name]) for each in wanted if each.name in found.missing]
     demands = {each.name: replace(each, replicas=1) for each in wanted}
@@ -52,12 +52,12 @@ def unserved(wanted: Sequence[Demand], nodes: Sequence[MigNode]) -> tuple[list[D
 
 
 def demand_json(demand: Demand) -> dict[str, Any]:
-    """Return a demand as it is stored."""
+    """Return a demand as JSON for storage."""
     return asdict(demand)
 
 
 def stored_demand(stored: Mapping[str, Any]) -> Demand:
-    """Return a demand that was stored."""
+    """Return a demand from its stored JSON."""
     return Demand(**stored)
 
 

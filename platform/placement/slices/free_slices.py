@@ -1,7 +1,7 @@
-"""Free slices that do alike and cost alike, and the best node among theirs, found without looking at each. Pure.
+"""Free-slice index: shelves of equal slices, and the best node of each from a heap. Pure.
 
-A heap per shelf, by how many slices a node has left. When that changes the node is pushed anew, and the entry that is
-out of date is dropped where it comes up.
+Each shelf has a heap by how many slices a node has left. When that changes the node is pushed again; outdated entries
+are dropped when popped.
 """
 
 import heapq
@@ -13,13 +13,13 @@ from placement.slices.slice_types import Demand, Room
 
 
 class Shelf:
-    """Rooms of one product and profile, a node each."""
+    """Rooms of one product and profile, one per node."""
 
     def __init__(self, rooms: Sequence[Room], arrangement: Arrangement, left: Mapping[str, int]) -> None:
-        """Take rooms that differ in node and number alone.
+        """Take rooms that differ only in node and number.
 
         Args:
-            left: free slices of each node, whatever their kind; the caller keeps it true, and tells of changes.
+            left: free slices of each node, whatever their kind; the caller keeps it up to date, and reports changes.
         """
         self.kind = rooms[0]
         self.nodes = frozenset(room.node for room in rooms)
@@ -33,7 +33,7 @@ class Shelf:
             self.changed(node)
 
     def does(self, demand: Demand) -> bool:
-        """Tell whether a slice of this kind is large enough."""
+        """Return whether a slice of this kind is large enough."""
         kind = self.kind
         return (
             kind.memory_bytes >= demand.memory_bytes
@@ -43,12 +43,12 @@ class Shelf:
         )
 
     def changed(self, node: str) -> None:
-        """Take note that another number of slices is left on a node."""
+        """Record that a node's number of free slices changed."""
         if self._taken[node] < self._rooms[node].free:
             heapq.heappush(self._heap, (self._key(node), node))
 
     def take(self, replicas: Mapping[str, int]) -> tuple[Room, int] | None:
-        """Return a room and which of its slices was taken; None where there is none.
+        """Return a room and the index of the slice taken; None where none is free.
 
         Args:
             replicas: how many replicas of the same model a node has already.

@@ -1,4 +1,4 @@
-"""What a cluster's nodes offer to pods that ask for a GPU, and which of the nodes can be cut anew. Pure."""
+"""Resource offers: GPUs and MIG slices that nodes offer to pods, and which nodes can be repartitioned. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from placement.slices.slice_types import Demand
 SLICE = "nvidia.com/mig-"
 _SHARED = ".shared"
 _MPS = "mps"
-"""The strategy that holds each process to its part of the memory; the device plugin has it for whole GPUs alone."""
+"""The strategy that limits each process to its part of the memory; the device plugin has it for whole GPUs only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,11 @@ class Offer:
         label: of the node, `nvidia.com/gpu.product`.
         product: as known here, such as `H100-80GB`; empty for one that is not.
         profile: of the MIG slice; empty for whole GPUs.
-        sharers: how many pods may have one GPU or slice together; 1 where one pod has it alone, 0 where that is not
-            known.
-        is_held: whether a pod is held to its part of the memory, where it is shared.
-        memory_bytes: what one process can have, where several share one each the same; 0 where that is not known.
-        share: which part of a GPU one takes, 0 to 1.
-        free: how many have no pod; none of a node that takes no pods.
+        sharers: how many pods may share one GPU or slice; 1 where one pod has it alone, 0 where unknown.
+        is_held: whether a pod is limited to its part of the memory, where it is shared.
+        memory_bytes: of one process; an equal part each where several share; 0 where unknown.
+        share: the fraction of a GPU that one takes, 0 to 1.
+        free: how many have no pod; 0 on a node that accepts no pods.
     """
 
     node: str
@@ -46,7 +45,7 @@ class Offer:
 
 
 def offers(seen: Sequence[NodeGpus], *, leaving: str = "") -> tuple[Offer, ...]:
-    """Return what there is on each node.
+    """Return the offers of each node.
 
     Args:
         leaving: NAMESPACE/NAME of a service whose pods make room; empty for none.
@@ -55,18 +54,18 @@ def offers(seen: Sequence[NodeGpus], *, leaving: str = "") -> tuple[Offer, ...]:
 
 
 def mig_nodes(seen: Sequence[NodeGpus], *, leaving: str = "", promised: str = "") -> tuple[MigNode, ...]:
-    """Return the nodes of the strategy `mixed` whose GPUs can be cut, as they are.
+    """Return the nodes of the strategy `mixed` whose GPUs can be partitioned, in their present state.
 
     Args:
         leaving: as of `offers`.
-        promised: a resource of which all that is free is somebody's already.
+        promised: a resource whose free units are all reserved already.
     """
     found = (_mig_node(node, leaving) for node in seen if node.strategy == "mixed")
     return tuple(_promising(node, promised) for node in found if node is not None)
 
 
 def demand_for(resource: str, name: str, replicas: int) -> Demand:
-    """Return what replicas that ask for a resource need: just such a slice, or a whole GPU, which no cut makes."""
+    """Return the demand of replicas that request a resource: just such a slice, or a whole GPU, which no cut makes."""
     profile = resource.removeprefix(SLICE) if resource.startswith(SLICE) else ""
     return Demand(name, replicas, 0, profile=profile or WHOLE)
 
@@ -102,7 +101,7 @@ def _profile(node: NodeGpus, resource: str) -> str:
 
 
 def _size(geometry: Geometry | None, profile: str) -> tuple[int, int, float]:
-    """Return memory, compute slices and share of what is not known as 0, 0 and a whole GPU."""
+    """Return memory, compute slices and share; 0, 0 and a whole GPU where unknown."""
     if geometry is None:
         return 0, 0, 1.0
     if not profile:
@@ -145,5 +144,5 @@ def _revision(pod: GpuPod) -> str:
 
 
 def _again(pod: GpuPod) -> Demand | None:
-    """Return what a pod needs elsewhere when it has to leave: the same again."""
+    """Return what a pod needs elsewhere after an eviction: the same as now."""
     return demand_for(pod.resource, pod.name, pod.count) if pod.service else None

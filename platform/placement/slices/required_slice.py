@@ -1,4 +1,4 @@
-"""What memory a model version was measured to take -> the least GPU slice that holds it. Pure."""
+"""Required slice: the smallest MIG slice that holds a model version, by its measured memory. Pure."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The least slice that a replica can do with.
+    """The smallest sufficient slice of a replica.
 
     Attributes:
         memory_bytes: with head-room.
@@ -24,13 +24,13 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """No slice of the product does; `why` says what is too small."""
+    """No slice of the product suffices; `why` says what is too small."""
 
     why: str
 
 
 def needed(memory_bytes: int, geometry: Geometry, *, head_room_percent: float = HEAD_ROOM_PERCENT) -> Need | Misfit:
-    """Return the least slice of a product that holds a model.
+    """Return the smallest slice of a product that holds a model.
 
     Args:
         memory_bytes: measured at its largest batch, the process's context included.

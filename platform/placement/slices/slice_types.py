@@ -1,4 +1,4 @@
-"""Slices of a cluster, and what is asked of them: the words of `packing.py` and `repartition.py`. Pure."""
+"""Slice types: free slices, demands and placements, shared by packing and repartition. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ class Room:
     Attributes:
         profile: such as `1g.10gb`; empty for whole GPUs.
         memory_bytes: of one slice.
-        share: the part of a GPU that one slice takes, 0 to 1; what is left to others is told by it.
-        free: how many there are.
+        share: the fraction of a GPU that one slice takes, 0 to 1; decides what is left to others.
+        free: the number of free slices.
     """
 
     node: str
@@ -26,12 +26,12 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """So many replicas of one model.
+    """A number of replicas of one model.
 
     Attributes:
         memory_bytes: of one replica, with head-room.
         shares: it may share a slice with others that do, as long as memory lasts.
-        product: the only GPU product that will do; any where it is empty. `profile` the same.
+        product: the only acceptable GPU product; any where empty. `profile` the same.
     """
 
     name: str
@@ -55,10 +55,10 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Who gets which slice, and how many replicas of whom get none.
+    """The placements of a packing, and how many replicas of each demand have none.
 
     Attributes:
-        share: how much of GPUs is taken by it, in whole GPUs.
+        share: the GPUs taken, in whole GPUs.
     """
 
     placements: tuple[Placement, ...]

@@ -1,8 +1,8 @@
-"""The files of recordings: exchanges in order, sealed, readable by their owner only. Only workers come here.
+"""Payload files of recordings: encrypted exchanges in order, readable by their owner only. Accessed by workers alone.
 
-A line is what one turn added: its exchanges as JSON, compressed, encrypted under a key made from FAIRLEAD_SECRET_KEY.
-How much of a file counts stands in the recording's row, which is written after the file: what lies behind that was
-written by a turn whose transaction failed, and is overwritten by the next.
+A line is the addition of one turn: its exchanges as JSON, compressed, encrypted under a key derived from
+FAIRLEAD_SECRET_KEY. The valid length of a file is in the recording's row, which is written after the file: bytes beyond
+it are of a turn whose transaction failed, and the next turn overwrites them.
 """
 
 import json
@@ -25,7 +25,7 @@ _TAIL_UNPACKED_BYTES = 32 << 20
 
 
 def append(recording_id: int, exchanges: Sequence[Exchange], *, at: int) -> int:
-    """Write exchanges behind the first `at` bytes and return how many bytes count then.
+    """Write exchanges after the first `at` bytes and return the new valid length.
 
     Raises:
         Unavailable: the file cannot be written.
@@ -50,7 +50,7 @@ def read(recording_id: int, *, length: int) -> Iterator[Exchange]:
     """Yield the exchanges in the first `length` bytes.
 
     Raises:
-        Unavailable: the file is not there, or was sealed under another FAIRLEAD_SECRET_KEY.
+        Unavailable: the file is missing, or was encrypted under another FAIRLEAD_SECRET_KEY.
     """
     if not length:
         return
@@ -83,7 +83,7 @@ def newest(recording_id: int, *, length: int, most: int) -> list[Exchange]:
         raise Unavailable(f"the recording's file {place} cannot be read: {error}") from error
     lines = tail.splitlines()
     if begin:
-        del lines[0]  # the rest of one that began before
+        del lines[0]  # the rest of a line that began before
     found: list[Exchange] = []
     room = _TAIL_UNPACKED_BYTES
     for line in reversed(lines):
@@ -99,7 +99,7 @@ def newest(recording_id: int, *, length: int, most: int) -> list[Exchange]:
 
 
 def reseal(recording_id: int, *, length: int) -> bool:
-    """Seal the first `length` bytes under the present key, in the same places; returns whether that changed anything.
+    """Encrypt the first `length` bytes again under the current key, in place; returns whether anything changed.
 
     Nothing may be appended meanwhile. Raises what `read` raises.
     """
@@ -122,7 +122,7 @@ def reseal(recording_id: int, *, length: int) -> bool:
 
 
 def delete_others(kept: Collection[int]) -> int:
-    """Delete the files of all recordings but `kept`, and return of how many."""
+    """Delete the files of all recordings but `kept`, and return their number."""
     deleted = 0
     for place in settings.RECORDINGS_FOLDER.glob(f"*{_SUFFIX}"):
         if place.stem.isdecimal() and int(place.stem) not in kept:

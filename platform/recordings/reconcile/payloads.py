@@ -1,8 +1,8 @@
-"""What a turn of the reconciler takes from a service's taps, and what of that it keeps in the running recording.
+"""Payload collection: a turn of the reconciler reads a service's taps, and adds to the running recording.
 
-`take` and `keep` talk to the cluster and to the disk, with no transaction open; `note` writes what follows together
-with the cursor, in the turn's transaction. A turn that fails in between is made good by the next: the cursor is the
-old one, and the file is cut to what the row says.
+`take` and `keep` access the cluster and the disk, with no transaction open; `note` writes the result together with the
+cursor, in the turn's transaction. After a failure in between the next turn repeats it: the cursor is the old one, and
+the file is truncated to the row's length.
 """
 
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What came since the last turn; `cursor` is behind it, `problem` says why it could not be asked for."""
+    """Payloads since the last turn; `cursor` is after them, `problem` says why the taps could not be read."""
 
     exchanges: Sequence[Exchange] = ()
     cursor: str = ""
@@ -34,7 +34,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A recording with what this turn added, not saved yet."""
+    """A recording with this turn's addition, not saved yet."""
 
     recording: Recording
     requests: int
@@ -51,7 +51,7 @@ class Kept:
 
 
 def take(read: Change, driver: ClusterDriver) -> Taken:
-    """Return what the service's taps recorded since the last turn; nothing where the cluster cannot be asked."""
+    """Return the payloads of the service's taps since the last turn; empty where the cluster cannot be read."""
     service = read.service
     is_tapped = any(revision.tap is not None for revision in read.desired().revisions)
     if not is_tapped and not service.tap_cursor:
@@ -65,7 +65,7 @@ def take(read: Change, driver: ClusterDriver) -> Taken:
 
 
 def keep(read: Change, taken: Taken) -> Kept | None:
-    """Add what belongs to the service's running recording to its file; None where there is none, or nothing to add."""
+    """Add payloads to the file of the service's running recording; None without one, or without payloads for it."""
     stable = read.revision(Role.STABLE)
     if not read.service.recorded_percent or stable is None:
         return None
@@ -85,7 +85,7 @@ def keep(read: Change, taken: Taken) -> Kept | None:
 
 
 def note(change: Change, taken: Taken, kept: Kept | None) -> None:
-    """Record what was taken and kept, in the turn's transaction."""
+    """Record the collected payloads, in the turn's transaction."""
     service = change.service
     if taken.cursor != service.tap_cursor:
         service.tap_cursor = taken.cursor
@@ -98,7 +98,7 @@ def note(change: Change, taken: Taken, kept: Kept | None) -> None:
 
 
 def end(change: Change, recording_id: int, reason: str, *, by_itself: bool = False) -> None:
-    """Let the service's running recording end; the taps of its replicas go with the next desired state."""
+    """End the service's running recording; the next desired state removes the taps of its replicas."""
     Recording.objects.filter(pk=recording_id, ended_at=None).update(ended_at=change.now, end_reason=reason)
     change.service.recorded_percent = 0
     change.event(Kind.RECORDING_ENDED, f"recording {recording_id} ended: {reason}", by_itself=by_itself)

@@ -1,1 +1,1 @@
-"""What is known of recordings and replays."""
+"""Queries of recordings and replays."""

@@ -1,4 +1,4 @@
-"""Recordings of a service."""
+"""Queries of a service's recordings."""
 
 import zlib
 from collections.abc import Collection
@@ -35,11 +35,11 @@ def recordings_newest(*, service_id: int, limit: int) -> list[Recording]:
 
 
 def recording_running(*, service_id: int) -> Recording | None:
-    """Return the recording of a service that runs; None where none does."""
+    """Return the running recording of a service, or None."""
     return Recording.objects.filter(service=service_id, ended_at=None).first()
 
 
 def recording_marks(recordings: Collection[int]) -> Marks:
-    """Return by what a poller sees that something of these recordings changed; of all it says nothing."""
+    """Return change markers of these recordings; none for all together."""
     columns = Recording.objects.filter(pk__in=recordings).values_list("pk", "requests", "bytes", "ended_at")
     return Marks(0, {pk: (requests, zlib.crc32(repr(said).encode())) for pk, requests, *said in columns})

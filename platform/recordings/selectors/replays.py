@@ -1,4 +1,4 @@
-"""Replays of a service."""
+"""Queries of a service's replays."""
 
 import zlib
 from collections.abc import Collection, Iterable
@@ -60,16 +60,16 @@ def replay_views(rows: Iterable[Replay]) -> list[ReplayView]:
 
 
 def replay_marks(replays: Collection[int]) -> Marks:
-    """Return by what a poller sees that something of these replays changed; of all it says nothing."""
+    """Return change markers of these replays; none for all together."""
     columns = Replay.objects.filter(pk__in=replays).values_list("pk", "done", "status", "reason", "claim", "recording")
     return Marks(0, {pk: (done, zlib.crc32(repr(said).encode())) for pk, done, *said in columns})
 
 
 def replay_summary(row: Replay) -> Summary:
-    """Return what an ended replay's comparison comes to."""
+    """Return the comparison's summary of an ended replay."""
     return summary_of(stored_report(row.report, row.worst), replay_terms(row))
 
 
 def replay_terms(row: Replay) -> Terms:
-    """Return what is asked of the answers."""
+    """Return the criteria of the comparison."""
     return parse_terms(Document.of(row.terms, "comparison", "comparison"))

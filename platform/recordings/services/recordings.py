@@ -1,4 +1,4 @@
-"""Recordings of what clients send to a service: begun with somebody's consent, ended, deleted, forgotten in time."""
+"""Recordings of a service's traffic: start with a user's consent, end, deletion, retention."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,15 +21,15 @@ MAX_BYTES = 10 * 2**30
 LONGEST = timedelta(days=90)
 _LEAST_CONSENT = 10
 _PLATFORM = "fairlead"
-"""The kind of cluster whose replicas can be told to record."""
+"""The kind of cluster whose replicas can record."""
 
 
 @dataclass(frozen=True)
 class RecordingOrder:
-    """What to record.
+    """A recording order.
 
     Attributes:
-        consent: the words in which who asks takes responsibility for keeping what clients sent.
+        consent: the words in which the user takes responsibility for storing clients' payloads.
         share_percent: of the requests, more than 0 up to 100.
         retention: from now on; then the recording ends, and everything of it is deleted.
     """
@@ -41,7 +41,7 @@ class RecordingOrder:
     retention: timedelta = timedelta(days=7)
 
     def check(self) -> None:
-        """Raise InvalidInput, naming the field, where nothing can be recorded so."""
+        """Raise InvalidInput, naming the field, where the order is invalid."""
         if len(self.consent.strip()) < _LEAST_CONSENT:
             raise InvalidInput(
                 "consent says too little; requests hold clients' data, so say in a sentence why they may be kept",
@@ -61,11 +61,11 @@ class RecordingOrder:
 
 @transaction.atomic
 def recording_start(*, namespace: str, name: str, order: RecordingOrder, actor: str, now: datetime) -> Recording:
-    """Begin to keep requests of the service with stable's answers.
+    """Start storing requests of the service with stable's responses.
 
     Raises:
         NotFound: no such service.
-        InvalidInput: nothing can be recorded as the order says.
+        InvalidInput: the order is invalid.
         Conflict: a recording runs already, the service is being deleted, or its cluster cannot record.
     """
     order.check()
@@ -117,7 +117,7 @@ def recording_start(*, namespace: str, name: str, order: RecordingOrder, actor: 
 
 @transaction.atomic
 def recording_stop(*, namespace: str, name: str, recording_id: int, actor: str, now: datetime) -> Recording:
-    """Let a running recording end; what it has stays until it expires. One that has ended stays as it is.
+    """End a running recording; its content stays until it expires. Idempotent.
 
     Raises:
         NotFound: the service has no such recording.
@@ -133,7 +133,7 @@ def recording_stop(*, namespace: str, name: str, recording_id: int, actor: str, 
 
 @transaction.atomic
 def recording_delete(*, namespace: str, name: str, recording_id: int, actor: str, now: datetime) -> None:
-    """Delete a recording, also one that runs; a worker deletes its file within seconds.
+    """Delete a recording, also a running one; a worker deletes its file within seconds.
 
     Raises:
         NotFound: the service has no such recording.
@@ -143,9 +143,9 @@ def recording_delete(*, namespace: str, name: str, recording_id: int, actor: str
 
 
 def recordings_forget(*, now: datetime) -> int:
-    """Delete the recordings whose time is over, then every file without a recording; return how many files went.
+    """Delete expired recordings, then every file without a recording; return the number of files.
 
-    Called by workers only, which are who has the files.
+    Called by workers only, which have the files.
     """
     for recording in Recording.objects.select_related("service").filter(expires_at__lte=now):
         with transaction.atomic():

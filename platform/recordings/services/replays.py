@@ -1,7 +1,7 @@
-"""Replays: asked for, claimed, renewed with their progress, ended. None of these waits for a model.
+"""Replay jobs: order, claim, renewal with progress, end. None of these writes waits for a model.
 
-An attempt is claimed by a conditional UPDATE that names what was read, and the claim's id fences everything that its
-worker writes later, as for imports (`registry.services.imports`).
+An attempt is claimed by a conditional UPDATE that names the values read, and the claim's id fences all later writes of
+its worker, as for imports (`registry.services.imports`).
 """
 
 import uuid
@@ -41,12 +41,12 @@ from recordings.selectors.replays import replay_summary, replay_terms
 from registry.domain.lineage import origin_of
 
 MAX_CONCURRENT = 2
-"""Replays at a time in the whole installation; each runs a model and takes one of the worker's threads."""
+"""Concurrent replays of the whole installation; each runs a model and takes one of the worker's threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayClaim:
-    """The right to make one replay and to write its end."""
+    """Claim to run one replay and to write its end."""
 
     id: uuid.UUID
     replay_id: int
@@ -68,15 +68,15 @@ def replay_start(
     now: datetime,
     terms: object = None,
 ) -> Replay:
-    """Have a recording answered again by a version, and the answers compared with the recorded ones.
+    """Order a replay of a recording with a version, compared with the recorded responses.
 
     Args:
         recording: None takes the newest that holds requests.
         version: `2`, `@alias` or `models:/NAME/2`; it need not fit the live one, which the comparison then shows.
-        terms: a policy's `analysis.comparison`; None asks what that asks without a word.
+        terms: a policy's `analysis.comparison`; None takes its defaults.
 
     Raises:
-        InvalidInput: version or terms have another form.
+        InvalidInput: version or terms are malformed.
         NotFound: no such service, recording, version or alias.
         Conflict: the version is not READY, the recording is empty, or the service serves nothing yet.
     """
@@ -111,9 +111,9 @@ def replay_start(
 
 
 def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayClaim | None:
-    """Return a claim on the replay, or None where it is not due, or others hold as many as there may be.
+    """Claim the replay; None where it is not due, or the limit of concurrent replays is reached.
 
-    One that cannot be made any more, since its recording is gone or its attempts are used up, has FAILED then.
+    One that is impossible, since its recording is gone or it has no attempts left, has FAILED then.
     """
     related = ("service__cluster", "recording", "model_version")
     row = Replay.objects.select_related(*related).filter(pk=replay_id).first()
@@ -147,32 +147,32 @@ def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayCl
 
 
 def replays_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the replays that are to be begun, those that waited longest first."""
+    """Return the due replays, oldest first."""
     return due(Replay.objects.all(), now=now, limit=limit)
 
 
 def replay_renew(*, claim: ReplayClaim, done: int, now: datetime, lease: timedelta) -> bool:
-    """Write the progress and hold the claim for another `lease`; False where it was lost and the work should stop."""
+    """Write the progress and renew the claim for another `lease`; False where it was lost and the work should stop."""
     return bool(_held(claim).update(done=done, next_try_at=now + lease))
 
 
 def replay_put_back(*, claim: ReplayClaim, now: datetime) -> None:
-    """Let another worker begin the replay anew, as if this one had not."""
+    """Release the replay, so that another worker restarts it, as if this attempt had not begun."""
     put_back(_held(claim), now=now, done=0)
 
 
 def replay_broke_off(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
-    """Note that an attempt ended without saying anything of the version; it is made again at once, a few times."""
+    """Record an attempt that ended without a result; it is retried at once, a few times."""
     broke_off(_held(claim), reason=reason, now=now)
 
 
 def replay_fail(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
-    """Note that the replay cannot be made."""
+    """Record that the replay is impossible."""
     _end(claim, lambda state: attempts.failed(state, reason), None, now)
 
 
 def replay_end(*, claim: ReplayClaim, report: Report, done: int, now: datetime) -> bool:
-    """Write what the comparison came to; False where the claim was lost or the service deleted meanwhile."""
+    """Write the comparison's result; False where the claim was lost or the service deleted meanwhile."""
     return _end(claim, attempts.done, (report, done), now)
 
 
@@ -238,7 +238,7 @@ def _end(
 
 
 def _tell_end(row: Replay, state: AttemptState, now: datetime) -> None:
-    """Write the event of an end; a replay that ends without a worker's report gets its time here."""
+    """Write the event of an end; sets the end time of a replay that ends without a worker's report."""
     Replay.objects.filter(pk=row.pk, finished_at=None).update(finished_at=now)
     what = f"the replay of {row.total} recorded requests by version {row.model_version.number}"
     how = f"failed: {state.reason}" if state.status is Status.FAILED else f"ended: {_conclusion(row)}"
@@ -247,7 +247,7 @@ def _tell_end(row: Replay, state: AttemptState, now: datetime) -> None:
 
 
 def _conclusion(row: Replay) -> str:
-    """Return what an ended replay's comparison comes to, without a word of any request."""
+    """Return the comparison's summary of an ended replay, without any content of requests."""
     summary = replay_summary(row)
     if summary.agreement_percent is None:
         return "no answer could be compared"

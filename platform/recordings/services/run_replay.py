@@ -1,7 +1,6 @@
-"""Makes replays: every recorded request is answered once more and compared. Called by tasks, with no transaction open.
+"""Runs replays: sends every recorded request again and compares the responses. Called by tasks, outside transactions.
 
-Requests are answered in their order, one at a time: a model that keeps state between requests gets them as it got them
-from clients.
+Requests are sent in their order, one at a time: a stateful model gets them as it got them from clients.
 """
 
 import logging
@@ -30,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def replay_make(replay_id: int, driver_of: Callable[[int], ClusterDriver]) -> None:
-    """Make the replay, unless somebody else is at it or it is not due; `driver_of` takes a cluster's id."""
+    """Run the replay, unless it is claimed or not due; `driver_of` takes a cluster's id."""
     claim = replay_begin(replay_id=replay_id, now=timezone.now(), lease=LEASE)
     if claim is None:
         return

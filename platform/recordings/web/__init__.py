@@ -1,1 +1,1 @@
-"""The pages of recordings and replays."""
+"""Pages of recordings and replays."""

@@ -1,4 +1,4 @@
-"""The forms that ask for a recording and for a replay of one: the orders they say. Pure but for the orders' modules.
+"""Order forms of a recording and of a replay. Pure but for the orders' modules.
 
 The API takes the same as JSON (`recordings.api.recordings`, `recordings.api.replays`).
 """
@@ -23,11 +23,10 @@ _CALLED = {
 
 
 def recording_order(said: Mapping[str, str]) -> RecordingOrder:
-    """Return what the form asks for; what is left empty is as without a word.
+    """Return the form's order; empty fields take their defaults.
 
     Raises:
-        InvalidInput: a field is no number or no duration, by its name; whether it can be recorded so,
-            `RecordingOrder.check` says.
+        InvalidInput: a field is no number or no duration, by its name; `RecordingOrder.check` validates the rest.
     """
     order = RecordingOrder(said.get("consent", ""))
     size_mib = _number(said, "max_size_mib", order.max_bytes / _MIB)
@@ -42,10 +41,10 @@ def recording_order(said: Mapping[str, str]) -> RecordingOrder:
 
 
 def replay_terms_said(said: Mapping[str, str]) -> dict[str, Any]:
-    """Return the `comparison` that the form asks for: its field, and the YAML of what no field says.
+    """Return the form's `comparison`: its field, and the YAML of all else.
 
     Raises:
-        InvalidInput: the text is no YAML, the field no number, or both say it.
+        InvalidInput: the text is no YAML, the field no number, or both set it.
     """
     text = said.get("comparison", "").strip()
     terms = dict(document_of(text, what="comparison", begins="tolerances")) if text else {}

@@ -1,4 +1,4 @@
-"""The pages of a recording and of a replay as values, as `deployments.web.pages` has those of services."""
+"""Pages of a recording and of a replay as values, as `deployments.web.pages` has those of services."""
 
 import zlib
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ REQUESTS_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """A recorded request without what it holds; `error` is gRPC's name of it in small letters, empty without one.
+    """A recorded request without its content; `error` is gRPC's name of it in lower case, empty without one.
 
-    `took_ms` is None of what was recorded before that was told.
+    `took_ms` is None for recordings from before it was recorded.
     """
 
     at: datetime
@@ -34,7 +34,7 @@ class RequestRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestLog:
-    """The newest requests of a recording; `problem` says why they cannot be told."""
+    """The newest requests of a recording; `problem` says why they cannot be read."""
 
     rows: list[RequestRow]
     problem: str = ""
@@ -42,7 +42,7 @@ class RequestLog:
 
 def recording_page(namespace: str, name: str, recording_id: int) -> Page:
     """Return the page of one recording; raises NotFound."""
-    # First: what changes between the reads is sent again, not lost.
+    # First: a change between the reads is sent again, not lost.
     cursor = _cursor(recording_marks([recording_id]).of.get(recording_id))
     row = recording_get(namespace=namespace, name=name, recording_id=recording_id)
     return Page(
@@ -80,10 +80,7 @@ def replay_page(namespace: str, name: str, replay_id: int) -> Page:
 
 
 def request_log(row: Recording) -> RequestLog:
-    """Return the newest requests of a recording, the newest first: when they came, how and how fast they were answered.
-
-    What they hold is not in it.
-    """
+    """Return the newest requests of a recording, newest first: time, outcome and latency, without their content."""
     try:
         found = payload_files.newest(row.pk, length=row.bytes, most=REQUESTS_SHOWN)
     except Unavailable as error:
@@ -102,7 +99,7 @@ def request_log(row: Recording) -> RequestLog:
 
 
 def full_percent(row: Recording) -> int:
-    """Return how much of what it may have a recording has, by the limit that is nearer."""
+    """Return the used share of a recording's limits, by the nearer one."""
     return min(100, max(100 * row.requests // row.max_requests, 100 * row.bytes // row.max_bytes))
 
 

@@ -1,4 +1,4 @@
-"""The pages of recordings and replays: a service's, with forms for more, and each of them while it goes."""
+"""Pages of recordings and replays: those of a service, with order forms, and the progress of each."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ _VERSIONS_SHOWN = 50
 @require_http_methods(["GET", "HEAD", "POST"])
 @page_scope(Scope.READ)
 def recording_list_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Show a service's recordings and replays with a form for a recording; on POST begin one and go to its page."""
+    """Show a service's recordings and replays with an order form; on POST start a recording, redirect to its page."""
     if request.method == "POST":
         return _start(request, namespace, name)
     service = selectors.service_get(namespace=namespace, name=name)
@@ -73,7 +73,7 @@ def recording_list_page(request: HttpRequest, namespace: str, name: str) -> Http
 @require_safe
 @page_scope(Scope.READ)
 def recording_detail_page(request: HttpRequest, namespace: str, name: str, recording_id: int) -> HttpResponse:
-    """Show one recording: how much it holds, its newest requests, its replays and a form for one."""
+    """Show one recording: its size, its newest requests, its replays and an order form for one."""
     page, token = recording_page(namespace, name, recording_id), page_token(request)
     recording, place = page.context["recording"], Place.namespace(namespace)
     context = {
@@ -91,7 +91,7 @@ def recording_detail_page(request: HttpRequest, namespace: str, name: str, recor
 @require_POST
 @page_scope(Scope.ADMIN)
 def recording_stop_action(request: HttpRequest, namespace: str, name: str, recording_id: int) -> HttpResponse:
-    """Let a recording end."""
+    """End a recording."""
     actor, now = page_actor(request), timezone.now()
     recording_stop(namespace=namespace, name=name, recording_id=recording_id, actor=actor, now=now)
     messages.success(request, f"Recording {recording_id} is stopped; what it has stays until it expires.")
@@ -101,7 +101,7 @@ def recording_stop_action(request: HttpRequest, namespace: str, name: str, recor
 @require_POST
 @page_scope(Scope.ADMIN)
 def recording_delete_action(request: HttpRequest, namespace: str, name: str, recording_id: int) -> HttpResponse:
-    """Delete a recording with everything in it."""
+    """Delete a recording with its content."""
     actor, now = page_actor(request), timezone.now()
     recording_delete(namespace=namespace, name=name, recording_id=recording_id, actor=actor, now=now)
     messages.success(request, f"Recording {recording_id} is deleted with everything in it.")
@@ -111,7 +111,7 @@ def recording_delete_action(request: HttpRequest, namespace: str, name: str, rec
 @require_POST
 @page_scope(Scope.WRITE)
 def replay_start_action(request: HttpRequest, namespace: str, name: str, recording_id: int) -> HttpResponse:
-    """Have a recording answered again by a version, and go to the replay's page."""
+    """Order a replay of a recording with a version, and redirect to its page."""
     version = request.POST.get("version", "").strip()
     require_model_use(page_token(request), version)
     row = replay_start(
@@ -131,7 +131,7 @@ def replay_start_action(request: HttpRequest, namespace: str, name: str, recordi
 @require_safe
 @page_scope(Scope.READ)
 def replay_detail_page(request: HttpRequest, namespace: str, name: str, replay_id: int) -> HttpResponse:
-    """Show one replay: how far it is, and in the end how the answers differ."""
+    """Show one replay: its progress, and in the end how the responses differ."""
     page = replay_page(namespace, name, replay_id)
     may_write = may(page_token(request), Scope.WRITE, Place.namespace(namespace))
     return render(request, page.template, {**page.context, "cursor": page.cursor, "may_write": may_write})
@@ -150,7 +150,7 @@ def _start(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 
 
 def _versions(service: InferenceService) -> list[dict[str, Any]]:
-    """Return the versions that can answer a recording, the newest first."""
+    """Return the versions that can replay a recording, newest first."""
     stable = service.revisions.select_related("model_version__model").filter(role=Role.STABLE).first()
     if stable is None:
         return []

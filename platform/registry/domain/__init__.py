@@ -1,1 +1,1 @@
-"""Decisions about models and versions. Pure."""
+"""Domain rules of models and versions. Pure."""

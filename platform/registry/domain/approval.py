@@ -1,8 +1,8 @@
-"""Whether people agree that a version is served. Pure.
+"""Approval of model versions by users. Pure.
 
     unreviewed --approve--> approved <--approve / decline--> declined <--decline-- unreviewed
 
-REJECTED is what the platform's check says of a version (`lifecycle`); declined is what a person says.
+REJECTED is the outcome of the platform's check (`version_lifecycle`); declined is a user's decision.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from common.identifiers import check_comment, is_user
 
 
 class Approval(StrEnum):
-    """What was decided of a version; it is for exactly these files, since they never change."""
+    """Decision on a version; it is for exactly these files, since they never change."""
 
     UNREVIEWED = "unreviewed"
     APPROVED = "approved"
@@ -24,14 +24,14 @@ DECISIONS = (Approval.APPROVED, Approval.DECLINED)
 
 
 def parse_decision(text: str) -> Approval:
-    """Return what somebody decided; raises InvalidInput."""
+    """Return the parsed decision; raises InvalidInput."""
     if text not in DECISIONS:
         raise InvalidInput(f"state is {text[:40]!r}; expected {' or '.join(DECISIONS)}", field="state")
     return Approval(text)
 
 
 def check_said(decision: Approval, comment: str) -> str:
-    """Return the comment without blanks around it; raises InvalidInput where it is too long, or missing."""
+    """Return the stripped comment; raises InvalidInput where it is too long, or missing."""
     check_comment(comment)
     said = comment.strip()
     if decision is Approval.DECLINED and not said:
@@ -40,7 +40,7 @@ def check_said(decision: Approval, comment: str) -> str:
 
 
 def refusal(username: str, registered_by: Iterable[str]) -> str:
-    """Return why a user, whose role would let him, may not approve a version; empty where he may.
+    """Return why a user with a sufficient role may not approve a version; empty where he may.
 
     Args:
         registered_by: who registered the version or imported its files, as the audit log names them.
@@ -51,7 +51,7 @@ def refusal(username: str, registered_by: Iterable[str]) -> str:
 
 
 def unfit(state: Approval, *, is_required: bool, by: str, comment: str) -> str:
-    """Return why a version may not be brought into a service, as the end of a sentence; empty where it may."""
+    """Return why a version may not be deployed, as the end of a sentence; empty where it may."""
     if not is_required or state is Approval.APPROVED:
         return ""
     if state is Approval.DECLINED:

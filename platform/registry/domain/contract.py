@@ -1,7 +1,7 @@
-"""May one signature stand in the place of another? What would break today's clients, and what merely changes. Pure.
+"""Signature compatibility: breaking and harmless changes for clients when a new signature replaces an old one. Pure.
 
-Clients send every input that is needed and may send the optional ones, of any shape that the old signature allows, up
-to its rows per request; they read any output. Whatever of that the new one does not take or give breaks them.
+Clients send every required input and may send the optional ones, of any shape that the old signature allows, up to its
+rows per request; they read any output. What the new one does not accept or return of that breaks them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,11 @@ from registry.domain.signature import Signature, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a client of the old signature meets with the new one, one sentence each.
+    """Effects on a client of the old signature, one sentence each.
 
     Attributes:
         breaks: what would fail or be misread.
-        notes: what changes and harms nobody.
+        notes: harmless changes.
     """
 
     breaks: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Comparison:
 
 
 def compare(old: Signature, new: Signature) -> Comparison:
-    """Return what changes for clients of `old` where `new` answers them."""
+    """Return the changes for clients of `old` when `new` replaces it."""
     found = [*_rows(old, new), *_inputs(old, new), *_outputs(old, new)]
     return Comparison(
         breaks=tuple(sentence for breaks, sentence in found if breaks),
@@ -38,7 +38,7 @@ _Found = Iterator[tuple[bool, str]]
 
 def _rows(old: Signature, new: Signature) -> _Found:
     before, after = old.max_batch_size, new.max_batch_size
-    # 0 is a model without batches, whose shapes have no batch dimension: they are compared as all shapes are.
+    # 0 is a model without batches, whose shapes have no batch dimension: they are compared like all shapes.
     if before and after and before != after:
         yield after < before, f"a request may have {after} rows, {before} before"
 

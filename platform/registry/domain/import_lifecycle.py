@@ -1,4 +1,4 @@
-"""How an import goes on. Pure: no clock, no database, no network.
+"""Import state machine with exponential back-off. Pure: no clock, no database, no network.
 
                    the files are a version
 PENDING ───────────────────────────────────▶ IMPORTED
@@ -17,7 +17,7 @@ _FIRST_DELAY = timedelta(seconds=5)
 
 
 class ImportStatus(StrEnum):
-    """Where an import is in its life."""
+    """States of an import."""
 
     PENDING = "PENDING"
     IMPORTED = "IMPORTED"
@@ -26,11 +26,11 @@ class ImportStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """What an import's row says about how it goes.
+    """Progress of an import, from its row.
 
     Attributes:
-        attempts: how often it was begun; counted at the begin, so that one that takes its worker down counts too.
-        reason: why it is not IMPORTED, where there is something to say.
+        attempts: counted at their begin, so that one that crashes its worker counts too.
+        reason: why it is not IMPORTED; may be empty.
         next_try_at: not before this time; None once the state is final.
     """
 
@@ -41,12 +41,12 @@ class ImportState:
 
 
 def may_begin(state: ImportState, now: datetime) -> bool:
-    """Return whether an attempt is to begin at `now`."""
+    """Return whether an attempt begins at `now`."""
     return state.status is ImportStatus.PENDING and state.next_try_at is not None and state.next_try_at <= now
 
 
 def begin(state: ImportState, now: datetime, lease: timedelta) -> ImportState:
-    """Return the state while an attempt goes on; FAILED where all attempts began and none ended."""
+    """Return the state while an attempt runs; FAILED where all attempts began and none ended."""
     if state.attempts >= MAX_ATTEMPTS:
         return _given_up(state, state.reason or "the worker did not come to its end")
     return replace(state, attempts=state.attempts + 1, next_try_at=now + lease)
@@ -58,12 +58,12 @@ def imported(state: ImportState) -> ImportState:
 
 
 def failed(state: ImportState, reason: str) -> ImportState:
-    """Return the state after what no further attempt can change."""
+    """Return the state after a permanent failure."""
     return replace(state, status=ImportStatus.FAILED, reason=reason, next_try_at=None)
 
 
 def broken_off(state: ImportState, reason: str, now: datetime) -> ImportState:
-    """Return the state after an attempt that another may make good: 5 s later, then twice as long after each."""
+    """Return the state after a temporary failure: the next attempt 5 s later, then twice as long after each."""
     if state.attempts >= MAX_ATTEMPTS:
         return _given_up(state, reason)
     factor: int = 1 << (state.attempts - 1)
@@ -71,7 +71,7 @@ def broken_off(state: ImportState, reason: str, now: datetime) -> ImportState:
 
 
 def put_back(state: ImportState, now: datetime) -> ImportState:
-    """Return the state of an attempt that its worker gave back unfinished: it is due at once and does not count."""
+    """Return the state of an attempt that its worker released unfinished: it is due at once and does not count."""
     return replace(state, attempts=state.attempts - 1, next_try_at=now)
 
 

@@ -1,4 +1,4 @@
-"""Reads what the serving runtime says about a model: the JSON of `inspect` and `profile`. Pure.
+"""Model inspection results: parses the JSON of the runtime's `inspect` and `profile`. Pure.
 
 {"schema": "fairlead.inspect/v1", "platform": ..., "inputs": [...], "outputs": [...]}       exit status 0
 {"schema": "fairlead.profile/v1", "load_seconds": ..., "memory_bytes": ..., "batches": []}  exit status 0
@@ -18,13 +18,13 @@ from registry.domain.version_lifecycle import Refused, Unchecked
 _REFUSED = 2
 _MAX_REASON = 2000
 _MOST_FOUND = 64
-"""Rows, the most that the runtime's `profile` tries by itself."""
-# The runtime names a model after the folder it was laid out in for the job, which nobody who reads the reason knows.
+"""Maximum rows that the runtime's `profile` tries by itself."""
+# The runtime names a model after its folder in the job, a name unknown to readers of the reason.
 _FOLDER_NAMES = re.compile(r"^model '[^']*' version [0-9]+: ")
 
 
 class NotAccepted(Exception):  # noqa: N818 - carries an outcome, not a fault
-    """The runtime did not accept the model; `outcome` says whether it refused it or could not be asked."""
+    """The runtime did not accept the model; `outcome` says whether it refused the model or did not answer."""
 
     def __init__(self, outcome: Refused | Unchecked) -> None:
         super().__init__(outcome.reason)
@@ -32,7 +32,7 @@ class NotAccepted(Exception):  # noqa: N818 - carries an outcome, not a fault
 
 
 def read_inspection(result: JobResult) -> tuple[Signature, str]:
-    """Return the signature and the platform that `inspect` found; raises NotAccepted."""
+    """Return the signature and the platform from `inspect`; raises NotAccepted."""
     document = _document(JobKind.INSPECT, result)
     try:
         signature = parse(document)
@@ -52,7 +52,7 @@ def read_profile(result: JobResult) -> dict[str, object]:
 def at_least(profile: Mapping[str, object], rows: int) -> dict[str, object]:
     """Return the profile with at least so many rows, up to `_MOST_FOUND`, where it found a batch size.
 
-    What is measured differs from run to run: a version that took fewer rows than the one before would break clients.
+    Measurements differ from run to run: a version that took fewer rows than the one before would break clients.
     """
     found = profile.get("max_batch_size")
     if type(found) is not int or rows <= found:
@@ -61,13 +61,13 @@ def at_least(profile: Mapping[str, object], rows: int) -> dict[str, object]:
 
 
 def with_batch_size(signature: Signature, profile: Mapping[str, object]) -> Signature:
-    """Return the signature with the rows that services let a request have: what a profile found good, where it says."""
+    """Return the signature with the maximum rows of a request to a service: the profile's, where it has one."""
     rows = profile.get("max_batch_size")
     return replace(signature, max_batch_size=rows) if type(rows) is int and rows > 0 else signature
 
 
 def _document(kind: JobKind, result: JobResult) -> Mapping[str, object]:
-    """Return the JSON of a job that ended well."""
+    """Return the JSON of a successful job."""
     try:
         document = json.loads(result.output)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where a version came from: given when it is registered, never changed after. Pure."""
+"""Model lineage: the provenance of a version; given at registration, immutable. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,12 +16,12 @@ _MAX_VALUE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What a version was made of; empty where nobody said.
+    """Provenance of a version; unknown parts are empty.
 
     Attributes:
         source_commit: the commit of the training code.
         run_url: the CI run that made the files, http or https, since pages show it as a link.
-        data_reference: what it was trained on: a path, a URI, a data set's version.
+        data_reference: the training data: a path, a URI, a data set's version.
         parameters: free texts by name, such as hyperparameters.
         source_uri: where the files were imported from, without a query; empty where they were pushed.
         built_from: the version that they were built from, as `models:/digits/3`; empty where they were not built here.
@@ -38,7 +38,7 @@ class Lineage:
     products: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Raise InvalidInput where a part is too long or not of its kind."""
+        """Raise InvalidInput where a part is too long or of the wrong kind."""
         _check_text("source_commit", self.source_commit, _MAX_COMMIT)
         _check_text("run_url", self.run_url, _MAX_REFERENCE)
         _check_text("data_reference", self.data_reference, _MAX_REFERENCE)
@@ -55,7 +55,7 @@ class Lineage:
             _check_text(f"the parameter {name!r}", value, _MAX_VALUE, field="parameters")
 
     def as_json(self) -> dict[str, object]:
-        """Return the form that is stored and shown."""
+        """Return the JSON form for storage and display."""
         parts = {"parameters": dict(sorted(self.parameters.items())), "products": list(self.products)}
         return {**asdict(self), **parts}
 
@@ -68,14 +68,14 @@ _FLAGS = {
 
 
 def untold(lineage: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """Return what nobody said of a version that was pushed, with the flag of `fairlead models push` that says it."""
+    """Return the missing parts of a pushed version's lineage, with the flag of `fairlead models push` for each."""
     if lineage.get("built_from"):
         return ()
     return tuple(told for name, told in _FLAGS.items() if not lineage.get(name))
 
 
 def origin_of(lineage: Mapping[str, object]) -> str:
-    """Return where the files of a stored lineage can be had once more by who may read there; empty for nowhere."""
+    """Return where an authorised reader can fetch the files of a stored lineage; empty if nowhere."""
     uri = str(lineage.get("source_uri", ""))
     return uri if urlsplit(uri).scheme in _FETCHED else ""
 

@@ -1,8 +1,8 @@
-"""A model's signature: names, V2 datatypes and shapes of its tensors. Pure; `registry.domain.contract` compares two.
+"""Model signature: names, V2 datatypes and shapes of its tensors. Pure; `registry.domain.contract` compares two.
 
 A signature is stored as the JSON that the runtime's `inspect` prints: `{"inputs": [tensor, ...], "outputs": [...]}`
-with `{"name", "datatype", "shape"}` for each tensor; a dimension of -1 takes any size, the batch dimension is first. An
-input that may be left out has `"optional": true`. `"max_batch_size"` is missing where an earlier release stored it.
+with `{"name", "datatype", "shape"}` for each tensor; a dimension of -1 takes any size, the batch dimension is first.
+An optional input has `"optional": true`. `"max_batch_size"` is missing where an earlier release stored it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ DATATYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One input or output; a dimension of -1 takes any size, an optional input may be left out."""
+    """One input or output; a dimension of -1 takes any size; an optional input may be left out."""
 
     name: str
     datatype: str
@@ -28,10 +28,10 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a model takes and gives, in the model's own order.
+    """Inputs and outputs of a model, in the model's own order.
 
     Attributes:
-        max_batch_size: rows that a request may have; 0 for a model without batches, None where that is not known.
+        max_batch_size: maximum rows of a request; 0 for a model without batches, None where unknown.
     """
 
     inputs: tuple[Tensor, ...]
@@ -39,7 +39,7 @@ class Signature:
     max_batch_size: int | None = None
 
     def as_json(self) -> dict[str, object]:
-        """Return the form that is stored and shown."""
+        """Return the JSON form for storage and display."""
         rows = {} if self.max_batch_size is None else {"max_batch_size": self.max_batch_size}
         return {
             "inputs": [_tensor_json(tensor) for tensor in self.inputs],
@@ -49,10 +49,10 @@ class Signature:
 
 
 def parse(document: Mapping[str, object]) -> Signature:
-    """Return the signature in `document`; other keys of it are left alone.
+    """Return the signature in `document`; ignores its other keys.
 
     Raises:
-        InvalidInput: a part is missing or has another form.
+        InvalidInput: a part is missing or malformed.
     """
     rows = document.get("max_batch_size")
     return Signature(

@@ -7,15 +7,15 @@ from common.errors import InvalidInput
 
 MAX_TAGS = 50
 MAX_VALUE = 1000
-# A letter first: a database takes a key of digits for a place in a list.
+# A letter first: a database takes a numeric key for a list index.
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9._/-]{0,63}")
 
 
 def changed(tags: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    """Return `tags` with `changes` made: a text sets the tag, None takes it away (as JSON Merge Patch does).
+    """Return `tags` with `changes` made: a text sets the tag, None removes it (as JSON Merge Patch does).
 
     Raises:
-        InvalidInput: a key or value is not one that a tag can have, or the tags become too many.
+        InvalidInput: a key or value is invalid, or there are too many tags.
     """
     merged = {**tags, **changes}
     for key, value in changes.items():

@@ -1,4 +1,4 @@
-"""How a model version becomes servable. Pure: no clock, no database, no runtime.
+"""Model version state machine: validation with retries. Pure: no clock, no database, no runtime.
 
                        accepted
     PENDING ───────────────────────────────▶ READY
@@ -7,9 +7,8 @@
      │
      └── refused by the runtime, or could not be checked MAX_ATTEMPTS times ──▶ REJECTED
 
-READY is final: a version never changes, so neither does what was found out about it. REJECTED is checked again where
-somebody asks, and by a push of the same files where the reason is one of the installation: a library that it lacks, or
-what it does not allow.
+READY is final: a version is immutable, and so is the outcome of its check. REJECTED is checked again on request, and by
+a push of the same files where the reason is the installation's: a missing library, or what it does not allow.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ _AGAIN = "push the same files again, or run `fairlead versions recheck`, to have
 
 
 class Status(StrEnum):
-    """Where a version is in its life."""
+    """States of a version."""
 
     PENDING = "PENDING"
     READY = "READY"
@@ -44,7 +43,7 @@ class Refused:
     """The runtime cannot serve the model; `reason` is its own sentence.
 
     Attributes:
-        of_installation: it lacks a library, or does not allow what the model needs; else it never can.
+        of_installation: it lacks a library, or does not allow what the model needs; else the refusal is permanent.
     """
 
     reason: str
@@ -53,7 +52,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """Nothing was learnt about the model: the runtime could not be asked, or did not answer in time."""
+    """The check has no result: the runtime could not be run, or did not finish in time."""
 
     reason: str
 
@@ -63,11 +62,11 @@ Outcome = Accepted | Refused | Unchecked
 
 @dataclass(frozen=True, slots=True)
 class CheckState:
-    """What a version's row says about its check.
+    """State of a version's check, from its row.
 
     Attributes:
-        attempts: how often a check was begun; counted at its begin, so that one that takes its worker down counts too.
-        reason: why the version is not READY; empty where there is nothing to say.
+        attempts: counted at their begin, so that one that crashes its worker counts too.
+        reason: why the version is not READY; may be empty.
         next_check_at: not before this time; None once the check is over.
         of_installation: REJECTED for what the installation lacks, not for the model.
     """
@@ -80,14 +79,14 @@ class CheckState:
 
 
 def may_begin(state: CheckState, now: datetime) -> bool:
-    """Return whether a check is to begin at `now`."""
+    """Return whether a check begins at `now`."""
     return state.status is Status.PENDING and state.next_check_at is not None and state.next_check_at <= now
 
 
 def begin(state: CheckState, now: datetime, lease: timedelta) -> CheckState:
-    """Return the state while a check runs: another may begin when `lease` is over and this one has not ended.
+    """Return the state while a check runs: another may begin once `lease` has expired without an end.
 
-    A state whose attempts are used up is REJECTED instead: its checks began and never ended.
+    A state without attempts left is REJECTED instead: its checks began and never ended.
     """
     if state.attempts >= MAX_ATTEMPTS:
         return _given_up(state, state.reason or "the check began and did not end")
@@ -115,7 +114,7 @@ def end(state: CheckState, outcome: Outcome, now: datetime) -> CheckState:
 
 
 def again(now: datetime) -> CheckState:
-    """Return the state of a REJECTED version that is to be checked again."""
+    """Return the state of a REJECTED version that is checked again."""
     return CheckState(Status.PENDING, 0, "", now)
 
 
@@ -128,6 +127,6 @@ def _given_up(state: CheckState, reason: str) -> CheckState:
 
 
 def _delay(attempts: int) -> timedelta:
-    """Return 5 s after the first attempt and twice as long after each more."""
+    """Return the back-off: 5 s after the first attempt and twice as long after each more."""
     factor: int = 1 << (attempts - 1)
     return _FIRST_DELAY * factor

@@ -1,4 +1,4 @@
-"""What is said of a version when it is registered, besides its files. Pure."""
+"""Metadata of a new version: description, tags, lineage, required compatibility. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True, slots=True)
 class Particulars:
-    """What is kept with a new version.
+    """Metadata stored with a new version.
 
     Attributes:
         description: Markdown, kept as it is.
-        compatible_with: a version of the same model (`@alias` or a number) whose clients must be able to go on with
-            this one; None leaves it to the model's setting, an empty text asks for no such check.
+        compatible_with: a version of the same model (`@alias` or a number) whose clients must be able to use this one;
+            None leaves it to the model's setting, an empty text disables the check.
     """
 
     lineage: Lineage = field(default_factory=Lineage)
@@ -30,7 +30,7 @@ class Particulars:
     compatible_with: str | None = None
 
     def check(self) -> None:
-        """Raise InvalidInput where a part cannot be kept."""
+        """Raise InvalidInput where a part is invalid."""
         self.lineage.check()
         tags.changed({}, self.tags)
         check_description(self.description)
@@ -38,13 +38,13 @@ class Particulars:
 
 
 def particulars_of_json(document: Mapping[str, Any], *, source_uri: str) -> Particulars:
-    """Return particulars from `dataclasses.asdict` of them, with where the files came from."""
+    """Return particulars from their `dataclasses.asdict`, with the source of the files."""
     lineage = Lineage(**{**document["lineage"], "source_uri": source_uri})
     return Particulars(**{**document, "lineage": lineage})
 
 
 def check_description(text: str) -> str:
-    """Return `text` if it can be kept as a description."""
+    """Return `text` if it is a valid description."""
     if len(text) > MAX_DESCRIPTION or "\0" in text:
         raise InvalidInput(
             f"description has {len(text)} characters; at most {MAX_DESCRIPTION} are kept, without zeros",
@@ -54,7 +54,7 @@ def check_description(text: str) -> str:
 
 
 def check_reference(text: str) -> str:
-    """Return `text` if it names a version within a model, or nothing."""
+    """Return `text` if it names a version within a model, or is empty."""
     if text.startswith("@"):
         check_alias(text.removeprefix("@"), field="compatible_with")
     elif text and not _NUMBER.fullmatch(text):

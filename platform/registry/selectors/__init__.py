@@ -1,4 +1,4 @@
-"""What the registry knows. Reads only; versions come with their model and aliases, so no list asks once per row."""
+"""Queries of the registry. Read-only; versions come with their model and aliases: no list needs a query per row."""
 
 import re
 from datetime import datetime
@@ -16,12 +16,12 @@ from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
 
 _LOOKED_THROUGH = 60
 _EARLIER = 20
-"""So many versions before one are looked at."""
+"""Limit of earlier versions that are read."""
 _URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<alias>[^/@]+))")
 
 
 def model_list() -> QuerySet[RegisteredModel]:
-    """Return all models with their aliases, and as `latest_version` the highest number that is still there."""
+    """Return all models with their aliases, and as `latest_version` the highest existing number."""
     newest = ModelVersion.objects.filter(model=OuterRef("pk")).order_by("-number")
     models = RegisteredModel.objects.annotate(latest_version=Subquery(newest.values("number")[:1]))
     return models.prefetch_related("aliases__version")
@@ -44,12 +44,12 @@ def model_get(*, name: str) -> RegisteredModel:
 
 
 def model_exists(*, name: str) -> bool:
-    """Return whether there is a model of that name."""
+    """Return whether a model of that name exists."""
     return RegisteredModel.objects.filter(name=name).exists()
 
 
 def is_somebodys_model(*, name: str) -> bool:
-    """Return whether there is a model of that name, or a team that it is kept for."""
+    """Return whether a model of that name exists, or is reserved for a team."""
     is_owned = Ownership.objects.filter(kind=Owned.MODEL, name=name).exists()
     return is_owned or RegisteredModel.objects.filter(name=name).exists()
 
@@ -69,10 +69,10 @@ def model_version_get(*, model: str, number: int) -> ModelVersion:
 
 
 def model_version_resolve(*, uri: str) -> ModelVersion:
-    """Return what `models:/NAME/VERSION` or `models:/NAME@ALIAS` points at now.
+    """Return the version that `models:/NAME/VERSION` or `models:/NAME@ALIAS` currently names.
 
     Raises:
-        InvalidInput: the URI has another form.
+        InvalidInput: the URI is malformed.
         NotFound: no such model, version or alias.
     """
     match = _URI.fullmatch(uri)
@@ -90,7 +90,7 @@ def alias_list(*, model: str) -> QuerySet[Alias]:
 
 
 def alias_get(*, model: str, name: str) -> Alias:
-    """Return one alias with its version; raises NotFound, which names the aliases there are."""
+    """Return one alias with its version; raises NotFound, which names the existing aliases."""
     alias = Alias.objects.filter(model__name=model, name=name).select_related("model", "version__model").first()
     if alias is None:
         known = sorted(alias.name for alias in model_get(name=model).aliases.all())
@@ -100,12 +100,12 @@ def alias_get(*, model: str, name: str) -> Alias:
 
 
 def versions_to_approve(*, only: Q, username: str, limit: int) -> list[ModelVersion]:
-    """Return READY versions that their models want approved, that nobody decided of and the user may, the newest first.
+    """Return READY versions that wait for approval and that the user may approve, newest first.
 
-    Who registered many himself is told only what of others' is among the newest 60.
+    For a user who registered many himself, those of others are searched among the newest 60 only.
 
     Args:
-        only: a condition on versions: of those that the user's role lets him decide of.
+        only: a condition on versions: of those on which the user's role lets him decide.
     """
     rows = _to_approve().filter(only)
     brought = Prefetch("imports", ModelImport.objects.only("version", "created_by"))
@@ -115,18 +115,18 @@ def versions_to_approve(*, only: Q, username: str, limit: int) -> list[ModelVers
 
 
 def newest_to_approve() -> list[int]:
-    """Return the ids of the newest versions that wait for anybody's approval, by which pages see that others do."""
+    """Return the ids of the newest versions that wait for approval, as a change marker for pages."""
     return list(_to_approve().order_by("-pk").values_list("pk", flat=True)[:_LOOKED_THROUGH])
 
 
 def versions_to_check(*, now: datetime, limit: int) -> list[int]:
-    """Return the ids of versions whose check is due, longest waiting first."""
+    """Return the ids of versions whose check is due, oldest first."""
     due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
     return list(due.order_by("next_check_at", "pk").values_list("pk", flat=True)[:limit])
 
 
 def rows_of_earlier_versions(version_id: int) -> int:
-    """Return the most rows that a request to an earlier READY version of the same model may have; 0 for none."""
+    """Return the maximum rows of a request to an earlier READY version of the same model; 0 for none."""
     itself = ModelVersion.objects.filter(pk=version_id)
     earlier = ModelVersion.objects.filter(
         model__in=itself.values("model"), number__lt=itself.values("number"), status=Status.READY.value
@@ -136,17 +136,17 @@ def rows_of_earlier_versions(version_id: int) -> int:
 
 
 def is_being_checked(*, digest: str) -> bool:
-    """Return whether it is not known yet whether a version with these files can be served."""
+    """Return whether the check of a version with these files is still open."""
     return ModelVersion.objects.filter(status=Status.PENDING.value, digest=digest).exists()
 
 
 def import_list(*, model: str) -> QuerySet[ModelImport]:
-    """Return the imports of that model, which need not be there yet."""
+    """Return the imports of that model, which need not exist yet."""
     return ModelImport.objects.filter(model=model).select_related("version")
 
 
 def models_coming() -> QuerySet[ModelImport]:
-    """Return the imports under way of models that have no version yet, so that no list of models has them."""
+    """Return running imports of models without a version, which no list of models has."""
     named = RegisteredModel.objects.filter(name=OuterRef("model"))
     pending = ModelImport.objects.filter(status=ImportStatus.PENDING.value)
     return pending.filter(~Exists(named)).order_by("-pk")
@@ -161,7 +161,7 @@ def import_get(*, model: str, import_id: int) -> ModelImport:
 
 
 def imports_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the ids of imports that are to begin, or to begin again, longest waiting first."""
+    """Return the ids of due imports, oldest first."""
     due = ModelImport.objects.filter(status=ImportStatus.PENDING.value, next_try_at__lte=now)
     return list(due.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
 

@@ -1,4 +1,4 @@
-"""What model files take: by model, of versions that nothing names, and of artifacts that no version has."""
+"""Disk usage of model files: by model, of unreferenced versions, and of artifacts without a version."""
 
 import shutil
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from registry.storage import UnusedArtifact, store, unused
 
 MODELS_SHOWN, VERSIONS_SHOWN = 50, 50
 _LOOKED_AT = 500
-"""So many of the largest versions without an alias are looked at for ones that nothing names."""
+"""Limit of the largest versions without an alias that are checked for references."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpace:
-    """What the files of a model's versions take together."""
+    """Disk usage of all versions of a model."""
 
     name: str
     versions: int
@@ -28,10 +28,10 @@ class ModelSpace:
 
 @dataclass(frozen=True, slots=True)
 class VersionSpace:
-    """A version that no alias, service file or running revision names: it can be deleted.
+    """A version that no alias, service file or running revision references: it can be deleted.
 
     Attributes:
-        remembered_by: services whose failed or retired revisions ran it, which forget them with it.
+        remembered_by: services whose failed or retired revisions ran it, which drop them with it.
     """
 
     model: str
@@ -47,9 +47,9 @@ class StoreSpace:
     """The store as a whole.
 
     Attributes:
-        size_bytes: of all artifacts that versions have, each counted once.
-        unused: artifacts that no version has, the largest first.
-        free_bytes, total_bytes: of the disk that it is on.
+        size_bytes: of all artifacts of versions, each counted once.
+        unused: artifacts without a version, largest first.
+        free_bytes, total_bytes: of its disk.
     """
 
     size_bytes: int
@@ -59,22 +59,22 @@ class StoreSpace:
 
     @property
     def unused_bytes(self) -> int:
-        """Return what the artifacts take that no version has."""
+        """Return the size of the artifacts without a version."""
         return sum(each.size_bytes for each in self.unused)
 
     @property
     def collectable(self) -> tuple[UnusedArtifact, ...]:
-        """Return those that can be deleted now; others were stored too short a time ago."""
+        """Return those that can be deleted now; others were stored too recently."""
         return tuple(each for each in self.unused if each.is_settled)
 
     @property
     def collectable_bytes(self) -> int:
-        """Return what is free once they are deleted."""
+        """Return the bytes free after deleting them."""
         return sum(each.size_bytes for each in self.collectable)
 
 
 def model_spaces(seen: Q) -> Sequence[ModelSpace]:
-    """Return the models whose files take most, the largest first.
+    """Return the models with the largest disk usage, largest first.
 
     Args:
         seen: which versions the caller may see.
@@ -85,7 +85,7 @@ def model_spaces(seen: Q) -> Sequence[ModelSpace]:
 
 
 def unnamed_versions(seen: Q) -> Sequence[VersionSpace]:
-    """Return the largest versions that nothing names, the largest first.
+    """Return the largest unreferenced versions, largest first.
 
     Args:
         seen: which versions the caller may see.
@@ -110,7 +110,7 @@ def unnamed_versions(seen: Q) -> Sequence[VersionSpace]:
 
 
 def store_space(*, now: datetime) -> StoreSpace:
-    """Return what the store takes, with what can be collected; reads its folder."""
+    """Return the store's usage, with the collectable artifacts; reads its folder."""
     once = ModelVersion.objects.values("digest").annotate(size=Max("size_bytes"))
     folder = store().folder
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How models and versions are looked through: the filters of the API's lists, and of the pages' forms."""
+"""Filters of models and versions, for the API's lists and the pages' forms."""
 
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.fields.json import KeyTextTransform
@@ -22,13 +22,13 @@ class _Tag(Filter):
         key, sign, value = text.partition("=")
         if not sign:
             raise InvalidInput(f"{self.name} is {text[:80]!r}; expected key=value", field=self.name)
-        # What no tag can be is refused: in a path into JSON, digits would mean a place in a list.
+        # Invalid keys are refused: in a path into JSON, digits would mean a list index.
         (pair,) = tags.changed({}, {key: value}).items()
         return Q(Exact(KeyTextTransform(pair[0], "tags"), pair[1]))
 
 
 class _Team(Filter):
-    """Keeps the models that a team owns; what nobody owns is the team `default`'s."""
+    """Keeps the models that a team owns; models without an owner are the team `default`'s."""
 
     def condition(self, text: str) -> Q:
         """Return the condition for the team's name."""

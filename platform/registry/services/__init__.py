@@ -1,4 +1,4 @@
-"""What changes models, versions and aliases. Each change leaves a line in the audit log."""
+"""Changes of models, versions and aliases. Each change adds an entry to the audit log."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -26,7 +26,7 @@ _NOTHING_SAID = Particulars()
 
 @transaction.atomic
 def model_create(*, name: str, description: str, now: datetime, actor: str) -> RegisteredModel:
-    """Make a model without versions; raises Conflict where the name is taken."""
+    """Create a model without versions; raises Conflict where the name is taken."""
     check_model_name(name)
     check_description(description)
     model, created = RegisteredModel.objects.get_or_create(
@@ -45,7 +45,7 @@ def model_delete(*, name: str, now: datetime, actor: str, by_admin: bool = False
     """Delete the model with its versions and aliases; raises Conflict while a version is in use.
 
     Args:
-        by_admin: whether an admin of the owning team asks, who alone may delete protected aliases.
+        by_admin: whether the caller is an admin of the owning team, who alone may delete protected aliases.
     """
     model = _locked(model_get(name=name))
     if not by_admin:
@@ -74,10 +74,10 @@ def version_register(
     actor: str,
     particulars: Particulars = _NOTHING_SAID,
 ) -> tuple[ModelVersion, bool]:
-    """Return the model's version with these files, and whether it is new; an unknown model is made.
+    """Return the model's version with these files, and whether it is new; an unknown model is created.
 
-    A version that is there already keeps its own particulars; one that is REJECTED for what the installation lacked
-    is checked again. Raises Conflict where it does not fit what is asked.
+    An existing version keeps its own particulars; one that is REJECTED for what the installation lacked is checked
+    again. Raises Conflict where it does not fit the required compatibility.
 
     The model's row is locked while its next number is taken and used, so numbers have no gaps and no repeats. (On
     SQLite every transaction that writes is alone.)
@@ -123,9 +123,9 @@ def version_register(
 
 @transaction.atomic
 def version_delete(*, model: str, number: int, now: datetime, actor: str) -> None:
-    """Delete one version, whose number never comes back; raises Conflict while it has an alias or is in use.
+    """Delete one version, whose number is never reused; raises Conflict while it has an alias or is in use.
 
-    Services forget the failed and retired revisions that ran it.
+    Services drop the failed and retired revisions that ran it.
     """
     version = model_version_get(model=model, number=number)
     _locked(version.model)
@@ -152,7 +152,7 @@ def alias_set(
     """Point the alias at a version and return it, and whether it is new. Only a READY version can have one.
 
     Args:
-        by_admin: whether an admin of the owning team asks, who alone may move protected aliases.
+        by_admin: whether the caller is an admin of the owning team, who alone may move protected aliases.
     """
     check_alias(name)
     version = model_version_get(model=model, number=number)
@@ -189,7 +189,7 @@ def alias_delete(*, model: str, name: str, now: datetime, actor: str, by_admin: 
     """Delete the alias; raises NotFound.
 
     Args:
-        by_admin: whether an admin of the owning team asks, who alone may delete protected aliases.
+        by_admin: whether the caller is an admin of the owning team, who alone may delete protected aliases.
     """
     alias = alias_get(model=model, name=name)
     if not by_admin:
@@ -203,7 +203,7 @@ def alias_delete(*, model: str, name: str, now: datetime, actor: str, by_admin: 
 
 
 def artifacts_collect(*, now: datetime, actor: str) -> list[UnusedArtifact]:
-    """Delete the artifacts that no version has and that were not stored just now, and return them."""
+    """Garbage-collect the artifacts without a version, except recent ones, and return them."""
     deleted = delete_unused(now=now)
     if deleted:
         audit_record(
@@ -217,7 +217,7 @@ def artifacts_collect(*, now: datetime, actor: str) -> list[UnusedArtifact]:
 
 
 def _locked(model: RegisteredModel) -> RegisteredModel:
-    """Return the model, its row locked until the transaction ends; raises NotFound if it went away meanwhile."""
+    """Return the model, its row locked until the transaction ends; raises NotFound if it was deleted meanwhile."""
     return RegisteredModel.objects.select_for_update().filter(pk=model.pk).first() or model_get(name=model.name)
 
 

@@ -1,4 +1,4 @@
-"""What may be said of models and versions after they were made: description, tags, and what new versions must fit."""
+"""Mutable metadata of models and versions: description, tags, and the compatibility that new versions require."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from registry.selectors import model_get, model_version_get
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to change; None leaves a part as it is, and in `tags` takes the tag away."""
+    """Changes; None leaves a part as it is, and in `tags` removes the tag."""
 
     description: str | None = None
     tags: Mapping[str, str | None] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Changes:
 
 @transaction.atomic
 def model_annotate(*, name: str, changes: Changes, now: datetime, actor: str) -> None:
-    """Change what is said of a model; raises NotFound."""
+    """Change a model's metadata; raises NotFound."""
     model = RegisteredModel.objects.select_for_update().filter(name=name).first() or model_get(name=name)
     after = _said(model, changes)
     if changes.compatible_with is not None:
@@ -34,7 +34,7 @@ def model_annotate(*, name: str, changes: Changes, now: datetime, actor: str) ->
 
 @transaction.atomic
 def version_annotate(*, model: str, number: int, changes: Changes, now: datetime, actor: str) -> None:
-    """Change what is said of a version; what it is and where it came from never changes. Raises NotFound."""
+    """Change a version's metadata; its content and lineage are immutable. Raises NotFound."""
     found = ModelVersion.objects.select_for_update().filter(model__name=model, number=number).first()
     version = found or model_version_get(model=model, number=number)
     target = f"models/{model}/versions/{number}"
@@ -57,7 +57,7 @@ def _write(
     now: datetime,
     actor: str,
 ) -> None:
-    """Save the columns that differ, and say so in the audit log; nothing where none does."""
+    """Save the columns that differ, with an audit log entry; does nothing where all are equal."""
     before = {column: getattr(row, column) for column in after}
     differ = [column for column in after if after[column] != before[column]]
     if not differ:

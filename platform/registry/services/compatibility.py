@@ -1,7 +1,7 @@
-"""May a new version be one that today's clients cannot use? What is asked for at registration, held to at the check.
+"""Compatibility requirement of a new version with an earlier one: set at registration, enforced at the check.
 
-The signature that a version must fit is copied when it is registered: an alias that moves while the version is being
-checked, or a version that is deleted, changes nothing about what was asked.
+The required signature is copied at registration: moving an alias, or deleting a version, during the check does not
+change the requirement.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from registry.models import ModelVersion, RegisteredModel
 from registry.selectors import model_version_resolve
 
 Requirement = Mapping[str, object]
-"""`{"version": number, "inputs": [...], "outputs": [...]}`; empty where nothing is required."""
+"""`{"version": number, "inputs": [...], "outputs": [...]}`; empty without a requirement."""
 
 
 def requirement(*, model: str, asked: str | None) -> Requirement:
-    """Return what a new version of `model` has to fit.
+    """Return the signature that a new version of `model` has to fit.
 
     Args:
-        asked: `@alias` or a number; None for what the model's setting says, "" for nothing.
+        asked: `@alias` or a number; None for the model's setting, "" for no requirement.
 
     Raises:
-        NotFound: what was asked for is not there. An alias that only the setting names may be not there yet.
-        Conflict: the version that was asked for is not READY, so its signature is not known.
+        NotFound: it names an unknown version or alias. An alias from the setting may still be missing.
+        Conflict: the named version is not READY, so its signature is not known.
     """
     setting = RegisteredModel.objects.filter(name=model).values_list("compatible_with", flat=True).first()
     reference = setting if asked is None else asked
@@ -48,7 +48,7 @@ def requirement(*, model: str, asked: str | None) -> Requirement:
 
 
 def held_to(required: Requirement, outcome: Outcome) -> Outcome:
-    """Return the outcome of a check, refused where the model that was found does not fit what is required."""
+    """Return the outcome of a check, refused where the model's signature does not fit the required one."""
     if not required or not isinstance(outcome, Accepted):
         return outcome
     sentence = misfit(required, outcome.signature)
@@ -56,7 +56,7 @@ def held_to(required: Requirement, outcome: Outcome) -> Outcome:
 
 
 def refuse_misfit(version: ModelVersion, required: Requirement) -> None:
-    """Raise Conflict where a version that is there already does not fit what its pusher asks for now."""
+    """Raise Conflict where an existing version does not fit the requirement of the current push."""
     if not required or required == version.required_signature:
         return
     what = f"model {version.model.name!r} version {version.number} has the same files"
@@ -68,6 +68,6 @@ def refuse_misfit(version: ModelVersion, required: Requirement) -> None:
 
 
 def misfit(required: Requirement, found: Mapping[str, object]) -> str:
-    """Return why clients of what is required could not go on, in one sentence; empty where they can."""
+    """Return why clients of the required signature would break, in one sentence; empty where they do not."""
     reasons = contract.compare(signature.parse(required), signature.parse(found)).breaks
     return f"it is not compatible with version {required['version']}: {'; '.join(reasons)}" if reasons else ""

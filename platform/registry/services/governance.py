@@ -1,7 +1,7 @@
-"""Rules that a model's versions and aliases live under, and what people decide of versions.
+"""Governance of models: protected aliases, and approval of versions.
 
-Which aliases are protected, and whether versions need an approval, is for admins of the team that owns the model: the
-edges see to that. A version is approved or declined by a deployer of it, an approval by none who brought it in.
+Admins of the team that owns the model set which aliases are protected, and whether versions need an approval: the edges
+check that. A deployer of a version approves or declines it; the user who registered or imported it may not approve it.
 """
 
 from datetime import datetime
@@ -22,7 +22,7 @@ MAX_PROTECTED = 50
 
 @transaction.atomic
 def alias_protect(*, model: str, name: str, now: datetime, actor: str) -> None:
-    """Let only admins set, move and delete this alias, which need not be there yet; raises NotFound."""
+    """Restrict this alias, which need not exist yet, to admins for setting, moving and deletion; raises NotFound."""
     check_alias(name)
     row = _locked(model)
     if name in row.protected_aliases:
@@ -37,7 +37,7 @@ def alias_protect(*, model: str, name: str, now: datetime, actor: str) -> None:
 
 @transaction.atomic
 def alias_unprotect(*, model: str, name: str, now: datetime, actor: str) -> None:
-    """Let every deployer set, move and delete this alias again; where they may, nothing changes. Raises NotFound."""
+    """Lift the restriction of this alias to admins; idempotent. Raises NotFound."""
     row = _locked(model)
     if name not in row.protected_aliases:
         return
@@ -47,9 +47,9 @@ def alias_unprotect(*, model: str, name: str, now: datetime, actor: str) -> None
 
 @transaction.atomic
 def approval_require(*, model: str, is_required: bool, now: datetime, actor: str) -> None:
-    """Let only approved versions of the model into services from now on, or all of them again; raises NotFound.
+    """Require approval of the model's versions for deployment from now on, or lift it; raises NotFound.
 
-    What is served already goes on.
+    Running services are not affected.
     """
     row = _locked(model)
     if row.requires_approval == is_required:
@@ -75,12 +75,12 @@ def version_decide(
 
     Raises:
         NotFound: no such version.
-        InvalidInput: the comment is too long, or one that declines is missing.
-        NotPermitted: the user registered the version, or imported its files, and would approve it.
+        InvalidInput: the comment is too long, or missing when declining.
+        NotPermitted: the user registered the version, or imported its files, and tries to approve it.
         Conflict: a version is approved that is not READY.
     """
     said = check_said(decision, comment)
-    # Of the row alone: nothing else changes while it is decided.
+    # Of the row alone: nothing else changes during the decision.
     ModelVersion.objects.select_for_update(of=("self",)).filter(model__name=model, number=number).first()
     version = model_version_get(model=model, number=number)
     if decision is Approval.APPROVED:
@@ -93,7 +93,7 @@ def version_decide(
     version.approval_by, version.approval_at = username, now
     version.save(update_fields=["approval", "approval_comment", "approval_by", "approval_at"])
     hooks.version_decided(version)
-    hooks.model_moved(model)  # what waits for an approval need not wait for the next look
+    hooks.model_moved(model)  # waiting participants need not wait for the next sweep
     audit_record(
         actor=actor,
         action="model_version.approve" if decision is Approval.APPROVED else "model_version.decline",

@@ -1,8 +1,7 @@
-"""The writes around an import: asked for, claimed, renewed with its progress, ended. None of them waits for bytes.
+"""Import jobs: order, claim, renewal with progress, end. None of these writes waits for bytes.
 
-As for checks (`registry.services.version_checks`), an attempt is claimed by a conditional UPDATE that names what was
-read, and the claim's id fences everything its worker writes later. The end is the same `version_register` as an
-upload's.
+As for checks (`registry.services.version_checks`), an attempt is claimed by a conditional UPDATE that names the values
+read, and the claim's id fences all later writes of its worker. The end is the same `version_register` as an upload's.
 """
 
 import uuid
@@ -28,7 +27,7 @@ from registry.selectors import import_get
 from registry.services import compatibility, version_register
 
 MAX_CONCURRENT = 2
-"""Imports at a time in the whole installation; each takes one of the worker's threads."""
+"""Concurrent imports of the whole installation; each takes one of the worker's threads."""
 
 _ACTOR = "fairlead"
 _MAX_SOURCE_NAME = 255
@@ -36,7 +35,7 @@ _MAX_SOURCE_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class ImportClaim:
-    """The right to go on with one import and to write its end."""
+    """Claim to run one import and to write its end."""
 
     id: uuid.UUID
     import_id: int
@@ -57,11 +56,11 @@ def import_request(
     particulars: Particulars | None = None,
     field: str = "uri",
 ) -> ModelImport:
-    """Have the files at `uri` imported as the next version of `model`, and return the import.
+    """Order an import of the files at `uri` as the next version of `model`, and return it.
 
     Raises:
         InvalidInput: the URI, a name or a particular is wrong, or FAIRLEAD_IMPORT_FROM does not allow the URI.
-        NotFound, Conflict: what it must be compatible with is not there, or not READY.
+        NotFound, Conflict: the version of its compatibility requirement does not exist, or is not READY.
     """
     check_model_name(model)
     said = particulars or Particulars()
@@ -87,7 +86,7 @@ def import_request(
 
 
 def import_begin(*, import_id: int, now: datetime, lease: timedelta) -> ImportClaim | None:
-    """Return a claim on the import, or None where it is not due, or others hold as many as there may be."""
+    """Claim the import; None where it is not due, or the limit of concurrent imports is reached."""
     row = ModelImport.objects.filter(pk=import_id).first()
     if row is None or not import_lifecycle.may_begin(row.state, now):
         return None
@@ -111,7 +110,7 @@ def import_begin(*, import_id: int, now: datetime, lease: timedelta) -> ImportCl
 
 
 def import_renew(*, claim: ImportClaim, done: int, total: int | None, now: datetime, lease: timedelta) -> bool:
-    """Write the progress and hold the claim for another `lease`; False where it was lost and the work should stop."""
+    """Write the progress and renew the claim for another `lease`; False where it was lost and the work should stop."""
     held = ModelImport.objects.filter(pk=claim.import_id, status=ImportStatus.PENDING.value, claim=claim.id)
     return bool(held.update(bytes_done=done, bytes_total=total, next_try_at=now + lease))
 
@@ -143,7 +142,7 @@ def import_end(*, claim: ImportClaim, artifact: StoredArtifact, now: datetime) -
 
 @transaction.atomic
 def import_fail(*, claim: ImportClaim, reason: str, now: datetime) -> ModelImport | None:
-    """Note that the import cannot be made; None where the claim was lost."""
+    """Record a permanent failure; None where the claim was lost."""
     row = _held(claim)
     if row is None:
         return None
@@ -153,7 +152,7 @@ def import_fail(*, claim: ImportClaim, reason: str, now: datetime) -> ModelImpor
 
 @transaction.atomic
 def import_broke_off(*, claim: ImportClaim, reason: str, now: datetime) -> ModelImport | None:
-    """Note that an attempt broke off; the sweep begins the next, unless it was the last. None: the claim was lost."""
+    """Record a broken-off attempt; the sweep begins the next, unless it was the last. None: the claim was lost."""
     row = _held(claim)
     if row is None:
         return None
@@ -165,7 +164,7 @@ def import_broke_off(*, claim: ImportClaim, reason: str, now: datetime) -> Model
 
 @transaction.atomic
 def import_put_back(*, claim: ImportClaim, now: datetime) -> None:
-    """Give an attempt back unfinished, for a worker that is to stop; another may begin at once."""
+    """Release an attempt unfinished, for a worker that is shutting down; another may begin at once."""
     row = _held(claim)
     if row is not None:
         _write(row, import_lifecycle.put_back(row.state, now), now)
@@ -183,10 +182,10 @@ def import_stop(*, model: str, import_id: int, now: datetime, actor: str) -> Non
 
 
 def imports_forget(*, now: datetime, older_than: timedelta) -> int:
-    """Delete the imports that ended so long ago and return how many; their versions stay."""
+    """Delete the imports that ended so long ago and return their number; their versions stay."""
     count = 0
     for row in ModelImport.objects.filter(finished_at__lt=now - older_than):
-        with suppress(ProtectedError):  # a service still tells why what its file names did not come in
+        with suppress(ProtectedError):  # a service still shows why the import that its file names failed
             row.delete()
             count += 1
     return count

@@ -1,6 +1,6 @@
-"""Could these files become a version? What a client asks before it sends them, so that nothing is sent for nothing.
+"""Upload preflight: whether files could become a version, checked by name and size before a client sends them.
 
-What only the bytes tell (a damaged archive, a model that no backend opens) is found when they are there. Pure.
+Errors that need the bytes (a damaged archive, a model that no backend opens) are found after the upload. Pure.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from integrations.artifacts.store import check_filename
 
 @dataclass(frozen=True, slots=True)
 class OfferedFile:
-    """A file that would be sent; the path of one in a folder begins with that folder."""
+    """A file to send; the path of one in a folder begins with that folder."""
 
     path: str
     size_bytes: int
@@ -21,11 +21,11 @@ class OfferedFile:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """How to send it.
+    """How to send the files.
 
     Attributes:
-        filename: what to call the body.
-        is_archive: whether the body is to be a tar archive of the files; else it is the one file.
+        filename: name of the body.
+        is_archive: whether the body is a tar archive of the files; else it is the single file.
     """
 
     filename: str
@@ -36,8 +36,8 @@ def offer(files: Sequence[OfferedFile], *, model: str, max_bytes: int, max_files
     """Return how to send the files as a version of `model`.
 
     Raises:
-        InvalidInput: they are no model, as their names tell.
-        TooLarge: there are more files or bytes than are taken.
+        InvalidInput: by their names, they are no model.
+        TooLarge: more files or bytes than allowed.
     """
     if not files:
         raise InvalidInput(

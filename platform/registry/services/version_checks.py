@@ -1,7 +1,7 @@
-"""Who checks which version, and what came out of it: the writes around a check, none of which waits for the runtime.
+"""Validation jobs of versions: claim, renewal, outcome. None of these writes waits for the runtime.
 
-A check is claimed by a conditional UPDATE that names what was read, so of two workers exactly one gets it. The claim's
-id fences the outcome: a worker that was silent for longer than its lease cannot overwrite what another found out.
+A check is claimed by a conditional UPDATE that names the values read, so of two workers exactly one gets it. The
+claim's id fences the outcome: a worker that was silent for longer than its lease cannot overwrite another's result.
 """
 
 import uuid
@@ -24,14 +24,14 @@ from registry.selectors import model_version_get
 from registry.services import compatibility
 
 MAX_CONCURRENT = 2
-"""Checks at a time in the whole installation; each starts a process and takes one of the worker's threads."""
+"""Concurrent checks of the whole installation; each starts a process and takes one of the worker's threads."""
 
 _ACTOR = "fairlead"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to write the outcome of one check."""
+    """Claim to write the outcome of one check."""
 
     id: uuid.UUID
     version_id: int
@@ -42,7 +42,7 @@ class Claim:
 
 
 def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | None:
-    """Return a claim on the version's check, or None where none is due, or others hold as many as there may be."""
+    """Claim the version's check; None where none is due, or the limit of concurrent checks is reached."""
     version = ModelVersion.objects.select_related("model").filter(pk=version_id).first()
     if version is None or not version_lifecycle.may_begin(version.check_state, now):
         return None
@@ -69,14 +69,14 @@ def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | 
 
 
 def check_renew(*, claim: Claim, now: datetime, lease: timedelta) -> bool:
-    """Hold the claim for another `lease`; False where it was lost and the work should stop."""
+    """Renew the claim for another `lease`; False where it was lost and the work should stop."""
     held = ModelVersion.objects.filter(pk=claim.version_id, status=Status.PENDING.value, claim=claim.id)
     return bool(held.update(next_check_at=now + lease))
 
 
 @transaction.atomic
 def check_end(*, claim: Claim, outcome: Outcome, now: datetime) -> bool:
-    """Write what the check found out; False where the claim was lost or the version deleted meanwhile."""
+    """Write the outcome of the check; False where the claim was lost or the version deleted meanwhile."""
     version = (
         ModelVersion.objects.select_for_update(of=("self",))
         .select_related("model")
@@ -100,7 +100,7 @@ def check_end(*, claim: Claim, outcome: Outcome, now: datetime) -> bool:
 
 @transaction.atomic
 def check_again(*, model: str, number: int, now: datetime, actor: str) -> ModelVersion:
-    """Have a REJECTED version checked again, and return it PENDING; raises Conflict for any other."""
+    """Queue another check of a REJECTED version, and return it PENDING; raises Conflict for any other."""
     version = model_version_get(model=model, number=number)
     columns = {**_columns(version_lifecycle.again(now)), "claim": None}
     if not ModelVersion.objects.filter(pk=version.pk, status=Status.REJECTED.value).update(**columns):
@@ -120,7 +120,7 @@ def check_again(*, model: str, number: int, now: datetime, actor: str) -> ModelV
 
 
 def resources_of(lineage: Mapping[str, Any]) -> Resources:
-    """Return what runs the files of a stored lineage; nothing in particular for those that any machine runs."""
+    """Return the resources that run the files of a stored lineage; empty for files that any machine runs."""
     return Resources(
         accelerator=str(lineage.get("accelerator", "")), products=tuple(map(str, lineage.get("products", ())))
     )

@@ -1,4 +1,4 @@
-"""How the pages of models write descriptions, sizes and tensors."""
+"""Template filters of models' pages: descriptions, sizes, durations, rates and tensors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def markdown_filter(text: str) -> SafeString:
 
 @register.filter
 def is_web_address(text: str) -> bool:
-    """Return whether the text is one to be shown as a link."""
+    """Return whether the text is shown as a link."""
     return text.startswith(("http://", "https://")) and markdown.is_link(text)
 
 
@@ -49,7 +49,7 @@ def seconds(value: float) -> str:
 
 @register.filter
 def rate(per_second: float) -> str:
-    """Return `12,300` for 12345: three telling digits are enough of a rate."""
+    """Return `12,300` for 12345: three significant digits suffice for a rate."""
     digits = max(0, len(str(int(per_second))) - 3)
     return f"{round(per_second, -digits) if digits else round(per_second, 1):,.{0 if digits else 1}f}"
 
@@ -62,19 +62,19 @@ def change(percent: float) -> str:
 
 @register.filter
 def came(row: ModelImport) -> str:
-    """Return how much of an import came in."""
+    """Return the progress of an import."""
     return size(row.bytes_done) if row.bytes_total is None else f"{size(row.bytes_done)} of {size(row.bytes_total)}"
 
 
 @register.filter
 def tensor(spec: Mapping[str, object]) -> str:
-    """Return `FP32 [-1, 4]`, and that an input may be left out."""
+    """Return `FP32 [-1, 4]`, and whether an input is optional."""
     return f"{spec.get('datatype')} {spec.get('shape')}{', optional' if spec.get('optional') else ''}"
 
 
 @register.filter
 def signature(document: Mapping[str, Any]) -> str:
-    """Return `FP32 [-1, 4] to INT64 [-1]`, or how many there are where there is more than one."""
+    """Return `FP32 [-1, 4] to INT64 [-1]`, or their number where there are several."""
     sides = [_side(document.get(key) or [], one) for key, one in (("inputs", "input"), ("outputs", "output"))]
     return " to ".join(sides) if all(sides) else ""
 

@@ -1,1 +1,1 @@
-"""The web UI of models: its views."""
+"""Web views of models."""

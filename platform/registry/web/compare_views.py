@@ -1,4 +1,4 @@
-"""The pages on which two versions of a model are chosen and looked at beside each other."""
+"""Version comparison pages: choose two versions of a model and show their differences."""
 
 from urllib.parse import urlencode
 
@@ -22,7 +22,7 @@ _CHOICES_SHOWN = 100
 @require_safe
 @page_scope(Scope.READ)
 def model_compare_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Let two versions be chosen, `version` and the one `with` which it is compared; lead on where both are."""
+    """Choose two versions, `version` and the one `with` which it is compared; redirect once both are chosen."""
     require(page_token(request), Scope.READ, Place.model(name))
     asked = {each: request.GET.get(each, "").strip() for each in ("version", "with")}
     is_twice = asked["version"] == asked["with"] != ""
@@ -47,7 +47,7 @@ def model_compare_page(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def version_compare_page(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Show a version beside the one that `with` names: what would change for clients, facts and measurements."""
+    """Show a version beside the one that `with` names: changes for clients, facts and measurements."""
     require(page_token(request), Scope.READ, Place.model(name))
     other = request.GET.get("with", "").strip()
     if not other:
@@ -59,7 +59,7 @@ def version_compare_page(request: HttpRequest, name: str, number: int) -> HttpRe
 
 
 def _proposed(numbers: list[str], new: str, old: str) -> tuple[str, str]:
-    """Return two of the numbers, which begin with the newest: what is asked for, else the one before the other."""
+    """Return the numbers to compare, of a list that is newest first: the requested ones, else the next older one."""
     new = new or next((number for number in numbers if number != old), "")
     if not old or old == new:
         before = numbers[numbers.index(new) + 1 :] if new in numbers else []

@@ -1,4 +1,4 @@
-"""What the forms of rules and approvals ask for, on the pages of a model and of a version."""
+"""Form handlers of protected aliases and approvals, on the pages of a model and of a version."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from registry.services import governance
 @require_POST
 @page_scope(Scope.ADMIN)
 def protection_action(request: HttpRequest, name: str) -> HttpResponse:
-    """Protect an alias of the model, or end that where the form says so, and go back to the page."""
+    """Protect an alias of the model, or lift the protection, by the form; redirect to the page."""
     require(page_token(request), Scope.ADMIN, Place.model(name))
     alias = request.POST.get("alias", "").strip().removeprefix("@")
     said: dict[str, Any] = {"model": name, "name": alias, "now": timezone.now(), "actor": page_actor(request)}
@@ -35,7 +35,7 @@ def protection_action(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def approval_rule_action(request: HttpRequest, name: str) -> HttpResponse:
-    """Let only approved versions into services, or all of them, as the form says, and go back to the page."""
+    """Require approval for deployment, or lift it, by the form; redirect to the page."""
     require(page_token(request), Scope.ADMIN, Place.model(name))
     asked = request.POST.get("required", "")
     if asked not in ("yes", "no"):
@@ -49,7 +49,7 @@ def approval_rule_action(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.WRITE)
 def approval_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Approve or decline the version, as the form says, and go back to the page."""
+    """Approve or decline the version, by the form; redirect to the page."""
     require(page_token(request), Scope.WRITE, Place.model(name))
     decision = parse_decision(request.POST.get("state", ""))
     governance.version_decide(

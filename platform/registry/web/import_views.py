@@ -1,4 +1,4 @@
-"""Models that are imported from where they are: asked for on pages, seen to come in, stopped."""
+"""Model import pages: order, progress, stop."""
 
 from django.conf import settings
 from django.contrib import messages
@@ -17,14 +17,14 @@ from registry.tasks import import_model
 
 
 def allowed_places() -> list[str]:
-    """Return the prefixes that models may be imported from, for people; empty where importing is switched off."""
+    """Return the allowed prefixes of import URIs, for display; empty where importing is switched off."""
     return [prefix.shown for prefix in settings.IMPORT_FROM]
 
 
 @require_POST
 @page_scope(Scope.WRITE)
 def import_start_action(request: HttpRequest) -> HttpResponse:
-    """Have files imported as a model's next version, and go to the model, which shows how they come in."""
+    """Order an import of files as a model's next version, and redirect to the model, which shows the progress."""
     name = request.POST.get("model", "").strip()
     require(page_token(request), Scope.WRITE, Place.model(name))
     row = imports.import_request(
@@ -42,7 +42,7 @@ def import_start_action(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page_scope(Scope.WRITE)
 def import_stop_action(request: HttpRequest, name: str, import_id: int) -> HttpResponse:
-    """Stop an import that goes on."""
+    """Stop a running import."""
     require(page_token(request), Scope.WRITE, Place.model(name))
     imports.import_stop(model=name, import_id=import_id, now=timezone.now(), actor=page_actor(request))
     return leave(request, "registry:model-detail", name)

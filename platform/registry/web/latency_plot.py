@@ -1,7 +1,7 @@
-"""The measured latency of versions by batch size, and how it is drawn. Pure.
+"""Latency plot of versions by batch size. Pure.
 
-What is measured is what `profile` of the runtime says: median and 99th percentile of one execution in microseconds, for
-each batch size. The drawing has one place for each batch size and a scale from 0.
+Measurements are those of the runtime's `profile`: median and 99th percentile of one execution in microseconds, for
+each batch size. The plot has one column for each batch size and a scale from 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ class Measured:
 
     @property
     def rows_per_second(self) -> float:
-        """Return how many rows one instance does in a second with such batches, at the median."""
+        """Return the rows per second of one instance with such batches, at the median."""
         return self.batch_size / self.p50_us * 1e6 if self.p50_us else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A measured value with its place in the drawing."""
+    """A measured value with its position in the plot."""
 
     x: float
     y: float
@@ -48,13 +48,13 @@ class Line:
 
     @property
     def points(self) -> str:
-        """Return the dots as SVG wants them of a polyline."""
+        """Return the dots as points of an SVG polyline."""
         return " ".join(f"{dot.x},{dot.y}" for dot in self.dots)
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A label of an axis, and where it stands along it."""
+    """A tick label of an axis, and its position."""
 
     label: str
     at: float
@@ -62,7 +62,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Lines with their axes; `words` say the same."""
+    """Lines with their axes; `words` is the same as text."""
 
     lines: tuple[Line, ...]
     batches: tuple[Tick, ...]
@@ -71,7 +71,7 @@ class Drawing:
 
 
 def measured(profile: Mapping[str, Any]) -> tuple[Measured, ...]:
-    """Return what a stored profile says of batch sizes, the smallest first; empty where nothing was measured."""
+    """Return a stored profile's batch sizes, smallest first; empty without measurements."""
     found = [
         Measured(each["batch_size"], each["latency_p50_us"], each["latency_p99_us"])
         for each in profile.get("batches") or ()
@@ -80,7 +80,7 @@ def measured(profile: Mapping[str, Any]) -> tuple[Measured, ...]:
 
 
 def drawing(versions: Sequence[tuple[str, Sequence[Measured]]]) -> Drawing | None:
-    """Return the latencies of one version, or of two beside each other, by their labels; None without any."""
+    """Return the latencies of one version, or of two to compare, by their labels; None without any."""
     sizes = sorted({each.batch_size for _, rows in versions for each in rows})
     if not sizes:
         return None
@@ -125,6 +125,6 @@ def _told(label: str, row: Measured, name: str, us: float) -> str:
 
 
 def _step(most: float) -> float:
-    """Return the distance of labels, 1, 2 or 5 times a power of ten, so that at most `_MOST_TICKS` of them hold all."""
+    """Return the tick interval, 1, 2 or 5 times a power of ten, with at most `_MOST_TICKS` ticks."""
     power = 10.0 ** floor(log10(most / _MOST_TICKS))
     return next(power * each for each in (1, 2, 5, 10, 20) if power * each * _MOST_TICKS >= most)

@@ -1,4 +1,4 @@
-"""The page of what takes space: models by size, versions that nothing names, and files that no version has."""
+"""Storage page: models by disk usage, unreferenced versions, and files without a version."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -21,7 +21,7 @@ from registry.templatetags.registry_formats import size
 @require_safe
 @page_scope(Scope.READ)
 def storage_page(request: HttpRequest) -> HttpResponse:
-    """Show what takes space of the models that the caller may see; to administrators, of the store too."""
+    """Show the disk usage of the models that the caller may see; to administrators, of the store too."""
     token = page_token(request)
     seen = visible(token, Owned.MODEL, "model__name")
     models = model_spaces(seen)
@@ -39,7 +39,7 @@ def storage_page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def storage_collect_action(request: HttpRequest) -> HttpResponse:
-    """Delete the files that no version has, and go back to the page."""
+    """Delete the files without a version, and redirect to the page."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     deleted = artifacts_collect(now=timezone.now(), actor=page_actor(request))
     freed = size(sum(each.size_bytes for each in deleted))

@@ -1,4 +1,4 @@
-"""Two versions of a model beside each other: tensors, facts and measurements. Pure but for the rows it reads."""
+"""Version diff: tensors, facts and measurements of two versions of a model. Pure but for the rows it reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from registry.web.latency_plot import Drawing, Measured, drawing, measured
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """The same of both; None where one does not have it."""
+    """One fact of both versions; None where one lacks it."""
 
     name: str
     before: str | None
@@ -21,7 +21,7 @@ class Fact:
 
     @property
     def is_same(self) -> bool:
-        """Return whether it does not tell them apart."""
+        """Return whether both have the same value."""
         return self.before == self.after
 
 
@@ -35,7 +35,7 @@ class Latency:
 
     @property
     def change_percent(self) -> float | None:
-        """Return by how much the median changes; None where one is missing."""
+        """Return the relative change of the median; None where one is missing."""
         if self.before is None or self.after is None or not self.before.p50_us:
             return None
         return 100 * (self.after.p50_us / self.before.p50_us - 1)
@@ -43,10 +43,10 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What differs, and what does not.
+    """Differences and equal facts.
 
     Attributes:
-        contract: what clients of the first would meet with the other; None where a signature is not known.
+        contract: effects on clients of the first version; None where a signature is not known.
     """
 
     tensors: tuple[Fact, ...]
@@ -57,17 +57,17 @@ class Beside:
 
     @property
     def differing(self) -> tuple[Fact, ...]:
-        """Return the facts that tell them apart."""
+        """Return the facts that differ."""
         return tuple(fact for fact in self.facts if not fact.is_same)
 
     @property
     def same(self) -> tuple[Fact, ...]:
-        """Return the facts that both have."""
+        """Return the equal facts."""
         return tuple(fact for fact in self.facts if fact.is_same)
 
 
 def beside(old: ModelVersion, new: ModelVersion) -> Beside:
-    """Return `new` beside `old`."""
+    """Return the comparison of `new` with `old`."""
     was, becomes = _signature(old), _signature(new)
     before, after = (measured(version.profile) for version in (old, new))
     by_size = [{each.batch_size: each for each in rows} for rows in (before, after)]
@@ -86,7 +86,7 @@ def _signature(version: ModelVersion) -> Signature | None:
     try:
         return parse(version.signature)
     except InvalidInput:
-        return None  # it is not known before the version is READY
+        return None  # unknown before the version is READY
 
 
 def _facts(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
@@ -105,7 +105,7 @@ def _tensor(tensor: Tensor) -> str:
 
 
 def _told(version: ModelVersion) -> dict[str, str]:
-    """Return what is said of a version by names that people know; what nobody said is left out."""
+    """Return a version's metadata by display names; missing parts are left out."""
     lineage = {**Lineage().as_json(), **version.lineage}
     parameters = lineage.pop("parameters")
     said = {

@@ -1,4 +1,4 @@
-"""The pages of models and versions: descriptions, tags, lineage, and imports under way."""
+"""Pages of models and versions: descriptions, tags, lineage, and running imports."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ _USES_SHOWN = 20
 @require_safe
 @page_scope(Scope.READ)
 def model_list_page(request: HttpRequest) -> HttpResponse:
-    """Show the models that the caller may see, the newest first, narrowed as the form asks; to htmx, only the list."""
+    """Show the models that the caller may see, newest first, filtered by the form; to htmx, only the list."""
     asked = {one.name: request.GET.get(one.name, "").strip() for one in OF_MODELS}
     conditions = [one.condition(asked[one.name]) for one in OF_MODELS if asked[one.name]]
     seen = selectors.model_overview().filter(visible(page_token(request), Owned.MODEL, "name"))
@@ -64,9 +64,9 @@ def model_list_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one model with its versions, narrowed as the form asks, and imports; to htmx, only the part it asks for.
+    """Show one model with its versions, filtered by the form, and imports; to htmx, only the requested part.
 
-    A model that is to come by its first import is shown as long as that is kept.
+    A model whose first import is running, or ended recently, is shown too.
     """
     require(page_token(request), Scope.READ, Place.model(name))
     if request.headers.get("HX-Target") == "versions":
@@ -82,7 +82,7 @@ def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
     if request.headers.get("HX-Target") == "imports":
         if context["are_coming"]:
             return render(request, "registry/_imports.html", context)
-        return HttpResponse(status=204, headers={"HX-Refresh": "true"})  # with the version that came, or why none did
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})  # with the resulting version, or the failure
     if found and not selectors.model_exists(name=name):
         return render(request, "registry/model_coming.html", context)
     model = context["model"] = selectors.model_get(name=name)
@@ -93,7 +93,7 @@ def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _versions(request: HttpRequest, model: RegisteredModel) -> dict[str, Any]:
-    """Return what the list of a model's versions shows, the newest first."""
+    """Return the rows of a model's version list, newest first."""
     asked = {one.name: request.GET.get(one.name, "").strip() for one in OF_VERSIONS}
     conditions = [one.condition(asked[one.name]) for one in OF_VERSIONS if asked[one.name]]
     versions, older = newest(request, selectors.version_list(model=model.name).filter(*conditions))
@@ -113,9 +113,9 @@ def _versions(request: HttpRequest, model: RegisteredModel) -> dict[str, Any]:
 @require_safe
 @page_scope(Scope.READ)
 def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Show one version: what it takes and gives, where it came from, and what is said of it.
+    """Show one version: its signature, lineage and metadata.
 
-    htmx asks while the version is checked, and gets how that goes; once it is over, all of the page comes anew.
+    htmx polls while the version is checked, and gets the progress; once it is over, the whole page is reloaded.
     """
     require(page_token(request), Scope.READ, Place.model(name))
     version = selectors.model_version_get(model=name, number=number)
@@ -147,7 +147,7 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
 
 
 def _limits() -> dict[str, Any]:
-    """Return what an upload may be."""
+    """Return the limits of an upload."""
     limits = store()
     return {
         "max_bytes": limits.max_bytes,
@@ -158,7 +158,7 @@ def _limits() -> dict[str, Any]:
 
 
 def _live(request: HttpRequest, version_ids: list[int]) -> dict[int, list[Use]]:
-    """Return by version where it is live, of the places that the caller may see."""
+    """Return, by version, where it is live, of the places that the caller may see."""
     uses = [use for use in hooks.uses_of(version_ids) if use.live_as]
     seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
     found: dict[int, list[Use]] = {}
@@ -171,7 +171,7 @@ def _live(request: HttpRequest, version_ids: list[int]) -> dict[int, list[Use]]:
 @require_POST
 @page_scope(Scope.WRITE)
 def tag_action(request: HttpRequest, name: str, number: int | None = None) -> HttpResponse:
-    """Set a tag of a model or version, or take it away where the form says so, and go back to the page."""
+    """Set or remove a tag of a model or version, by the form; redirect to the page."""
     require(page_token(request), Scope.WRITE, Place.model(name))
     key = request.POST.get("key", "").strip()
     if not key:
@@ -183,18 +183,18 @@ def tag_action(request: HttpRequest, name: str, number: int | None = None) -> Ht
 @require_POST
 @page_scope(Scope.WRITE)
 def description_action(request: HttpRequest, name: str, number: int | None = None) -> HttpResponse:
-    """Change the description of a model or version, and go back to the page."""
+    """Change the description of a model or version; redirect to the page."""
     require(page_token(request), Scope.WRITE, Place.model(name))
     if "description" not in request.POST:
         raise InvalidInput("description is missing; an empty one takes it away", field="description")
-    text = request.POST["description"].replace("\r\n", "\n").rstrip()  # browsers send lines of a form with CRLF
+    text = request.POST["description"].replace("\r\n", "\n").rstrip()  # browsers submit line ends as CRLF
     return _annotated(request, name, number, Changes(description=text))
 
 
 @require_POST
 @page_scope(Scope.WRITE)
 def model_delete_action(request: HttpRequest, name: str) -> HttpResponse:
-    """Delete a model that nothing uses, and go to the list."""
+    """Delete an unused model; redirect to the list."""
     require(page_token(request), Scope.WRITE, Place.model(name))
     by_admin = may(page_token(request), Scope.ADMIN, Place.model(name))
     services.model_delete(name=name, now=timezone.now(), actor=page_actor(request), by_admin=by_admin)
@@ -205,7 +205,7 @@ def model_delete_action(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.WRITE)
 def version_delete_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Delete a version that nothing uses, and go to its model."""
+    """Delete an unused version; redirect to its model."""
     require(page_token(request), Scope.WRITE, Place.model(name))
     services.version_delete(model=name, number=number, now=timezone.now(), actor=page_actor(request))
     messages.success(request, f"Version {number} is deleted.")
@@ -215,7 +215,7 @@ def version_delete_action(request: HttpRequest, name: str, number: int) -> HttpR
 @require_POST
 @page_scope(Scope.WRITE)
 def version_recheck_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Have a REJECTED version checked again, and go back to its page, which shows how that goes."""
+    """Queue another check of a REJECTED version; redirect to its page, which shows the progress."""
     require(page_token(request), Scope.WRITE, Place.model(name))
     version = check_again(model=name, number=number, now=timezone.now(), actor=page_actor(request))
     hints.send(check_version, version.pk)
@@ -223,7 +223,7 @@ def version_recheck_action(request: HttpRequest, name: str, number: int) -> Http
 
 
 def _annotated(request: HttpRequest, name: str, number: int | None, changes: Changes) -> HttpResponse:
-    """Say it of the model, or of its version with that number, and go back to the page."""
+    """Change the metadata of the model, or of its version with that number; redirect to the page."""
     said: dict[str, Any] = {"changes": changes, "now": timezone.now(), "actor": page_actor(request)}
     if number is None:
         annotations.model_annotate(name=name, **said)
@@ -235,7 +235,7 @@ def _annotated(request: HttpRequest, name: str, number: int | None, changes: Cha
 @require_POST
 @page_scope(Scope.WRITE)
 def alias_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Point an alias at the version, or delete it where the form says so, and go back to the page."""
+    """Point an alias at the version, or delete it, by the form; redirect to the page."""
     require(page_token(request), Scope.WRITE, Place.model(name))
     alias = request.POST.get("alias", "").strip().removeprefix("@")
     said: dict[str, Any] = {"model": name, "name": alias, "now": timezone.now(), "actor": page_actor(request)}

@@ -1,1 +1,1 @@
-"""ONNX models by ONNX Runtime, and what is checked of their files first."""
+"""ONNX Runtime backend, and checks of ONNX files before they are opened."""

@@ -1,7 +1,7 @@
-"""The parameters of ONNX Runtime's execution providers, as config.pbtxt has them and as ONNX Runtime takes them. Pure.
+"""Execution provider parameters: from config.pbtxt's names and values to ONNX Runtime's. Pure.
 
-What names a path of the server, or makes a provider write files, is the operator's to say (`OPERATORS`): who brings a
-model would read and write with the server's rights.
+Only the operator may set parameters that name a path of the server, or make a provider write files (`OPERATORS`): the
+author of a model would read and write with the server's rights.
 
 Triton: ONNX Runtime backend, TensorRT optimization, CUDA execution provider optimization, deprecated parameters.
 ONNX Runtime: execution providers CUDA, TensorRT, OpenVINO.
@@ -16,10 +16,10 @@ Reader = Callable[[str, str], str]
 
 
 def read(parameters: Mapping[str, str], known: Mapping[str, tuple[str, Reader]], title: str) -> dict[str, str]:
-    """Return an accelerator's parameters under ONNX Runtime's names; raises ModelError for one it does not know.
+    """Return an accelerator's parameters under ONNX Runtime's names; raises ModelError for an unknown one.
 
     Args:
-        known: the name that ONNX Runtime has for a parameter, and what checks and writes its value.
+        known: ONNX Runtime's name of a parameter, and the function that checks and writes its value.
     """
     options: dict[str, str] = {}
     for key, value in parameters.items():
@@ -139,7 +139,7 @@ _TENSORRT: dict[str, tuple[str, Reader]] = {
     "int8_calibration_table_name": ("trt_int8_calibration_table_name", _plain_name),
     "int8_use_native_calibration_table": ("trt_int8_use_native_calibration_table", _boolean),
     "trt_engine_cache_prefix": ("trt_engine_cache_prefix", _plain_name),
-    # Names of libraries in the folder of --backend-directory, which become paths there (`engine.on_device`).
+    # Names of libraries in the folder of --backend-directory; `engine.loading.open_on_device` makes paths of them.
     "trt_extra_plugin_lib_paths": ("trt_extra_plugin_lib_paths", _text),
     "trt_cuda_graph_enable": ("trt_cuda_graph_enable", lambda key, value: _boolean(key, _no_graph(key, value))),
     **{
@@ -213,7 +213,7 @@ OPERATORS: dict[str, Reader] = {
     "trt_dump_subgraphs": _boolean,
     _OPENVINO_CACHE: _text,
 }
-"""What --backend-config=onnxruntime says for all models, and a config may not."""
+"""Settings of --backend-config=onnxruntime for all models, which a config may not set."""
 _SETTING_OF = {
     **{("TensorRT", key): key for key in OPERATORS if key != _OPENVINO_CACHE},
     ("OpenVINO", "cache_dir"): _OPENVINO_CACHE,

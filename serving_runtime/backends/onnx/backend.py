@@ -1,7 +1,7 @@
-"""ONNX models by ONNX Runtime.
+"""ONNX Runtime backend.
 
 One session per model version and device serves all its instances there: a session may run in several threads at
-once, and with one intra-op thread each run stays in the thread that asked for it.
+once, and with one intra-op thread each run stays in its caller's thread.
 """
 
 import ctypes
@@ -59,7 +59,7 @@ class OnnxRuntimeBackend:
     default_filename = "model.onnx"
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        """Take the --backend-config=onnxruntime,key=value settings; raises ModelError for one that is unknown."""
+        """Take the --backend-config=onnxruntime,key=value settings; raises ModelError for an unknown one."""
         known = {"default-max-batch-size", "enable-global-threadpool", "intra_op_thread_count", "inter_op_thread_count"}
         known |= OPERATORS.keys()
         for key in settings:
@@ -107,17 +107,17 @@ class OnnxRuntimeBackend:
 
 
 def _without_traps(file: Path) -> bytes | None:
-    """Return a model in whose place divisions do not trap; None where it is loaded as it is."""
+    """Return a replacement model in which divisions do not trap; None where the file is loaded unchanged."""
     with file.open("rb") as stream:
         content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))  # closed with its last slice
     try:
         return division.rewritten(content)
-    except (ValueError, struct.error, RecursionError):  # it is no model, as ONNX Runtime will say
+    except (ValueError, struct.error, RecursionError):  # not a model, as ONNX Runtime will report
         return None
 
 
 class OnnxModel:
-    """One session and the signature it was found to have."""
+    """One session and its signature."""
 
     def __init__(self, session: Any, opsets: dict[str, int], filename: str, run_options: Any) -> None:
         self.signature = Signature(
@@ -159,7 +159,7 @@ class OnnxModel:
         self._session = None
 
     def _run_values(self, inputs: Sequence[Array]) -> list[Array]:
-        """Run by ONNX Runtime's own values: numpy knows no BF16, so its bits are handed over and back as uint16."""
+        """Run by ONNX Runtime's own values: numpy has no BF16, so its bits pass as uint16."""
         feeds = {}
         for spec, array in zip(self.signature.inputs, inputs, strict=True):
             if array is ABSENT:
@@ -193,7 +193,7 @@ def _spec(node: Any, filename: str, kind: str, *, optional: bool = False) -> Ten
 
 
 def _as_text(array: Array) -> Array:
-    """Return BYTES elements as the text that ONNX strings are; raises InvalidArgument where they are not UTF-8."""
+    """Return BYTES elements as text, as ONNX strings are; raises InvalidArgument where they are not UTF-8."""
     flat = np.empty(array.size, dtype=object)
     try:
         flat[:] = [element.decode("utf-8") for element in array.ravel()]

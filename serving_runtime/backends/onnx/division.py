@@ -1,17 +1,17 @@
-"""Rewrites integer divisions of an ONNX graph that a request could make end the server.
+"""Integer division guard: rewrites divisions of an ONNX graph with which a request could crash the server.
 
-The least integer divided by -1 is no integer, and the processor ends a program that tries (SIGFPE). ONNX Runtime
-refuses a division by zero itself; of -1 it takes no note. Where a divisor may be -1, the graph divides by 1 in its
-place and changes the sign, which is the same for all other numbers:
+The least integer divided by -1 overflows, which raises SIGFPE and ends the process. ONNX Runtime refuses a division by
+zero itself, but not this one. Where a divisor may be -1, the graph divides by 1 instead and changes the sign, which is
+equal for all other numbers:
 
     y = Div(a, b)  ->  is_minus = Equal(b, -1)       y = Mod(a, b)  ->  is_minus = Equal(b, -1)
                        safe = Where(is_minus, 1, b)                     safe = Where(is_minus, 1, b)
                        q = Div(a, safe)                                 y = Mod(a, safe)
                        y = Where(is_minus, Neg(q), q)
 
-A division stays as it is where its divisor is a constant without -1, and where what is divided comes of shapes and
-constants alone. Types are followed backwards from a division: numbers of which neither the file nor an operator says
-that they are INT32 or INT64 are left alone, and so are functions of the file. Pure.
+A division stays as it is where its divisor is a constant without -1, and where its dividend is computed from shapes and
+constants alone. Types are followed backwards from a division: numbers that neither the file nor an operator declares
+INT32 or INT64 are left alone, and so are functions of the file. Pure.
 """
 
 import itertools
@@ -24,7 +24,7 @@ from serving_runtime.backends.onnx.graph import INT32, INT64, Node, Tensor, read
 from serving_runtime.proto import wire
 
 SINCE_OPSET = 9
-"""Of ONNX, which has Where."""
+"""First ONNX operator set that has Where."""
 
 _MARKS = tuple(wire.written(onnx_graph.NODE_TYPE, wire.BYTES, kind) for kind in (b"Div", b"Mod"))
 _MAKE_INT64 = frozenset({"ArgMax", "ArgMin", "NonZero", "Shape", "Size"})
@@ -34,25 +34,25 @@ _OF_FIRST = """
     Tile Transpose Trilu Unsqueeze
 """
 _TYPE_OF = {**dict.fromkeys(_OF_FIRST.split(), 0), "Where": 1}
-"""Operators whose outputs are of the type of an input, and of which."""
+"""Operators whose outputs have the type of an input, and the index of that input."""
 
 _OF_SHAPES = _TYPE_OF.keys() | {"Cast", "Range"}
-"""Operators that make of shapes and constants what is far from the least integer."""
+"""Operators that compute, from shapes and constants, numbers far from the least integer."""
 
 _MOST_STEPS = 1000
-"""From a division back to the shapes that it is made of."""
+"""Limit of nodes followed from a division back to the shapes that it is computed from."""
 
 _LEAST = {INT32: -(2**31), INT64: -(2**63)}
 _ATTRIBUTE_KIND, _KIND_TENSOR = 20, 4  # onnx.proto: AttributeProto.type
 
 _Change = Callable[[memoryview], Sequence[bytes]]
-"""Returns what takes the place of a message, none where it stays."""
+"""Returns the replacements of a message, empty where it stays."""
 
 
 def rewritten(model: memoryview) -> bytes | None:
-    """Return a model (ModelProto) in which divisions do not trap; None where the one there is need not change.
+    """Return a model (ModelProto) in which divisions do not trap; None where no change is needed.
 
-    Raises ValueError or struct.error for what is no model.
+    Raises ValueError or struct.error for bytes that are not a model.
     """
     numbers = itertools.count()
     found = _changed(model, {onnx_graph.MODEL_GRAPH: lambda graph: _Graph(graph, None, numbers).rewritten()})
@@ -60,9 +60,9 @@ def rewritten(model: memoryview) -> bytes | None:
 
 
 def _changed(message: memoryview, changes: Mapping[int, _Change]) -> Sequence[bytes]:
-    """Return a message in which fields are changed, by their numbers; none where all stay as they are."""
+    """Return a message with fields changed, by their numbers; empty where all stay as they are."""
     parts: list[bytes | memoryview] = []
-    kept = field = 0  # up to where the message is in `parts`, and where a field begins
+    kept = field = 0  # the end of what is copied to `parts`, and the start of a field
     for number, kind, begin, end in wire.fields(message):
         if kind == wire.BYTES and number in changes and (found := changes[number](message[begin:end])):
             parts += (message[kept:field], *(wire.written(number, wire.BYTES, each) for each in found))
@@ -72,7 +72,7 @@ def _changed(message: memoryview, changes: Mapping[int, _Change]) -> Sequence[by
 
 
 class _Graph:
-    """One graph, with what the names in it and around it stand for."""
+    """One graph, with the values of names in it and around it."""
 
     def __init__(self, content: memoryview, around: "_Graph | None", numbers: Iterator[int]) -> None:
         self._content = content
@@ -120,18 +120,18 @@ class _Graph:
                 name, _, self._kinds[name] = read_value(content)
                 if number == onnx_graph.GRAPH_INPUT:
                     inputs.add(name)
-        for name in inputs:  # a request may give what is an initializer too another value
+        for name in inputs:  # a request may replace an initializer's value too
             self._constants.maps[0].pop(name, None)
 
     def _kind_of_division(self, node: Node) -> int:
-        """Return the type of a division; 0 for other nodes, and where it cannot be said."""
+        """Return the type of a division; 0 for other nodes, and where it is unknown."""
         if node.kind not in ("Div", "Mod") or node.domain or len(node.inputs) != 2 or len(node.outputs) != 1:
             return 0
         names = (node.inputs[1], node.inputs[0], node.outputs[0])
         return next(filter(None, map(self._kind, names)), 0)
 
     def _kind(self, name: str) -> int:
-        """Return a tensor's TensorProto.DataType; 0 where it cannot be said."""
+        """Return a tensor's TensorProto.DataType; 0 where it is unknown."""
         passed: set[str] = set()
         kind = 0
         while name not in passed and not (kind := self._kind_here(name)):
@@ -160,7 +160,7 @@ class _Graph:
         return not self._of_shapes(node.inputs[0])
 
     def _of_shapes(self, name: str) -> bool:
-        """Return whether numbers are made of shapes and constants alone."""
+        """Return whether numbers are computed from shapes and constants alone."""
         left = [name]
         seen: set[str] = set()
         while left and len(seen) < _MOST_STEPS:
@@ -176,7 +176,7 @@ class _Graph:
 
 
 def _divides(node: memoryview) -> bool:
-    """Return whether a node is a division, or has one in its graphs."""
+    """Return whether a node is a division, or has one in its subgraphs."""
     content = bytes(node)
     return any(mark in content for mark in _MARKS)
 
@@ -191,7 +191,7 @@ def _constant_of(node: Node) -> Tensor | None:
 
 
 def _safe(node: Node, content: memoryview, kind: int, name: str) -> Sequence[bytes]:
-    """Return the nodes that take the place of a division."""
+    """Return the nodes that replace a division."""
     (_, divisor), (output,) = node.inputs, node.outputs
     minus, one, is_minus, safe = (f"{name}/{part}" for part in ("minus", "one", "is_minus", "safe"))
     before = (
@@ -212,7 +212,7 @@ def _safe(node: Node, content: memoryview, kind: int, name: str) -> Sequence[byt
 
 
 def _divided(division: memoryview, divisor: str, output: str) -> bytes:
-    """Return a division by another divisor and with another output."""
+    """Return a division with another divisor and another output."""
     inputs = itertools.count()
     (found,) = _changed(
         division,

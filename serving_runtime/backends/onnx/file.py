@@ -1,4 +1,4 @@
-"""The few facts about an ONNX file that ONNX Runtime does not tell: its operator sets.
+"""ONNX file header: the operator sets, which ONNX Runtime does not report.
 
 Reads the outermost protobuf message only (onnx.proto: ModelProto), seeking over the graph, so that it needs neither
 the `onnx` package nor memory for the weights.
@@ -21,14 +21,14 @@ class _MalformedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OnnxHeader:
-    """The outermost facts of an ONNX file."""
+    """The header of an ONNX file."""
 
     ir_version: int
     opsets: dict[str, int]
 
 
 def read_header(file: Path) -> OnnxHeader:
-    """Return the header of an ONNX file; raises ModelError when the file is no ONNX model."""
+    """Return the header of an ONNX file; raises ModelError when the file is not an ONNX model."""
     try:
         with file.open("rb") as stream:
             return _read(stream, file.stat().st_size, file.name)

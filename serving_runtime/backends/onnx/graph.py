@@ -1,4 +1,4 @@
-"""Reads nodes, tensors and declared types of an ONNX graph, without the package `onnx` (onnx.proto)."""
+"""ONNX graph reader: nodes, tensors and declared types, without the package `onnx` (onnx.proto)."""
 
 import math
 import struct
@@ -18,7 +18,7 @@ INT32, INT64 = 6, 7
 
 _FORMATS = {1: "f", INT32: "i", INT64: "q", 11: "d"}
 _MOST_VALUES = 64
-"""Of a tensor whose values are read: shapes, repeats, scales and limits are short."""
+"""Elements of a tensor whose values are read: shapes, repeats, scales and limits are short."""
 
 Shape = tuple[int, ...]
 Values = tuple[float, ...]
@@ -29,7 +29,7 @@ class Tensor:
     """A TensorProto.
 
     Attributes:
-        kind: its TensorProto.DataType; 0 where it has none.
+        kind: its TensorProto.DataType; 0 where missing.
         values: None where there are many, or they are in another file.
     """
 
@@ -45,9 +45,9 @@ class Node:
 
     Attributes:
         kind: its operator.
-        domain: whose operator it is; empty for ONNX's own.
+        domain: of its operator; empty for ONNX's own.
         tensors, integers: attributes by their names.
-        graphs: the messages of graphs in it.
+        graphs: the messages of its subgraphs.
     """
 
     kind: str = ""
@@ -60,7 +60,7 @@ class Node:
 
 
 def read_tensor(content: memoryview) -> Tensor:
-    """Return a TensorProto; raises ValueError, or struct.error, where it is none."""
+    """Return a TensorProto; raises ValueError, or struct.error, for other bytes."""
     found = Tensor()
     lists: dict[int, list[int]] = {}
     blocks: dict[int, memoryview] = {}

@@ -1,8 +1,8 @@
-"""Which of ONNX Runtime's execution providers a session gets, and whether it got them.
+"""Execution provider selection for ONNX Runtime sessions, and a check that they are active.
 
-ONNX Runtime goes on without a provider that it cannot load; here the load is refused then, since a model that was to
-run on a GPU would answer from the CPU. The CUDA and TensorRT providers are built to the documentation and not
-verified on hardware.
+ONNX Runtime silently continues without a provider that it cannot load; the load is then refused here, since a model
+meant for a GPU would run on the CPU. The CUDA and TensorRT providers are built to the documentation and not verified
+on hardware.
 """
 
 import functools
@@ -28,18 +28,18 @@ _BROUGHT_BY = {CUDA: "serving-cuda", TENSORRT: "serving-cuda", OPENVINO: "servin
 
 
 def runs_on_gpus() -> bool:
-    """Return whether the installed wheel is one that has the CUDA provider."""
+    """Return whether the installed wheel has the CUDA provider."""
     return CUDA in ort.get_available_providers()
 
 
 def providers(options: BackendOptions, operators: Mapping[str, str] = NOTHING) -> list[Provider]:
-    """Return the providers of a model's session, the first ones first (Triton: ONNX Runtime backend).
+    """Return the providers of a model's session, highest priority first (Triton: ONNX Runtime backend).
 
-    On a GPU those that the config lists, CUDA, those for the CPU, and the CPU at last; on the CPU the latter two. What
-    is listed for another device is checked all the same. Raises ModelError.
+    On a GPU those of the config, CUDA, those for the CPU, and the CPU provider last; on the CPU the latter two. Entries
+    for another device are checked all the same. Raises ModelError.
 
     Args:
-        operators: what the server's operator says of them (`onnxruntime_accelerators.OPERATORS`).
+        operators: the operator's settings for them (`accelerators.OPERATORS`).
     """
     on_gpu, cuda = _gpu_providers(options, operators)
     found = [*on_gpu, (CUDA, cuda)] if options.gpu is not None else []
@@ -55,7 +55,7 @@ def providers(options: BackendOptions, operators: Mapping[str, str] = NOTHING) -
 
 
 def check_used(session: Any, wanted: list[Provider]) -> None:
-    """Raise ModelError where ONNX Runtime goes on without a provider that the session was to have."""
+    """Raise ModelError where ONNX Runtime continues without a required provider."""
     used = session.get_providers()
     for name, _ in wanted:
         if name not in used:
@@ -66,7 +66,7 @@ def check_used(session: Any, wanted: list[Provider]) -> None:
 
 
 def _gpu_providers(options: BackendOptions, operators: Mapping[str, str]) -> tuple[list[Provider], dict[str, str]]:
-    """Return what goes before the CUDA provider, which is always there, and the CUDA provider's options."""
+    """Return the providers before the CUDA provider, which is always present, and the CUDA provider's options."""
     before: list[Provider] = []
     own: Mapping[str, str] = {}
     for each in options.gpu_accelerators:

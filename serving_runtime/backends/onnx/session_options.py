@@ -1,4 +1,4 @@
-"""Model parameters and graph level as ONNX Runtime's session options (Triton: ONNX Runtime backend, parameters)."""
+"""Session options of ONNX Runtime from model parameters and graph level (Triton: ONNX Runtime backend, parameters)."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -26,9 +26,9 @@ _shared: tuple[int, ...] = ()
 
 
 def share_threads(parameters: Mapping[str, str]) -> None:
-    """Make the threads that all sessions share, once per process (Triton: enable-global-threadpool).
+    """Create the global thread pool of all sessions, once per process (Triton: enable-global-threadpool).
 
-    Raises ModelError when they were made with other numbers before.
+    Raises ModelError when it was created with other numbers before.
     """
     global _shared  # noqa: PLW0603 - as ONNX Runtime's pool, one per process
     wanted = tuple(_number(key, parameters.get(key, "0"), 0, 1024) for key in _THREADS)
@@ -46,7 +46,7 @@ _sharing = threading.Lock()
 
 
 def register(options: Any, library: Path) -> None:
-    """Make a library's operators known to a session; raises ModelError."""
+    """Register a library's operators with a session; raises ModelError."""
     try:
         options.register_custom_ops_library(str(library))
     except Exception as error:  # ONNX Runtime's exceptions share no base class of their own
@@ -54,14 +54,14 @@ def register(options: Any, library: Path) -> None:
 
 
 def session_options(parameters: Mapping[str, str], graph_level: int, *, shared_threads: bool = False) -> Any:
-    """Return the session options; raises ModelError for an unknown parameter or a value that makes no sense.
+    """Return the session options; raises ModelError for an unknown parameter or an invalid value.
 
     Args:
-        shared_threads: run in the threads that all sessions share; numbers of threads mean nothing then.
+        shared_threads: run in the global thread pool; numbers of threads have no effect then.
     """
     options = ort.SessionOptions()
     options.use_per_session_threads = not shared_threads
-    options.log_severity_level = 4  # what fails is raised, and told once by whoever catches it
+    options.log_severity_level = 4  # failures are raised, and logged once by the handler
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     if graph_level not in _GRAPH_LEVELS:
@@ -76,7 +76,7 @@ def session_options(parameters: Mapping[str, str], graph_level: int, *, shared_t
 
 
 def shrinkage(parameters: Mapping[str, str]) -> Any:
-    """Return the run options that give arena memory back after each run, None where nobody asked for it."""
+    """Return run options that shrink the arena after each run, None where not configured."""
     devices = parameters.get(_SHRINKAGE)
     if not devices:
         return None
@@ -121,7 +121,7 @@ def _initializers(options: Any, key: str, value: str) -> None:
 
 
 def _nothing(_options: Any, _key: str, _value: str) -> None:
-    """Applied per run instead, see shrinkage(), or to the CUDA provider, see onnxruntime_providers."""
+    """Applied per run instead, see shrinkage(), or to the CUDA provider, see providers."""
 
 
 _SETTERS: dict[str, Callable[[Any, str, str], None]] = {

@@ -1,8 +1,8 @@
-"""Refuses ONNX files that say themselves that a tensor is larger than memory: a few bytes may ask for gigabytes.
+"""Memory limit for ONNX files: refuses declared tensors larger than memory, since a few bytes may declare gigabytes.
 
-Follows shapes from initializers, constants and inputs (their variable dimensions are taken for 1) through the
-operators that make large tensors of small ones, and no further: what depends on more than that is found when the model
-is run. Reads the graph field by field, seeking over weights (onnx.proto).
+Follows shapes from initializers, constants and inputs (their variable dimensions count as 1) through the operators
+that make large tensors of small ones, and no further; a run finds the rest. Reads the graph field by field, seeking
+over weights (onnx.proto).
 """
 
 import math
@@ -29,12 +29,12 @@ from serving_runtime.common.errors import ModelError
 from serving_runtime.proto import wire
 
 _ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}
-"""By TensorProto.DataType; a type that is not here is counted as a byte."""
+"""By TensorProto.DataType; an unknown type counts as one byte."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of tensors by their names."""
+    """Known shapes and values of tensors, by name."""
 
     shapes: dict[str, Shape] = field(default_factory=dict)
     kinds: dict[str, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class _Known:
 
 
 def check(file: Path, most_bytes: int) -> None:
-    """Raise ModelError for a file in which a tensor is larger; what cannot be followed is left to the library."""
+    """Raise ModelError for a file in which a tensor is larger; unknown shapes are left to the library."""
     with file.open("rb") as stream:
         content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))  # closed with its last slice
     try:
@@ -67,7 +67,7 @@ def _check_graph(graph: memoryview, known: _Known, most_bytes: int, filename: st
     for begin, end in nodes:
         node = read_node(graph[begin:end])
         for inner in node.graphs:
-            _check_graph(inner, known, most_bytes, filename)  # its names are others than those around it
+            _check_graph(inner, known, most_bytes, filename)  # its names are in a scope of their own
         if not node.outputs:
             continue
         if node.kind == "Constant":
@@ -102,7 +102,7 @@ def _learn_input(known: _Known, content: memoryview) -> None:
         known.kinds.setdefault(name, kind)
 
 
-# Shapes of what operators make; None where they depend on more than is known
+# Output shapes of operators; None where they depend on unknown values
 
 
 def _constant_of_shape(node: Node, known: _Known) -> Shape | None:

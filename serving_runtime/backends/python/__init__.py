@@ -1,6 +1,6 @@
-"""Models written in Python, each instance in a process of its own.
+"""Python backend: each instance of a model runs in its own process.
 
     engine -> model.PythonModel -> pool.Pool -> process.WorkerProcess ==socket, shared memory== worker -> model.py
 
-`wire/` is what both sides share; `worker/` runs in the worker process alone and is never imported by the server.
+Both sides share `wire/`; `worker/` runs in the worker process alone and is never imported by the server.
 """

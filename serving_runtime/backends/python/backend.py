@@ -1,4 +1,4 @@
-"""Opens models written in Python: `backend: "python"`, `model.py` in the version's folder."""
+"""Python backend: opens models with `backend: "python"`, `model.py` in the version's folder."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from serving_runtime.config.model import ALLOW_CODE, BackendOptions
 
 _ENVIRONMENT = "EXECUTION_ENV_PATH"
 _COMPLETED = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
-"""What a model may fill in of its config."""
+"""Fields of its config that a model may fill in."""
 
 
 class PythonBackend:
@@ -28,7 +28,7 @@ class PythonBackend:
 
     platform = "python"
     default_filename = "model.py"
-    default_max_batch_size = 0  # a model says itself whether it takes batches
+    default_max_batch_size = 0  # the model itself says whether it takes batches
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         for key in settings:
@@ -57,7 +57,7 @@ class PythonBackend:
 
 
 def _check(options: BackendOptions) -> None:
-    """Raise CodeNotAllowed, or ModelError, unless the server may run the model's code, and can as it asks."""
+    """Raise CodeNotAllowed, or ModelError, unless the server may and can run the model's code as configured."""
     if not options.allow_python_models:
         raise CodeNotAllowed(f"backend 'python' runs code of the model's, which is not allowed here; {ALLOW_CODE}")
     if _ENVIRONMENT in options.parameters:
@@ -106,13 +106,13 @@ class _Starting:
             raise ModelError(f"auto_complete_config made a config that cannot be used: {error}") from error
 
     def give_up(self) -> None:
-        """End the worker that completed the config, unless it has been handed out."""
+        """End the worker that completed the config, unless it is in use."""
         if self._first is not None:
             self._first.stop()
             self._first = None
 
     def start(self, on_end: Callable[[WorkerProcess], None]) -> WorkerProcess:
-        """Return a worker that is ready for requests; raises ModelError."""
+        """Return a ready worker; raises ModelError."""
         worker, self._first = self._first or self._worker(on_end), None
         try:
             self.explains = worker.ask(self._initialize())["explains"]

@@ -1,4 +1,4 @@
-"""Serves the requests that models make of other models (Triton: business logic scripting).
+"""Business logic scripting (BLS): serves models' requests to other models (Triton: business logic scripting).
 
 worker: infer, ready -> serve (the thread that receives) -> the engine's event loop -> answered -> worker
 """
@@ -14,14 +14,14 @@ from serving_runtime.common.errors import ServingError, Unavailable
 from serving_runtime.common.request import Cancellable, InferRequest, Outcome, Tensor
 
 Answer: TypeAlias = Callable[[dict[str, Any], Sequence[Tensor]], None]
-"""Sends a worker what it has asked for; never waits."""
+"""Sends a worker a response to its request; never blocks."""
 
 
 class CallServer:
     """The calls of all workers of one model.
 
     Attributes:
-        calls: the server; None until the model is part of it.
+        calls: the server; None until the model is registered with it.
     """
 
     def __init__(self) -> None:
@@ -31,11 +31,11 @@ class CallServer:
 
     @property
     def under_way(self) -> int:
-        """Return how many requests of the model are not answered."""
+        """Return the number of the model's pending requests."""
         return sum([len(calls) for calls in list(self._open.values())])
 
     def serve(self, worker: Any, answer: Answer, message: Mapping[str, Any], tensors: Sequence[Tensor]) -> None:
-        """Begin with what a worker asks for."""
+        """Start a worker's request."""
         call, calls = message["call"], self.calls
         if message["do"] == "ready":
             ready = calls is not None and calls.serves(message["model"], message["version"])
@@ -59,7 +59,7 @@ class CallServer:
         calls.infer(request, done, partial(self._begun, worker, call), decoupled=message["decoupled"])
 
     def lost(self, worker: Any) -> None:
-        """Cancel what a worker has asked for: it has ended."""
+        """Cancel the requests of a worker that has ended."""
         with self._lock:
             calls = self._open.pop(worker, {})
         for cancellable in calls.values():

@@ -1,4 +1,4 @@
-"""A loaded Python model that answers a request any number of times."""
+"""Decoupled Python model: sends any number of responses to a request."""
 
 import queue
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from serving_runtime.common.errors import Cancelled
 
 
 class DecoupledPythonModel(RemotePythonModel):
-    """One version of a decoupled model; a process has many requests at a time, each waited for by a thread."""
+    """One version of a decoupled model; a process runs many requests concurrently, each with a waiting thread."""
 
     def stream(self, inputs: Sequence[Array], send: Send) -> None:
         told = {"id": send.id, "outputs": list(send.outputs), "parameters": dict(send.parameters)}

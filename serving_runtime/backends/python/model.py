@@ -1,4 +1,4 @@
-"""A loaded Python model: requests to its worker processes, and their responses as arrays again."""
+"""Loaded Python model: sends requests to its worker processes, and converts their responses to arrays."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from serving_runtime.telemetry.metrics.custom_metrics import OWN
 A = TypeVar("A")
 
 _NOTES = {False: "", True: ", the first for the rows of the batch"}
-"""Behind a shape of the config, by whether it is of a batch."""
+"""Suffix of a shape of the config, by whether it has a batch dimension."""
 
 
 class RemotePythonModel:
@@ -38,7 +38,7 @@ class RemotePythonModel:
 
     @property
     def problem(self) -> str:
-        """Return why it cannot answer now, in words; empty while it can."""
+        """Return why it is unavailable, in words; empty while it is available."""
         return self._pool.problem
 
     @property
@@ -47,7 +47,7 @@ class RemotePythonModel:
 
     @property
     def calls_under_way(self) -> int:
-        """Return how many requests it has made of other models that are not answered."""
+        """Return the number of its pending requests to other models."""
         return self._calls.under_way
 
     def connect(self, calls: Calls) -> None:
@@ -66,10 +66,10 @@ class RemotePythonModel:
 
 
 class PythonModel(RemotePythonModel):
-    """A model that answers each request once."""
+    """A model that sends one response per request."""
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Run one request that nobody sent, as warm-up does."""
+        """Run one request without a client, as warm-up does."""
         (answer,) = self.run_requests([_Nobodys(inputs)])
         if isinstance(answer, ServingError):
             raise answer
@@ -94,7 +94,7 @@ class PythonModel(RemotePythonModel):
 
 
 class ExplainingPythonModel(PythonModel):
-    """A model that has `explain`, whose outputs are what it likes."""
+    """A model that has `explain`, whose outputs are free in name and shape."""
 
     def explain_requests(self, requests: Sequence[Asked]) -> list[Explanation]:
         return self._gathered(requests, _Gathering(len(requests), _explanation), explain=True)
@@ -105,7 +105,7 @@ def _explanation(response: Response, _names: Sequence[str]) -> Explanation:
 
 
 class _Outputs:
-    """Makes a worker's tensors into outputs in the signature's order, as the config says that they are."""
+    """Converts a worker's tensors to outputs in the signature's order, as the config declares them."""
 
     def __init__(self, specs: Sequence[TensorSpec], *, batched: bool) -> None:
         self._positions = {spec.name: (position, spec) for position, spec in enumerate(specs)}
@@ -135,10 +135,10 @@ class _Outputs:
 
 
 class _Gathering(Generic[A]):
-    """The answers to the requests of one batch, each of which has one.
+    """The responses to the requests of one batch, one for each.
 
     Args:
-        arranged: makes an answer of a response to a request for these outputs; raises BackendError.
+        arranged: converts a response to a request's outputs; raises BackendError.
     """
 
     def __init__(self, count: int, arranged: Callable[[Response, Sequence[str]], A]) -> None:
@@ -148,7 +148,7 @@ class _Gathering(Generic[A]):
         self._complete = threading.Event()
 
     def taking(self, number: int, request: Asked) -> Any:
-        """Return what takes the responses of one request."""
+        """Return the receiver of one request's responses."""
 
         def take(response: Response) -> None:
             if response.error is not None:
@@ -166,7 +166,7 @@ class _Gathering(Generic[A]):
         return take
 
     def wait(self) -> list[A]:
-        """Return the answers, errors among them."""
+        """Return the responses, errors among them."""
         self._complete.wait()
         return cast("list[A]", self._answers)
 
@@ -180,7 +180,7 @@ class _Gathering(Generic[A]):
 
 
 class _Nobodys:
-    """A request of the server's own."""
+    """A request of the server itself."""
 
     id = ""
     outputs: Sequence[str] = ()
@@ -190,7 +190,7 @@ class _Nobodys:
         self.inputs = inputs
 
     def when_cancelled(self, tell: Any) -> None:
-        """Nobody cancels it."""
+        """Does nothing: it is never cancelled."""
 
 
 def _fits(shape: tuple[int, ...], pattern: tuple[int, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""What workers say of the metrics that their models make; `worker.metrics` is the other end."""
+"""Custom metrics from workers: applies the messages of `worker.metrics`."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
@@ -9,10 +9,10 @@ from serving_runtime.telemetry.metrics.custom_metrics import OwnMetrics
 def take(
     metrics: OwnMetrics, owner: Hashable, message: Mapping[str, Any], answer: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Do what a message says; `answer` is called where it asks something.
+    """Apply a message; `answer` is called for queries.
 
     Args:
-        owner: the model whose metric it is; it has them until `metrics.close(owner)`.
+        owner: the model whose metric it is; it keeps them until `metrics.close(owner)`.
     """
     name, labels = message["name"], message["labels"]
     match message["action"]:

@@ -1,4 +1,4 @@
-"""The worker processes of one model version: lent to requests, started again when they end.
+"""Worker process pool of one model version: lends workers to requests, and restarts them with exponential back-off.
 
     running --ends--> starting --ready--> running
                        |    ^
@@ -6,7 +6,7 @@
                        v    |
                       waiting
 
-A process that ends is started again at once; one that ends again within a minute waits first. While none runs,
+A process that ends is restarted at once; one that ends again within a minute waits first. Without a running worker,
 requests wait for one that is starting, and are refused where all wait.
 """
 
@@ -26,7 +26,7 @@ _LONGEST_DELAY_S = 60.0
 
 
 class Worker(Protocol):
-    """What is lent; `load` is how many borrowers it has."""
+    """A lent worker; `load` is its number of borrowers."""
 
     load: int
 
@@ -40,16 +40,16 @@ W = TypeVar("W", bound=Worker)
 
 
 def delay_s(failures: int) -> float:
-    """Return how long to wait before a start, after so many failures in a row: 0, 1, 2, 4 ... 60 s."""
+    """Return the wait before a start, after so many consecutive failures: 0, 1, 2, 4 ... 60 s."""
     return 0.0 if failures <= 1 else min(2.0 ** min(failures - 2, 10), _LONGEST_DELAY_S)
 
 
 class _Slot(Generic[W]):
-    """The place of one worker.
+    """The slot of one worker.
 
     Attributes:
-        failures: how many times in a row it ended soon, or did not start.
-        waiting: it has no worker, and waits before it is given one.
+        failures: consecutive early ends and failed starts.
+        waiting: it has no worker, and waits before the next start.
     """
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ class _Slot(Generic[W]):
 
 
 class Pool(Generic[W]):
-    """Workers of one model; safe to call from several threads.
+    """Workers of one model; thread-safe.
 
     Args:
-        start: returns a worker that is ready, which calls what it is given when it ends; raises ServingError.
+        start: returns a ready worker, which calls the given function when it ends; raises ServingError.
         where: model and version in words.
     """
 
@@ -76,7 +76,7 @@ class Pool(Generic[W]):
         self._restarts: set[threading.Thread] = set()
 
     def open(self, count: int) -> None:
-        """Start so many workers; raises ServingError where one does not start, and stops the others."""
+        """Start so many workers; raises ServingError where one fails to start, and stops the others."""
         try:
             for _ in range(count):
                 slot: _Slot[W] = _Slot()
@@ -89,17 +89,17 @@ class Pool(Generic[W]):
 
     @property
     def workers(self) -> list[W]:
-        """Return those that run."""
+        """Return the running workers."""
         return [slot.worker for slot in self._slots if slot.worker is not None]
 
     @property
     def problem(self) -> str:
-        """Return why nothing can be run now, in words; empty while a worker runs."""
+        """Return why the model is unavailable, in words; empty while a worker runs."""
         return "" if self.workers else "its worker process has ended and is being started again"
 
     @contextmanager
     def lent(self) -> Iterator[W]:
-        """Lend the worker that has least to do; raises Unavailable where all have ended, and none is starting."""
+        """Lend the least loaded worker; raises Unavailable where all have ended, and none is starting."""
         with self._changed:
             while not self.workers and not self._closed.is_set() and not all(slot.waiting for slot in self._slots):
                 self._changed.wait()
@@ -115,7 +115,7 @@ class Pool(Generic[W]):
                 worker.load -= 1
 
     def ended(self, worker: W) -> None:
-        """Start a worker in the place of one that has ended."""
+        """Start a replacement of an ended worker."""
         with self._changed:
             slot = next((slot for slot in self._slots if slot.worker is worker), None)
             if slot is None or self._closed.is_set():
@@ -147,7 +147,7 @@ class Pool(Generic[W]):
             slot.worker = worker
             slot.since_s = time.monotonic()
             self._changed.notify_all()
-        if not worker.alive:  # it ended before it had a place to be missed from
+        if not worker.alive:  # it ended before it had a slot
             self.ended(worker)
 
     def _restart(self, slot: _Slot[W], old: W) -> None:
@@ -167,7 +167,7 @@ class Pool(Generic[W]):
             self._restarts.discard(threading.current_thread())
 
     def _wait(self, slot: _Slot[W]) -> None:
-        """Wait before a start that may fail as the last one did."""
+        """Wait before the next start, which may fail too."""
         with self._changed:
             slot.waiting = slot.failures > 1
             self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""One worker process as the server sees it: started, asked, listened to, ended.
+"""Worker process, server side: start, requests, responses, log output, termination.
 
-One thread receives what the worker says, one copies its output to the log, one sends what must not keep the event loop
-waiting. They end with the process.
+One thread receives messages, one copies the process's output to the log, one sends what must not block the event loop.
+They end with the process.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _FINALIZE_S = 30.0
 """How long `finalize` may take before its process is killed."""
 
 _LAST_S = 5.0
-"""How long a process may take to end that has closed its connection."""
+"""How long a process may take to end after it has closed its connection."""
 
 _LONGEST_LINE = 8192
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR, "verbose": logging.DEBUG}
@@ -40,11 +40,11 @@ _numbers = itertools.count()
 
 
 class Response(NamedTuple):
-    """What a worker said to one request.
+    """One response of a worker to a request.
 
     Attributes:
-        outputs: None where there is nothing but the end of the responses.
-        final: nothing follows.
+        outputs: None in a message that only ends the responses.
+        final: the last one.
     """
 
     outputs: Sequence[Tensor] | None
@@ -54,11 +54,11 @@ class Response(NamedTuple):
 
 
 OnResponse = Callable[[Response], None]
-"""Called in the thread that receives; must not wait."""
+"""Called in the receiving thread; must not block."""
 
 
 class Asking(NamedTuple):
-    """One request on its way to a worker: what `worker.messages.IncomingRequest` is told."""
+    """One request to a worker: the content of `worker.messages.IncomingRequest`."""
 
     told: Mapping[str, Any]
     inputs: Sequence[Tensor]
@@ -71,11 +71,11 @@ class WorkerProcess:
     Args:
         file: the model's.
         where: model and version in words, for the log and for errors.
-        calls: serves what it asks of the server.
-        on_end: called once when the process has ended without being asked to.
+        calls: serves its requests to the server.
+        on_end: called once when the process has ended by itself.
 
     Attributes:
-        load: how many requests it has; kept by the pool.
+        load: its number of requests; kept by the pool.
     """
 
     def __init__(self, file: Path, where: str, calls: CallServer, on_end: Callable[["WorkerProcess"], None]) -> None:
@@ -92,7 +92,7 @@ class WorkerProcess:
         self._started = False
         ours, theirs = socket.socketpair()
         outgoing, incoming = (os.memfd_create("fairlead-tensors", os.MFD_CLOEXEC) for _ in range(2))
-        fds = (theirs.fileno(), incoming, outgoing)  # what goes out here comes in there
+        fds = (theirs.fileno(), incoming, outgoing)  # the server's outgoing memory is the worker's incoming
         self._process = subprocess.Popen(
             [*interpreter(), "-u", "-m", "serving_runtime.backends.python.worker", str(file), *map(str, fds)],
             pass_fds=fds,
@@ -116,7 +116,7 @@ class WorkerProcess:
 
     @property
     def resident_bytes(self) -> int:
-        """Return how much of the process is in memory, 0 where it has ended."""
+        """Return the process's resident memory, 0 where it has ended."""
         try:
             pages = Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]
         except (OSError, IndexError):
@@ -128,9 +128,9 @@ class WorkerProcess:
         return not self._ended
 
     def ask(self, message: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
-        """Have something done that is no request, and return what comes of it.
+        """Run a command that is no inference request, and return its result.
 
-        Raises ModelError with what the model's code says, or where the process ends.
+        Raises ModelError with the error of the model's code, or where the process ends.
         """
         try:
             self._channel.send(dict(message))
@@ -145,7 +145,7 @@ class WorkerProcess:
         return reply
 
     def execute(self, requests: Sequence[Asking], *, explain: bool = False) -> list[int]:
-        """Have requests run as one batch; returns the numbers by which `cancel` and `taken` know them."""
+        """Run requests as one batch; returns the numbers that identify them for `cancel` and `taken`."""
         numbers = [next(_numbers) for _ in requests]
         with self._lock:
             ended = self._ended
@@ -160,12 +160,12 @@ class WorkerProcess:
             for request in requests:
                 request.on_response(self._lost())
             return numbers
-        with contextlib.suppress(ChannelClosedError):  # whoever receives tells those that wait
+        with contextlib.suppress(ChannelClosedError):  # the receiving thread wakes those that wait
             self._channel.send({"do": "execute", "requests": told, "explain": explain}, tensors)
         return numbers
 
     def cancel(self, number: int) -> None:
-        """Tell the model that nobody waits for its responses any more."""
+        """Cancel a request: its client has gone."""
         self._tell({"do": "cancel", "number": number})
 
     def taken(self, number: int) -> None:
@@ -173,7 +173,7 @@ class WorkerProcess:
         self._tell({"do": "taken", "number": number})
 
     def stop(self) -> None:
-        """Finalize the model and end the process, in whichever state it is; returns when it has ended."""
+        """Finalize the model and end the process, in any state; returns when it has ended."""
         self._stopping = True
         if self._started and self._process.poll() is None:
             try:
@@ -189,7 +189,7 @@ class WorkerProcess:
         self._channel.close()
 
     def _tell(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
-        """Have a message sent, without waiting: the event loop calls this too."""
+        """Queue a message for sending, without blocking: the event loop calls this too."""
         self._outbox.put((message, tensors))
 
     def _answer_call(self, message: dict[str, Any], tensors: Sequence[Tensor]) -> None:
@@ -205,7 +205,7 @@ class WorkerProcess:
                 del order  # its tensors are the worker's now
 
     def _kill(self) -> None:
-        """End the process and all that it has started."""
+        """Kill the process and all its descendants."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -218,7 +218,7 @@ class WorkerProcess:
             pass
         if not self._stopping:
             try:
-                self._process.wait(_LAST_S)  # how it ended is what is told
+                self._process.wait(_LAST_S)  # the error names how it ended
             except subprocess.TimeoutExpired:
                 self._kill()
         with self._lock:

@@ -1,4 +1,4 @@
-"""What a model without a file format of its own takes and gives: what its config says."""
+"""Signature from config.pbtxt, for models without a file format of their own."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,7 @@ from serving_runtime.config.tensors import ModelTensor, model_tensors
 
 
 def signature_of(config: Any) -> Signature:
-    """Return the signature that a ModelConfig message describes; raises ModelError where it leaves tensors out."""
+    """Return the signature in a ModelConfig message; raises ModelError where it leaves tensors out."""
     for field in ("input", "output"):
         if not getattr(config, field):
             raise ModelError(f"neither config.pbtxt nor auto_complete_config names an {field} of the model")

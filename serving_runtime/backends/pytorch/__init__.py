@@ -1,1 +1,1 @@
-"""PyTorch models: TorchScript and torch.export."""
+"""PyTorch backend: TorchScript and torch.export."""

@@ -1,7 +1,7 @@
-"""PyTorch models: TorchScript (.pt) and torch.export (.pt2), on the CPU or a CUDA device, in inference mode.
+"""PyTorch backend: TorchScript (.pt) and torch.export (.pt2), on the CPU or a CUDA device, in inference mode.
 
-A torch.export program says what it takes and gives; of TorchScript config.pbtxt must. Both are code: they are opened
-only where the server allows that.
+A torch.export program declares its signature; for TorchScript config.pbtxt must. Both are code: they are opened only
+where the server allows that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class PyTorchBackend:
             "pytorch", {}, {"INTRA_OP_THREAD_COUNT": self._settings.pop("INTRA_OP_THREAD_COUNT", "1")}, known
         )
         self.runs_on_gpus = torch.cuda.is_available()
-        torch.set_num_threads(threads.number("INTRA_OP_THREAD_COUNT", 1, 1, 1024))  # one number for the process
+        torch.set_num_threads(threads.number("INTRA_OP_THREAD_COUNT", 1, 1, 1024))  # one number per process
 
     def load(self, file: Path, options: BackendOptions) -> "PyTorchModel":
         registry.check_code("pytorch", allowed=options.allow_python_models)
@@ -141,7 +141,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def _signature(program: TorchProgram, options: BackendOptions) -> Signature:
-    """Return what the file says and config.pbtxt adds; raises ModelError where that is not enough."""
+    """Return the signature of the file and config.pbtxt; raises ModelError where it is incomplete."""
     known = program.outputs or ()
     return Signature(
         _specs(program.inputs, options.inputs, "input", batched=options.max_batch_size > 0),
@@ -188,9 +188,9 @@ def _dtype(spec: TensorSpec) -> Any:
 
 
 def _tensor(array: Array, spec: TensorSpec, *, copy: bool) -> Any:
-    """Return an array as a tensor on the same memory; on memory of its own for a model that may write its inputs."""
+    """Return an array as a tensor on the same memory; on its own memory for a model that may write its inputs."""
     array = array.copy() if copy else writable(array)
-    if spec.datatype is BF16:  # numpy knows no BF16: its bits are handed over
+    if spec.datatype is BF16:  # numpy has no BF16: its bits are passed
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 

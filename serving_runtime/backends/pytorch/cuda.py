@@ -1,11 +1,11 @@
-"""Runs of a torch program on a CUDA device: a stream of its own, copies through pinned memory, graphs for some sizes.
+"""CUDA execution of a torch program: its own stream, copies through pinned memory, CUDA graphs for some batch sizes.
 
 Built to CUDA's and torch's documentation; not verified on hardware.
 
     host array -> pinned -> device -> program -> device -> pinned -> host array
     (all but the first and the last step in the stream's order, without the CPU waiting in between)
 
-A graph (torch.cuda.CUDAGraph) replays one batch size without launching kernel by kernel. Smaller batches are filled up
+A graph (torch.cuda.CUDAGraph) replays one batch size without launching kernel by kernel. Smaller batches are padded
 with zeros to the next size; larger ones run without a graph.
 """
 
@@ -19,7 +19,7 @@ _WARM_UPS = 3  # torch: CUDA semantics, CUDA graphs: a few runs on a side stream
 
 
 class CudaRunner:
-    """One at a time runs a program; `run` may be called from any thread."""
+    """Runs a program, one run at a time; `run` may be called from any thread."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class CudaRunner:
         self._graphs = {size: _Graph(self._device, self._stream, call, inputs, size) for size in graph_sizes}
 
     def run(self, tensors: Sequence[Any]) -> list[Any]:
-        """Return outputs in host memory of their own for inputs in host memory."""
+        """Return outputs in their own host memory for inputs in host memory."""
         with self._lock, torch.cuda.device(self._device), torch.cuda.stream(self._stream):
             rows = len(tensors[0])
             size = next((size for size in self._graphs if size >= rows), None)
@@ -57,14 +57,14 @@ class CudaRunner:
             return answers
 
     def close(self) -> None:
-        """Give device and pinned memory back."""
+        """Release device and pinned memory."""
         with self._lock:
             self._graphs.clear()
             self._pinned.clear()
             torch.cuda.empty_cache()
 
     def _stage(self, index: int, tensor: Any) -> Any:
-        """Return an input in pinned memory, which is kept for the next run."""
+        """Return an input in pinned memory, which is reused by the next run."""
         kept = self._pinned.get(index)
         if kept is None or kept.numel() < tensor.numel():
             kept = self._pinned[index] = torch.empty(tensor.numel(), dtype=tensor.dtype, pin_memory=True)
@@ -74,7 +74,7 @@ class CudaRunner:
 
 
 class _Graph:
-    """A captured run of one batch size, with the inputs and outputs that it always uses."""
+    """A captured run of one batch size, with its fixed inputs and outputs."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _Graph:
                 self._outputs = call(self._inputs)
 
     def replay(self, staged: Sequence[Any], rows: int) -> Sequence[Any]:
-        """Return the outputs of all rows of the graph, which the next replay writes anew."""
+        """Return the outputs of all rows of the graph, which the next replay overwrites."""
         for target, tensor in zip(self._inputs, staged, strict=True):
             target[:rows].copy_(tensor, non_blocking=True)
             target[rows:].zero_()

@@ -1,4 +1,4 @@
-"""Which of a config's tensors is which of a torch program's (Triton: PyTorch backend, model configuration). Pure."""
+"""Tensor name mapping between a config and a torch program (Triton: PyTorch backend, model configuration). Pure."""
 
 import re
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ _NUMBERED = re.compile(r".+__([0-9]+)")
 
 
 def in_order(written: Sequence[WrittenTensor], known: Sequence[str], kind: str) -> list[WrittenTensor]:
-    """Return the config's tensors in the program's order; raises ModelError where they do not fit.
+    """Return the config's tensors in the program's order; raises ModelError where they do not match.
 
-    By the program's own names, else by numbers (`INPUT__0`), else as they are listed.
+    By the program's own names, else by numbers (`INPUT__0`), else in the listed order.
 
     Args:
-        known: the program's names; empty where its file does not say.
+        known: the program's names; empty where its file has none.
     """
     if known and len(written) != len(known):
         raise ModelError(f"config.pbtxt lists {len(written)} {kind}s, the model has {len(known)}: {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""A TorchScript module or a torch.export program as one callable from tensors to tensors, with what it says of them."""
+"""Torch programs: a TorchScript module or a torch.export program as one callable on tensors, with its signature."""
 
 import warnings
 import zipfile
@@ -16,7 +16,7 @@ from serving_runtime.common.errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class TorchTensor:
-    """What a file says of a tensor; a TorchScript file knows at most its name."""
+    """A tensor's declaration in a file; a TorchScript file has at most its name."""
 
     name: str
     dtype: Any = None
@@ -29,7 +29,7 @@ class TorchProgram:
 
     Attributes:
         call: takes the tensors of `inputs`, returns those of `outputs`, which are None where the file does not say.
-        writes_inputs: whether it may change what it is given.
+        writes_inputs: whether it may change its arguments.
     """
 
     call: Callable[[Sequence[Any]], Sequence[Any]]
@@ -53,7 +53,7 @@ def load_program(file: Path, device: str) -> TorchProgram:
 
 
 def reason(error: BaseException) -> str:
-    """Return what torch says went wrong, without the program's traceback, on one line."""
+    """Return torch's error message, without the program's traceback, on one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if line.startswith("RuntimeError: ")] or lines[:1]
     return " ".join(" ".join(told).split())[:500] or type(error).__name__
@@ -61,7 +61,7 @@ def reason(error: BaseException) -> str:
 
 def _scripted(file: Path, device: str) -> TorchProgram:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # torch would rather see torch.export
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch recommends torch.export
         module = torch.jit.load(str(file), map_location=device).eval()
     names = [argument.name for argument in module.forward.schema.arguments[1:] if not argument.has_default_value()]
 
@@ -72,7 +72,7 @@ def _scripted(file: Path, device: str) -> TorchProgram:
 
 
 def _named(answer: Any) -> Sequence[Any]:
-    """Return an answer's tensors in order; those of a dict in the order of its keys' names."""
+    """Return a result's tensors in order; those of a dict in the order of its keys' names."""
     if isinstance(answer, dict):
         return [answer[key] for key in sorted(answer)]
     return [answer] if isinstance(answer, torch.Tensor) else list(answer)
@@ -103,7 +103,7 @@ def _exported(file: Path, device: str) -> TorchProgram:
 
 
 def _may_write(program: Any) -> bool:
-    """Return whether any operation writes what it is given; which of them reach an input is not followed."""
+    """Return whether any operation writes in place; whether it writes an input is not analysed."""
     nodes = [node for graph in program.graph_module.modules() if hasattr(graph, "graph") for node in graph.graph.nodes]
     schemas = [getattr(node.target, "_schema", None) for node in nodes if node.op == "call_function"]
     return bool(program.graph_signature.user_inputs_to_mutate) or any(
@@ -112,7 +112,7 @@ def _may_write(program: Any) -> bool:
 
 
 def _keys(spec: Any) -> list[str]:
-    """Return the names of a dict's tensors; nothing for any other answer."""
+    """Return the names of a dict's tensors; empty for any other result."""
     if spec.type is dict and all(child.is_leaf() for child in spec.children()):
         return [str(key) for key in spec.context]
     return []

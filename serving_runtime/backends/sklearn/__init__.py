@@ -1,1 +1,1 @@
-"""scikit-learn estimators, from skops files and pickles."""
+"""scikit-learn backend: estimators from skops files and pickles."""

@@ -1,7 +1,7 @@
-"""scikit-learn estimators from skops files, which name every type that they are made of, and from pickles.
+"""scikit-learn backend: estimators from skops files, which name all their types, and from pickles.
 
-A pickle is code, and is opened only where the server allows that. A skops file is checked twice (`estimators`): by its
-words before it is loaded, and by what came of it. Types that are not listed there refuse the load by their names,
+A pickle is code, and is opened only where the server allows that. A skops file is checked twice (`estimators`): its
+schema before it is loaded, and the loaded objects. Types that are not listed there refuse the load by their names,
 unless the operator trusts them: `--backend-config=sklearn,trusted-types=package.Type,...`. Outputs are methods of the
 estimator, as in MLServer's runtime: `predict` unless config.pbtxt lists others.
 """
@@ -60,7 +60,7 @@ class SklearnBackend:
 
 
 class _Predict:
-    """Calls the methods of an estimator that answer, one output each."""
+    """Calls the estimator's output methods, one output each."""
 
     def __init__(self, estimator: Any, methods: Sequence[str], *, is_text: bool) -> None:
         self._calls = [getattr(estimator, name) for name in methods]
@@ -73,7 +73,7 @@ class _Predict:
 
 
 def _estimator(file: Path, trusted: Set[str]) -> tuple[Any, list[Any]]:
-    """Return the estimator in a skops file, and the objects that it is made of; raises ModelError."""
+    """Return the estimator in a skops file, and its parts; raises ModelError."""
     try:
         schema.check(file, trusted)
         found = skops.io.get_untrusted_types(file=file)
@@ -84,12 +84,12 @@ def _estimator(file: Path, trusted: Set[str]) -> tuple[Any, list[Any]]:
         return estimator, graph.check(estimator, file.name, trusted)
     except ModelError:
         raise
-    except Exception as error:  # zipfile's, json's, skops' and whatever the types in it raise
+    except Exception as error:  # errors of zipfile, json, skops and any type in it
         raise ModelError(f"{file.name} is not a model in skops' format: {one_line(error)}") from error
 
 
 def _unpickled(file: Path, *, allowed: bool) -> Any:
-    """Return what is in a pickle of joblib's or Python's own; raises CodeNotAllowed where code is not."""
+    """Return the object in a pickle of joblib's or Python's own; raises CodeNotAllowed where code is not allowed."""
     if not allowed:
         raise CodeNotAllowed(
             f"{file.name} is a pickle, which is code: it is opened only from a model repository and where that is "
@@ -97,17 +97,17 @@ def _unpickled(file: Path, *, allowed: bool) -> Any:
         )
     try:
         return joblib.load(file)
-    except Exception as error:  # whatever the code in it raises
+    except Exception as error:  # any error of the code in it
         raise ModelError(f"{file.name} cannot be unpickled: {one_line(error)}") from error
 
 
 def _set_jobs(estimator: Any, parts: Sequence[Any], jobs: int) -> None:
-    """Have every part that runs jobs at the same time run so many: what it was trained with is another machine's."""
+    """Set the number of parallel jobs of every part: the stored number is for the machine of the training."""
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     found = {name: jobs for name in parameters if name == "n_jobs" or name.endswith("__n_jobs")}
     if found:
         estimator.set_params(**found)
-    for part in parts:  # fitted ones are no parameters of those around them
+    for part in parts:  # fitted ones are not parameters of their parents
         if "n_jobs" in getattr(part, "__dict__", {}):
             part.n_jobs = jobs
 
@@ -123,7 +123,7 @@ def _features(estimator: Any, options: BackendOptions) -> int:
 
 
 def _methods(estimator: Any, written: Sequence[str]) -> list[str]:
-    """Return the methods to call, those that config.pbtxt lists; raises ModelError for one that there is not."""
+    """Return the methods to call, those that config.pbtxt lists; raises ModelError for an unknown one."""
     offered = [name for name in METHODS if hasattr(estimator, name)]
     if not offered:
         raise ModelError(f"it is a {type(estimator).__name__}, which has none of the methods {', '.join(METHODS)}")
@@ -134,7 +134,7 @@ def _methods(estimator: Any, written: Sequence[str]) -> list[str]:
 
 
 def _outputs(predict: _Predict, methods: Sequence[str], given: TensorSpec) -> tuple[TensorSpec, ...]:
-    """Return what the model answers to two made-up rows; it says its datatypes and shapes nowhere else."""
+    """Return the outputs for two made-up rows; their datatypes and shapes are recorded nowhere else."""
     made_up = np.full((2, given.shape[1]), b"a" if given.datatype is BYTES else 0, given.datatype.dtype)
     try:
         answers = predict(made_up)
@@ -156,7 +156,7 @@ def _datatype(name: str, array: Array) -> Datatype:
 
 
 def _table(answer: Any) -> Array:
-    """Return an answer as [rows, width]; raises ModelError for one of several arrays."""
+    """Return a result as [rows, width]; raises ModelError for one of several arrays."""
     if isinstance(answer, list):
         raise ModelError("it answers several arrays, one for each of its targets, which have no names")
     dense = np.asarray(answer.toarray() if hasattr(answer, "toarray") else answer)

@@ -1,4 +1,4 @@
-"""How large what is in a zip archive may be, by its directory, before anything is unpacked. Pure."""
+"""Zip bomb limits: the sizes in a zip archive's directory are checked before anything is unpacked. Pure."""
 
 import zipfile
 
@@ -10,10 +10,10 @@ _MOST_TIMES = 100
 
 
 def check_sizes(archive: zipfile.ZipFile, archive_bytes: int, name: str) -> None:
-    """Raise ModelError for too many entries, and for entries that grow to more than is there by any honest compression.
+    """Raise ModelError for too many entries, and for entries that no honest compression would expand so far.
 
-    What is unpacked is never longer than the directory says, so nothing else has to be looked at. Numbers compress to
-    a half or a tenth; an archive of zeros to a thousandth.
+    Unpacked data is never longer than the directory says, so that is sufficient. Numbers compress to a half or a tenth;
+    an archive of zeros to a thousandth.
     """
     entries = archive.infolist()
     total = sum(entry.file_size for entry in entries)

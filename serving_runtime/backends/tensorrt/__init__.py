@@ -1,1 +1,1 @@
-"""TensorRT plans."""
+"""TensorRT backend."""

@@ -1,6 +1,6 @@
-"""TensorRT plans (Triton: TensorRT backend, platform tensorrt_plan).
+"""TensorRT backend: serves plans (Triton: TensorRT backend, platform tensorrt_plan).
 
-A plan says all about its tensors. Each run takes the first of the model's optimization profiles that its shapes fit.
+A plan declares all its tensors. Each run takes the first of the model's optimization profiles that its shapes fit.
 Not verified on hardware.
 """
 
@@ -37,7 +37,7 @@ class TensorRtBackend:
 
 
 class TensorRtModel:
-    """One engine and its idle contexts, of which there are as many as instances."""
+    """One engine and its idle contexts, as many as instances."""
 
     def __init__(self, engine: Engine, gpu: int, profiles: Sequence[int], instances: int) -> None:
         self.signature = Signature(engine.inputs, engine.outputs)
@@ -52,7 +52,7 @@ class TensorRtModel:
 
     @property
     def max_batch_size(self) -> int:
-        """Return the largest first dimension that a profile takes; 0 where the signature has no variable one."""
+        """Return the largest first dimension that a profile accepts; 0 where the signature has no variable one."""
         if not self.signature.batchable:
             return 0
         return max(min(largest[0] for _, largest in bounds) for _, bounds in self._bounds)
@@ -63,7 +63,7 @@ class TensorRtModel:
             profile = self._profile_for(inputs)
             try:
                 context = self._idle.popleft()
-            except IndexError:  # more runs at once than instances when it was loaded
+            except IndexError:  # more concurrent runs than instances at load time
                 context = Context(self._engine, self._gpu)
             try:
                 return context.run(inputs, profile)
@@ -99,7 +99,7 @@ def _within(shape: tuple[int, ...], bounds: Bounds) -> bool:
 
 
 def _profiles(engine: Engine, asked: Sequence[str]) -> list[int]:
-    """Return the numbers of the profiles that instance_group's `profile` lists; the first one where it lists none."""
+    """Return the numbers of the profiles that instance_group's `profile` lists; by default the first one."""
     count = engine.native.num_optimization_profiles
     dynamic = any(VARIABLE in spec.shape for spec in engine.inputs)
     for name in asked:

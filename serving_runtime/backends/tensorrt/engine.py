@@ -1,4 +1,4 @@
-"""TensorRT's engine as this runtime wants it: what a plan says of its tensors and profiles, and one run of it.
+"""TensorRT engine: deserializes a plan, reads its tensors and profiles, and runs it.
 
 Built to TensorRT's Python API reference (10 and 11); not verified on hardware.
 """
@@ -31,14 +31,14 @@ _DATATYPES = {
 
 
 class Messages(trt.ILogger):  # type: ignore[misc] # the library has no types
-    """Keeps what TensorRT says of errors; it answers a call that failed with nothing."""
+    """Collects TensorRT's errors; a failed call itself returns nothing."""
 
     def __init__(self) -> None:
         super().__init__()
         self._errors: list[str] = []
 
     def log(self, severity: Any, message: str) -> None:
-        """Take a message; called by TensorRT."""
+        """Record a message; called by TensorRT."""
         if severity in (trt.ILogger.Severity.ERROR, trt.ILogger.Severity.INTERNAL_ERROR):
             self._errors.append(message)
 
@@ -58,7 +58,7 @@ class Engine:
     outputs: tuple[TensorSpec, ...]
 
     def bounds(self, profile: int) -> list[Bounds]:
-        """Return what an optimization profile takes, in the inputs' order."""
+        """Return an optimization profile's limits, in the inputs' order."""
         found = []
         for spec in self.inputs:
             smallest, _, largest = self.native.get_tensor_profile_shape(spec.name, profile)
@@ -67,7 +67,7 @@ class Engine:
 
 
 def read(file: Path) -> Engine:
-    """Return a plan's engine; raises ModelError in one sentence, also for a plan made for another GPU or TensorRT."""
+    """Return a plan's engine; raises ModelError in one sentence, also for a plan of another GPU or TensorRT."""
     try:
         plan = file.read_bytes()
     except OSError as error:
@@ -100,7 +100,7 @@ def _spec(native: Any, name: str, where: str) -> TensorSpec:
 
 
 class Context:
-    """One execution context with a stream and memory of its own; one run at a time."""
+    """One execution context with its own stream and memory; one run at a time."""
 
     def __init__(self, engine: Engine, gpu: int) -> None:
         self._engine = engine
@@ -112,7 +112,7 @@ class Context:
         self._stages = {spec.name: Stage(self._stream) for spec in (*engine.inputs, *engine.outputs)}
 
     def run(self, inputs: Sequence[Array], profile: int) -> list[Array]:
-        """Return the outputs for inputs that the profile takes."""
+        """Return the outputs for inputs that the profile accepts."""
         self._stream.enter()
         if profile != self._profile:
             self._done(self._native.set_optimization_profile_async(profile, self._stream.handle))
@@ -132,7 +132,7 @@ class Context:
         ]
 
     def close(self) -> None:
-        """Give the device's memory back."""
+        """Release the device's memory."""
         self._stream.enter()
         for stage in self._stages.values():
             stage.free()

@@ -1,1 +1,1 @@
-"""Ensembles of decision trees: XGBoost, LightGBM, and Triton's FIL backend by name."""
+"""Decision tree ensembles: XGBoost, LightGBM, and Triton's FIL backend by name."""

@@ -1,7 +1,7 @@
-"""Triton's FIL backend by name: model folders written for it are served by the libraries that trained the trees.
+"""FIL backend of Triton, by name: model folders written for it are served by the libraries that trained the trees.
 
-Parameters that tell FIL's own engine how to lay trees out on a device are taken and change nothing; no answer depends
-on them. Models that only treelite can read are refused.
+Parameters of FIL's own tree layout on a device are accepted and ignored; no prediction depends on them. Models that
+only treelite can read are refused.
 """
 
 import dataclasses
@@ -19,14 +19,14 @@ _LAYOUT = ("algo", "blocks_per_sm", "cuda_async", "enable_async", "is_classifier
 
 
 class FilBackend:
-    """Opens what `model_type` names."""
+    """Opens models of `model_type`."""
 
     platform = ""
     default_filename = "xgboost.json"
     default_max_batch_size = 256
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        """Take no settings; raises ModelError for any."""
+        """Raise ModelError for any setting."""
         for key in settings:
             raise ModelError(f"--backend-config=fil,{key}: this backend takes no settings")
 

@@ -1,4 +1,4 @@
-"""LightGBM models from their text format."""
+"""LightGBM backend: models in its text format."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""What is in a LightGBM text file, checked before LightGBM reads it.
+"""Validation of a LightGBM text file, before LightGBM reads it.
 
 LightGBM ends the process at a line that it does not expect, and follows children, features and categories wherever the
-file points. So a file is read here by the letter: a head, trees as long as the head says, each of lines `key=values`
-that occur once and have as many numbers as the tree has leaves (LightGBM: src/io/tree.cpp).
+file points. So a file is validated strictly: a head, trees as long as the head says, each of lines `key=values` that
+occur once and have as many numbers as the tree has leaves (LightGBM: src/io/tree.cpp).
 """
 
 import re
@@ -34,12 +34,12 @@ _MAX_CLASSES = 100_000
 
 
 def read_head(file: Path) -> dict[str, str]:
-    """Return the `key=value` lines before the first tree; raises ModelError where the file is no whole, sound model."""
+    """Return the `key=value` lines before the first tree; raises ModelError where the file is incomplete or unsound."""
     try:
         content = file.read_bytes()
     except OSError as error:
         raise ModelError(f"{file.name} cannot be read: {error.strerror}") from error
-    if b"\x00" in content:  # behind the trees one holds LightGBM for ever
+    if b"\x00" in content:  # after the trees, such a line makes LightGBM loop for ever
         raise ModelError(f"{file.name} is not a LightGBM model in text form: it has bytes that are no text")
     if content.split(b"\n", 1)[0].strip() != b"tree":
         raise ModelError(f"{file.name} is not a LightGBM model in text form, as Booster.save_model writes it")
@@ -79,7 +79,7 @@ def _check_whole(content: bytes, start: int, tree_sizes: str, name: str) -> list
 
 
 def _check_classes(head: Mapping[str, str], trees: int, name: str) -> None:
-    """Raise ModelError unless all who count answers count the same: the head, the objective and the trees."""
+    """Raise ModelError unless the counts of outputs agree: in the head, the objective and the trees."""
     classes, objective = int(head["num_class"]), head.get("objective", "")
     if objective and not _OBJECTIVE.fullmatch(objective):
         raise ModelError(f"{name} is not a LightGBM model: its objective '{objective[:40]}' is none")
@@ -130,7 +130,7 @@ def _lines(content: bytes, number: int, where: str) -> dict[str, bytes]:
 
 
 def _check_count(lines: Mapping[str, bytes], key: str, count: int, where: str) -> None:
-    """Check that a line that is there has as many numbers as it should; of a tree that is one leaf it is empty."""
+    """Check that a present line has the right count of numbers; in a tree of one leaf it is empty."""
     if key not in lines or (not count and not lines[key].strip(b" ")):
         return
     if key in _PER_SPLIT:
@@ -148,7 +148,7 @@ def _check_real(lines: Mapping[str, bytes], key: str, count: int, where: str) ->
 
 
 def _whole(lines: Mapping[str, bytes], key: str, where: str, count: int | None = None) -> Array:
-    """Return the whole numbers of a line; raises ModelError where they are others, or not as many as they should be."""
+    """Return the integers of a line; raises ModelError for other numbers, or another count."""
     line = lines.get(key, b"")
     found = np.array(line.split(b" ") if line else [], np.int64) if _WHOLE_LINE.fullmatch(line) else None
     if found is None or (count is not None and len(found) != count):
@@ -163,7 +163,7 @@ def _single(lines: Mapping[str, bytes], key: str, where: str, default: int | Non
 
 
 def _check_children(left: Array, right: Array, leaves: int, where: str) -> None:
-    """Check that the splits and leaves are one tree: a child below zero is the leaf of its complement's number."""
+    """Check that the splits and leaves are one tree: a negative child is the complement of a leaf's number."""
     splits = leaves - 1
     both = np.stack([left, right])
     if both.min() < -leaves or both.max() >= splits:
@@ -175,7 +175,7 @@ def _check_children(left: Array, right: Array, leaves: int, where: str) -> None:
 
 
 def _check_categories(lines: Mapping[str, bytes], count: int, where: str) -> None:
-    """Check the splits by categories: each threshold is the number of a set, each set a part of all sets' bits."""
+    """Check categorical splits: each threshold is the number of a set, each set a range of all sets' bits."""
     by_category = (_whole(lines, "decision_type", where) & 1).astype(bool)
     numbers = np.array(lines["threshold"].split(b" "), np.float64)[by_category]
     if count < 0 or not np.isfinite(numbers).all():
@@ -189,7 +189,7 @@ def _check_categories(lines: Mapping[str, bytes], count: int, where: str) -> Non
 
 
 def _check_linear(lines: Mapping[str, bytes], leaves: int, features: int, where: str) -> None:
-    """Check the lines of a tree whose leaves are linear models: as many features and numbers as each leaf says."""
+    """Check the lines of a tree with linear leaves: as many features and numbers as each leaf declares."""
     counts = _whole({"num_features": lines.get("num_features", b"").strip(b" ")}, "num_features", where, leaves)
     texts = [lines.get(key, b"") for key in ("leaf_features", "leaf_coeff")]
     if "leaf_const" not in lines or not all(_LINEAR_LINE.fullmatch(text) for text in texts):

@@ -1,6 +1,6 @@
-"""The nodes of a decision tree in a file: whether they are a tree, for libraries that follow them without a look. Pure.
+"""Decision tree validation: whether a file's nodes form a tree, for libraries that follow them unchecked. Pure.
 
-Every format of trees is checked by it before its library reads the file, or before it first predicts.
+It checks every tree format before the library reads the file, or before its first prediction.
 """
 
 import numpy as np
@@ -9,18 +9,18 @@ from serving_runtime.common.datatypes import Array
 from serving_runtime.common.errors import ModelError
 
 MAX_DEPTH = 4096
-"""Libraries walk down by recursion; no training makes a tree as deep."""
+"""Libraries descend by recursion; no training makes a tree as deep."""
 
 
 def check_nodes(left: Array, right: Array, inner: Array, where: str, *, max_depth: int = MAX_DEPTH) -> Array:
-    """Return which nodes can be reached from node 0: a mask [nodes].
+    """Return the nodes that are reachable from node 0: a mask [nodes].
 
     Args:
-        left, right: the children of each node, whole numbers; those of leaves are not looked at.
+        left, right: the children of each node, integers; those of leaves are ignored.
         inner: which nodes are split, a mask [nodes].
 
-    Raises ModelError, which begins with `where`, for a child that there is not, for a node with two parents, which a
-    circle among nodes is too, and for a tree deeper than `max_depth`.
+    Raises ModelError, which begins with `where`, for a missing child, for a node with two parents, which includes
+    cycles, and for a tree deeper than `max_depth`.
     """
     count = len(inner)
     children = np.concatenate([left[inner], right[inner]])

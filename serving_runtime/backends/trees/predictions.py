@@ -1,7 +1,7 @@
-"""What is answered of what an ensemble of trees predicts: FIL's parameters, for both libraries of trees. Pure.
+"""Outputs of tree ensembles: FIL's parameters applied to raw predictions, for both libraries of trees. Pure.
 
-Triton: FIL backend, model configuration. `output_class` asks for the class in place of its score, `predict_proba` for
-the probability of every class; without either the answer is what the library itself predicts.
+Triton: FIL backend, model configuration. `output_class` selects the class instead of its score, `predict_proba` the
+probability of every class; without either the output is the library's own prediction.
 """
 
 import enum
@@ -18,13 +18,13 @@ PARAMETERS = ("output_class", "predict_proba", "threshold")
 
 @dataclass(frozen=True, slots=True)
 class TreeFacts:
-    """What a file of trees says about itself.
+    """Facts of a file of trees.
 
     Attributes:
         features: in a row.
         width: numbers per row that the library predicts.
         classes: 0 where they are not the probabilities of classes; 2 with width 1 is that of the second class.
-        answers_class: the objective itself asks for the class of the highest probability.
+        answers_class: the objective itself selects the class of the highest probability.
     """
 
     features: int
@@ -34,7 +34,7 @@ class TreeFacts:
 
 
 class Form(enum.Enum):
-    """What an answer's row is."""
+    """Kinds of an output row."""
 
     RAW = "what the library predicts"
     CLASS = "the number of a class"
@@ -43,7 +43,7 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How predictions become answers."""
+    """Maps predictions to outputs."""
 
     form: Form
     width: int
@@ -60,7 +60,7 @@ class Answer:
 
 
 def answer(facts: TreeFacts, parameters: Parameters) -> Answer:
-    """Return what a model's parameters ask for; raises ModelError where its file knows no classes."""
+    """Return the output of a model's parameters; raises ModelError where its file has no classes."""
     wants_class = parameters.boolean("output_class", default=facts.answers_class)
     wants_probabilities = parameters.boolean("predict_proba", default=False)
     threshold = parameters.real("threshold", 0.5)

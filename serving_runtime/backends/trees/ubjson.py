@@ -1,6 +1,6 @@
-"""UBJSON as XGBoost writes it (Universal Binary JSON, draft 12), read by bounds that are checked. Pure.
+"""UBJSON parser for XGBoost files (Universal Binary JSON, draft 12), bounds-checked. Pure.
 
-Arrays with a type are numpy's, on the file's bytes; all else is what Python's json makes of JSON.
+Typed arrays are numpy's, on the file's bytes; all else becomes the types of Python's json.
 """
 
 import struct
@@ -15,7 +15,7 @@ _MAX_DEPTH = 64
 
 
 def decode(content: bytes) -> Any:
-    """Return the one value in the bytes; raises ValueError where they are none, or more."""
+    """Return the single value in the bytes; raises ValueError for none, or more."""
     reader = _Reader(content)
     value = reader.value(reader.take(1), 0)
     if reader.at != len(content):

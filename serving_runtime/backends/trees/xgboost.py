@@ -1,6 +1,6 @@
-"""XGBoost models from JSON and UBJSON, the two formats that hold trees and nothing that runs.
+"""XGBoost backend: models from JSON and UBJSON, the two formats that hold trees and no code.
 
-`Booster.inplace_predict` reads the rows where they are and may run in several threads at once (XGBoost: prediction).
+`Booster.inplace_predict` reads the rows in place and may run in several threads at once (XGBoost: prediction).
 """
 
 import json
@@ -46,7 +46,7 @@ class XGBoostBackend:
         if kind not in _IN_PLACE:
             raise ModelError(f"{file.name} is a model of the booster {kind}; served are {' and '.join(_IN_PLACE)}")
         objective = learner["objective"]["name"]
-        if objective == "multi:softmax":  # else the classes' probabilities would be lost before anybody could ask
+        if objective == "multi:softmax":  # otherwise the classes' probabilities would be lost
             booster.set_param({"objective": "multi:softprob"})
         facts = _facts(booster, learner["learner_model_param"], objective)
         answer = predictions.answer(facts, parameters)
@@ -61,7 +61,7 @@ class XGBoostBackend:
 
 
 def _booster(file: Path, threads: int) -> Any:
-    """Return the model in a file, whatever the file is called; both formats begin with a brace."""
+    """Return the model in a file of any name; both formats begin with a brace."""
     try:
         content: Any = file.read_bytes()
     except OSError as error:
@@ -76,7 +76,7 @@ def _booster(file: Path, threads: int) -> Any:
 
 
 def _learner(booster: Any, name: str) -> Any:
-    """Return XGBoost's own view of a model; raises ModelError for parameters that its objective does not take."""
+    """Return XGBoost's own view of a model; raises ModelError for parameters that its objective does not accept."""
     try:
         return json.loads(booster.save_config())["learner"]
     except xgboost.core.XGBoostError as error:
@@ -84,7 +84,7 @@ def _learner(booster: Any, name: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return XGBoost's message without time and source place: "[02:30:47] /workspace/src/x.cc:1: Expecting ..."."""
+    """Return XGBoost's message without time and source location: "[02:30:47] /workspace/src/x.cc:1: Expecting ..."."""
     text = one_line(error)
     return text.partition(".cc:")[2].partition(": ")[2] or text
 

@@ -1,8 +1,8 @@
-"""What is in an XGBoost model's file, checked before XGBoost reads it, which follows what the file says. Pure.
+"""Validation of an XGBoost model's file, before XGBoost reads it, which follows the file unchecked. Pure.
 
 XGBoost: model IO, JSON schema. Both formats hold the same document: learner > gradient_booster (of DART inside another
-one) > model > trees, each of arrays with one number per node. A child or a feature that there is not, or a circle
-among nodes, would end the server or hold it for ever.
+one) > model > trees, each of arrays with one number per node. A child or a feature out of bounds, or a cycle of nodes,
+would crash or hang the server.
 """
 
 import json
@@ -82,7 +82,7 @@ _SIZES = (("num_feature", None), ("num_class", "0"), ("num_target", "1"))
 
 
 def _number(param: Mapping[str, str], key: str, default: str | None = None) -> int:
-    """Return a size, which is written as a text; raises ValueError for one that is none."""
+    """Return a size, which is written as text; raises ValueError for any other value."""
     found = param[key] if default is None else param.get(key, default)
     if not (isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 11):
         raise ValueError(key)
@@ -90,7 +90,7 @@ def _number(param: Mapping[str, str], key: str, default: str | None = None) -> i
 
 
 def _whole(values: Any) -> Array:
-    """Return whole numbers as an array [n]; raises ValueError for any other numbers."""
+    """Return integers as an array [n]; raises ValueError for any other numbers."""
     found = np.asarray(values)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iub"):
         raise ValueError("not whole numbers")
@@ -103,7 +103,7 @@ def _check_iterations(ends: Array, trees: int, name: str) -> None:
 
 
 def _check_categories(cats: Mapping[str, Any], name: str) -> None:
-    """Check the texts of categories, by which XGBoost encodes columns of texts; rows of numbers are none."""
+    """Check the texts of categories, by which XGBoost encodes columns of texts; numeric rows have none."""
     segments, order = _whole(cats.get("feature_segments", [])), _whole(cats.get("sorted_idx", []))
     check_below(order, max(1, len(order)), name, "a category's place")
     if segments.size and (segments[0] != 0 or segments[-1] != len(order) or (np.diff(segments) < 0).any()):
@@ -133,7 +133,7 @@ def _check_tree(tree: Mapping[str, Any], features: int, groups: int, where: str)
 
 
 def _check_leaves(tree: Mapping[str, Any], right: Array, nodes: int, width: int, where: str) -> None:
-    """Check the numbers at the leaves, which for several outputs are in an array of their own."""
+    """Check the leaf values, which for several outputs are in an array of their own."""
     if width == 1:
         if len(tree["base_weights"]) != nodes or (right != -1).any():
             raise ModelError(f"{where}: a leaf has a child, or no value; save the model again")
@@ -144,7 +144,7 @@ def _check_leaves(tree: Mapping[str, Any], right: Array, nodes: int, width: int,
 
 
 def _check_splits(tree: Mapping[str, Any], nodes: int, inner: Array, where: str) -> None:
-    """Check the splits by categories: whose they are, and which part of the list of categories is each one's."""
+    """Check categorical splits: the owner of each, and its range in the list of categories."""
     kinds = _whole(tree.get("split_type", [0] * nodes))
     splits, categories = _whole(tree.get("categories_nodes", [])), _whole(tree.get("categories", []))
     starts, sizes = _whole(tree.get("categories_segments", [])), _whole(tree.get("categories_sizes", []))

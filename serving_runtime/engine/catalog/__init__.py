@@ -1,1 +1,1 @@
-"""Model repositories: where they are, which models and versions they hold."""
+"""Model repositories: locations, models and versions."""

@@ -1,9 +1,9 @@
-"""Model repositories in S3 and Google Cloud Storage, by fsspec's `s3fs` and `gcsfs`, each an extra of its own.
+"""Cloud storage repositories: S3 and Google Cloud Storage, by fsspec's `s3fs` and `gcsfs`, each an extra of its own.
 
     <cache>/<digest of the repository>/<model>/<digest of its marks>/config.pbtxt, 1/model.onnx, ...
 
-What all versions share is fetched to read the config, a version only when it is to be opened; each comes in place by
-rename, checked. Both libraries find credentials in the environment, as their makers' own tools do.
+Files that all versions share are fetched to read the config, a version's only before it is opened; each is checked
+and renamed into place. Both libraries find credentials in the environment, as their makers' own tools do.
 """
 
 import base64
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 _LIBRARIES = {"s3": ("s3fs", "S3FileSystem"), "gs": ("gcsfs", "GCSFileSystem")}
 _KEPT = 2
-"""Copies of a model in the cache: the one that is served, and the one that takes its place."""
+"""Copies of a model in the cache: the served one, and its replacement."""
 
 
 class BucketRoot:
-    """A repository in an object store, with copies of what is loaded on this machine.
+    """A repository in an object store, with local copies of the loaded models.
 
     Args:
-        cache: a folder that this server alone uses.
+        cache: a folder that only this server uses.
     """
 
     def __init__(self, bucket: Bucket, cache: Path) -> None:
@@ -55,7 +55,7 @@ class BucketRoot:
         return marks or None
 
     def fetch(self, model: str, marks: Marks) -> Path:
-        """Return the folder of this machine for the model's files, with those that all versions share."""
+        """Return the local folder for the model's files, with those that all versions share."""
         folder = self._cache / model / _digest(f"{path} {marks[path]}" for path in sorted(marks))
         if not folder.is_dir():
             partial = self._begun(folder)
@@ -77,7 +77,7 @@ class BucketRoot:
         shutil.rmtree(partial)
 
     def _list(self, model: str) -> dict[str, dict[str, Any]]:
-        """Return the store's words on each object below a model, or below all of them, by its path."""
+        """Return the store's info on each object below a model, or below all of them, by its path."""
         place = f"{self._bucket.path}/{model}" if model else self._bucket.path
         found = self._asked(lambda: self._system.find(place, detail=True))
         objects = {}
@@ -89,7 +89,7 @@ class BucketRoot:
         return objects
 
     def _get(self, model: str, folder: Path, paths: Collection[str], marks: Marks) -> None:
-        """Fetch objects into a folder and check that they are those of the marks."""
+        """Fetch objects into a folder and check that their marks match."""
         for path in paths:
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ class BucketRoot:
             shutil.rmtree(copy, ignore_errors=True)
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        """Return what the library says, its errors as ours."""
+        """Return the library's result; raise its errors as ours."""
         try:
             return ask()
         except FileNotFoundError as error:
@@ -126,7 +126,7 @@ class BucketRoot:
             ) from error
         except PermissionError as error:
             raise ModelError(f"--model-repository {self._bucket} may not be read: {error}") from error
-        except Exception as error:  # each library raises what its own libraries raise
+        except Exception as error:  # libraries raise exceptions of the libraries they use
             if "Credentials" in type(error).__name__:
                 raise ModelError(
                     f"--model-repository {self._bucket}: there are no credentials in the environment: {error}"
@@ -139,10 +139,10 @@ def file_system(bucket: Bucket, asked: str) -> Any:
     """Return fsspec's file system for a bucket.
 
     Args:
-        asked: which words of the command line need it.
+        asked: the words of the command line that need it.
 
     Raises:
-        ModelError: the extra that brings the library is not installed.
+        ModelError: the extra with the library is not installed.
     """
     module, kind = _LIBRARIES[bucket.scheme]
     if importlib.util.find_spec(module) is None:
@@ -151,7 +151,7 @@ def file_system(bucket: Bucket, asked: str) -> Any:
     if bucket.scheme == "s3":
         config: dict[str, Any] = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}
         options = {"config_kwargs": config}
-        if bucket.endpoint:  # other servers than Amazon's seldom have a host name for each bucket
+        if bucket.endpoint:  # servers other than Amazon's seldom have a host name for each bucket
             config["s3"] = {"addressing_style": "path"}
             options["client_kwargs"] = {"endpoint_url": bucket.endpoint}
     make = getattr(importlib.import_module(module), kind)
@@ -159,13 +159,13 @@ def file_system(bucket: Bucket, asked: str) -> Any:
 
 
 def _mark(info: dict[str, Any]) -> str:
-    """Return size and identity of an object's content."""
+    """Return size and content identity of an object."""
     identity = info.get("ETag") or info.get("etag") or info.get("md5Hash") or info.get("generation") or ""
     return f"{info['size']}-{str(identity).strip(chr(34))}"
 
 
 def _check(file: Path, info: dict[str, Any], where: str) -> None:
-    """Raise ModelError unless a file is what the store says, by its size and where it is known its MD5."""
+    """Raise ModelError unless a file has the store's size and, where known, its MD5."""
     size = file.stat().st_size
     if size != info["size"]:
         raise ModelError(f"{where} came with {size} bytes, the store says {info['size']}")

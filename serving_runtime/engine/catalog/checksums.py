@@ -1,8 +1,8 @@
-"""The checksum agent (Triton: model repository agents): files of a model that must be what its config says.
+"""Checksum agent (Triton: model repository agents): verifies a model's files against the checksums in its config.
 
     model_repository_agents { agents { name: "checksum" parameters { key: "MD5:1/model.onnx" value: "<hex>" } } }
 
-SHA256: is offered beside Triton's MD5:, which finds accidents but no forgeries.
+SHA256: is offered beside Triton's MD5:, which detects accidents but no forgeries.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _KINDS = {"MD5": hashlib.md5, "SHA256": hashlib.sha256}
 
 
 class Expected(NamedTuple):
-    """What one file must be; `path` is in the model's folder."""
+    """Checksum of one file; `path` is in the model's folder."""
 
     kind: str
     path: str
@@ -26,12 +26,12 @@ class Expected(NamedTuple):
 
 
 def expected(written: Any, model: str) -> tuple[Expected, ...]:
-    """Return the checksums in a ModelConfig message; raises ModelError for other agents and odd parameters."""
+    """Return the checksums in a ModelConfig message; raises ModelError for other agents and invalid parameters."""
     return tuple(_expected(written, model))
 
 
 def check(folder: Path, checksums: tuple[Expected, ...], version: int) -> None:
-    """Check the files of one version and those that all versions share; raises ModelError for the first that is other.
+    """Check the files of one version and those that all versions share; raises ModelError for the first mismatch.
 
     Files of other versions are checked when those are loaded.
     """

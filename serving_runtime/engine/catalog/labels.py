@@ -1,4 +1,4 @@
-"""The label files of a model's outputs, one class a line (Triton: model configuration, label_filename)."""
+"""Label files of a model's outputs, one class a line (Triton: model configuration, label_filename)."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 def read(folder: Path, config: Any) -> Labels:
-    """Return the labels of a ModelConfig message's outputs, those without a file left out.
+    """Return the labels of a ModelConfig message's outputs, without those that have no file.
 
     Raises ModelError for a file that is not inside the model's folder or cannot be read.
     """

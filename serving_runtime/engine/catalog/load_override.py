@@ -1,4 +1,4 @@
-"""A load request's own config and files, in place of the repository's (Triton: model repository extension, load).
+"""Load override: a request's own config and files (Triton: model repository extension, load).
 
 {"parameters": {"config": "<ModelConfig as JSON>", "file:1/model.onnx": <bytes>}}
 """
@@ -23,11 +23,11 @@ FILE_PREFIX = "file:"
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What a load request brings along.
+    """Config and files in a load request.
 
     Attributes:
         config: a ModelConfig message in place of the folder's.
-        files: in place of the model's whole folder, by their path in it; empty for the repository's.
+        files: by their path, in place of the model's whole folder; empty for the repository's.
     """
 
     config: Any
@@ -35,7 +35,7 @@ class Override:
 
 
 def parse(model: str, config: str | None, files: Mapping[str, bytes]) -> Override | None:
-    """Return the override in a load request, None where it brings none; raises InvalidArgument.
+    """Return the override in a load request, None for a request without one; raises InvalidArgument.
 
     Args:
         config: JSON of a ModelConfig.
@@ -57,11 +57,11 @@ def parse(model: str, config: str | None, files: Mapping[str, bytes]) -> Overrid
 
 
 def refusal(error: ModelError, brought: Override | None) -> ServingError:
-    """Return the failure of a load as what the client is answered: whether the request is at fault, or the server.
+    """Return the client's error for a failed load: whether the request is at fault, or the server.
 
     Args:
-        error: of any place in the load; its causes are what was raised in it.
-        brought: by the request.
+        error: of any stage of the load; its causes are the original exceptions.
+        brought: the request's override.
     """
     if any(isinstance(cause, CodeNotAllowed) for cause in _causes(error)):
         return NotAllowed(error.message)
@@ -77,7 +77,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def materialize(model: str, files: Mapping[str, bytes]) -> ModelFolder:
-    """Return a folder, private to this process, that holds the files; whoever gets it removes it."""
+    """Return a folder, private to this process, that holds the files; the caller removes it."""
     folder = Path(tempfile.mkdtemp(prefix="fairlead-model-"))
     try:
         for path, content in files.items():

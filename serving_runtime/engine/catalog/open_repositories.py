@@ -1,4 +1,4 @@
-"""Repositories opened by where they are."""
+"""Opens model repositories by their location."""
 
 import atexit
 import shutil
@@ -10,10 +10,10 @@ from serving_runtime.engine.catalog.repository_location import Location
 
 
 class Roots:
-    """Opens repositories, and keeps the folder for copies of those that are elsewhere.
+    """Opens repositories, and keeps the folder for copies of remote ones.
 
     Args:
-        cache: where the copies stay over a restart; without it they go into a folder that ends with the process.
+        cache: folder that keeps the copies over a restart; without it a temporary folder, removed at exit.
     """
 
     def __init__(self, cache: Path | None) -> None:
@@ -21,7 +21,7 @@ class Roots:
         self._temporary: Path | None = None
 
     def open(self, location: Location) -> Root:
-        """Return a repository; raises ModelError where a library that it needs is not there."""
+        """Return a repository; raises ModelError where a library that it needs is not installed."""
         if isinstance(location, Path):
             return LocalRoot(location)
         from serving_runtime.engine.catalog.bucket_repository import BucketRoot  # noqa: PLC0415 - for those who have one
@@ -38,5 +38,5 @@ class Roots:
             return self._cache
         if self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="fairlead-repository-"))
-            atexit.register(self.close)  # also where the server does not come to start
+            atexit.register(self.close)  # also where the server does not get as far as its start
         return self._temporary

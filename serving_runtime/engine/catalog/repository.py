@@ -1,7 +1,7 @@
-"""The model repositories, as Triton lays them out: <model>/config.pbtxt and <model>/<version>/model.onnx.
+"""Model repositories in Triton's layout: <model>/config.pbtxt and <model>/<version>/model.onnx.
 
-A root lists its models with a mark per file that changes with the file's content, and brings a model's files to this
-machine. Everything here may wait for disks or networks: the engine calls it in threads.
+A root lists its models with a mark per file that changes with the file's content, and fetches a model's files to this
+machine. Everything here may block on disks or networks: the engine calls it in threads.
 """
 
 import os
@@ -24,10 +24,10 @@ class ModelFolder:
     """One model's folder on this machine.
 
     Attributes:
-        versions: those found in it, ascending.
+        versions: ascending.
         marks: of its files.
-        root: the repository it is of; None for one that came in another way.
-        temporary: made for one load, to be removed when what was loaded from it is gone.
+        root: the repository it belongs to; None for a folder from elsewhere.
+        temporary: made for one load, and removed with the model that was loaded from it.
     """
 
     name: str
@@ -38,7 +38,7 @@ class ModelFolder:
     temporary: bool = False
 
     def bring(self, version: int) -> None:
-        """See to it that a version's files are in the folder; raises ModelError."""
+        """Fetch a version's files into the folder unless they are there; raises ModelError."""
         if self.root is not None:
             self.root.bring(self.path, self.name, self.marks, version)
 
@@ -48,7 +48,7 @@ class Root(Protocol):
 
     @property
     def name(self) -> str:
-        """Return what the repository is called in paths of the repository extension."""
+        """Return the repository's name in paths of the repository extension."""
         ...
 
     def scan(self) -> dict[str, Marks]:
@@ -56,15 +56,15 @@ class Root(Protocol):
         ...
 
     def find(self, model: str) -> Marks | None:
-        """Return the marks of one model, None where there is none of that name."""
+        """Return the marks of one model, None where the repository lacks it."""
         ...
 
     def fetch(self, model: str, marks: Marks) -> Path:
-        """Return a folder of this machine with the files that all versions share; raises ModelError."""
+        """Return a local folder with the files that all versions share; raises ModelError."""
         ...
 
     def bring(self, folder: Path, model: str, marks: Marks, version: int) -> None:
-        """See to it that a version's files are in the folder too; raises ModelError."""
+        """Fetch a version's files into the folder too; raises ModelError."""
         ...
 
 
@@ -112,7 +112,7 @@ class Found:
 
 
 class Repository:
-    """All roots together. A model that is in two of them is in none: nobody could tell which is meant."""
+    """All roots together. A model in two roots is ambiguous and in none."""
 
     def __init__(self, roots: Sequence[Root]) -> None:
         self._roots = roots
@@ -139,7 +139,7 @@ class Repository:
         return Found(name, root, marks)
 
     def names(self) -> set[str]:
-        """Return what the repositories are called."""
+        """Return the names of the repositories."""
         return {root.name for root in self._roots}
 
 
@@ -148,7 +148,7 @@ def _twice(name: str) -> ModelError:
 
 
 def is_model_name(name: str) -> bool:
-    """Return whether a folder of this name is a model: hidden ones are not, and a name leads nowhere else."""
+    """Return whether a folder of this name is a model: hidden ones are not, and a name must not lead elsewhere."""
     return bool(name) and not name.startswith(".") and not set(name) & {"/", "\\", "\0"}
 
 
@@ -162,7 +162,7 @@ def local_marks(path: Path) -> dict[str, str]:
         for name in files:
             try:
                 stat = (Path(folder) / name).stat()
-            except OSError:  # removed since it was listed, or a link to nowhere
+            except OSError:  # removed since it was listed, or a dangling link
                 continue
             marks[(inside / name).as_posix()] = f"{stat.st_size}-{stat.st_mtime_ns}"
     return marks
@@ -175,7 +175,7 @@ def version_bytes(marks: Marks, version: int) -> int:
 
 
 def model_folder(path: Path) -> ModelFolder:
-    """Return the model in a folder of this machine."""
+    """Return the model in a local folder."""
     marks = local_marks(path)
     return ModelFolder(path.name, path, versions_in(marks), marks)
 
@@ -188,7 +188,7 @@ def versions_in(marks: Iterable[str]) -> tuple[int, ...]:
 def marks_by_version(marks: Marks) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
     """Return the marks that all versions share, without the config's, and those of each version.
 
-    The config is left out because it is compared by what it says (see reuse.py).
+    The config is left out because it is compared by content (see reuse.py).
     """
     common: dict[str, str] = {}
     versions: dict[int, dict[str, str]] = {}
@@ -203,7 +203,7 @@ def marks_by_version(marks: Marks) -> tuple[dict[str, str], dict[int, dict[str, 
 def chosen_versions(available: Sequence[int], policy: Any, model: str) -> tuple[int, ...]:
     """Return the versions to serve, ascending (Triton: model configuration, version policy).
 
-    Raises ModelError when the policy leaves none, or names one that is not there.
+    Raises ModelError when the policy leaves none, or names one that is absent.
     """
     choice = policy.WhichOneof("policy_choice") or "latest"
     if choice == "all":
@@ -222,6 +222,6 @@ def chosen_versions(available: Sequence[int], policy: Any, model: str) -> tuple[
 
 
 def is_version_path(path: str) -> bool:
-    """Return whether a path in a model's folder leads into a version's."""
+    """Return whether a path in a model's folder leads into a version's folder."""
     name, slash, _ = path.partition("/")
     return bool(slash) and name.isascii() and name.isdigit() and not name.startswith("0") and len(name) <= 18

@@ -1,4 +1,4 @@
-"""Where a model repository is, as --model-repository says it."""
+"""Model repository location: parses --model-repository."""
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,7 +14,7 @@ class Bucket:
 
     Attributes:
         scheme: s3 or gs.
-        endpoint: URL of the server; empty for the store's own.
+        endpoint: URL of the server; empty for the store's default.
         path: bucket and folder, without slashes around it.
     """
 
@@ -55,13 +55,13 @@ def parse(text: str) -> Location:
 
 
 def _endpoint(rest: str) -> tuple[str, str]:
-    """Return the server in what follows s3://, and bucket and path."""
+    """Return the server in the text after s3://, and bucket and path."""
     for scheme in ("http://", "https://"):
         if rest.startswith(scheme):
             host, _, path = rest.removeprefix(scheme).partition("/")
             return scheme + _checked(host), path
     host, _, path = rest.partition("/")
-    if ":" in host:  # a bucket's name has no colon
+    if ":" in host:  # bucket names contain no colon
         return f"http://{_checked(host)}", path
     return "", rest
 

@@ -1,1 +1,1 @@
-"""The JSON of `inspect` and `profile`."""
+"""Model inspection and profiling: the JSON of `inspect` and `profile`."""

@@ -1,4 +1,4 @@
-"""What `inspect` and `profile` tell about an ensemble: the models of its steps lie beside it and are loaded with it."""
+"""Inspection and profiling of an ensemble: the models of its steps lie beside it and are loaded with it."""
 
 import asyncio
 import time
@@ -39,11 +39,11 @@ async def check(folder: Path, settings: LoadSettings) -> None:
 async def measure(
     folder: Path, settings: LoadSettings, batch_sizes: Callable[[int], list[int]], *, runs: int, enough_s: float
 ) -> Measured:
-    """Return how long the ensemble takes on inputs made up for it; raises ModelError.
+    """Return the ensemble's latencies on made-up inputs; raises ModelError.
 
     Args:
-        batch_sizes: which numbers of rows to ask with, of the largest.
-        enough_s: after which no more requests of a size are sent.
+        batch_sizes: returns the numbers of rows to measure, given the largest.
+        enough_s: time after which no more requests of a size are sent.
     """
     before, started = resident_bytes(), time.perf_counter()
     async with _served(folder, settings) as engine:

@@ -1,4 +1,4 @@
-"""What `inspect` and `profile` tell about one model's folder: versioned JSON, the control plane's only way to ask."""
+"""Inspection and profiling of a model's folder, as versioned JSON: the control plane's only source on a model."""
 
 import asyncio
 import dataclasses
@@ -23,10 +23,10 @@ INSPECT_SCHEMA = "fairlead.inspect/v1"
 PROFILE_SCHEMA = "fairlead.profile/v1"
 
 MOST_ROWS = 64
-"""The largest batch that a profile tries of a model whose configuration says none."""
+"""The largest batch that a profile tries for a model whose configuration sets none."""
 
 _SCATTER = 1.1
-"""By which two measurements of the same differ."""
+"""Ratio by which two measurements of the same thing differ."""
 
 _LONGEST_US = 50_000.0
 _RUNS = 50
@@ -66,17 +66,17 @@ def inspect(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
 def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     """Return load time, memory and latency per batch size, measured on made-up inputs.
 
-    Of a model whose configuration says nothing of batches also the `max_batch_size` that was found good: the last size
-    up to MOST_ROWS that made no row dearer.
+    For a model whose configuration leaves batching open, also the `max_batch_size` found good: the last size up to
+    MOST_ROWS that did not raise the cost of a row.
 
-    Memory is how much this process grew by loading and running the model, so a process should profile once; a
-    model's own processes are added. The model is not loaded on trial first.
+    Memory is the growth of this process by loading and running the model, so a process should profile once; the memory
+    of a model's own processes is added. The model skips its load trial.
     """
     settings = dataclasses.replace(settings, trial=False)
     plan, version = _planned(folder, settings)
     if plan.written.HasField("ensemble_scheduling"):
         return _ensemble_profile(folder.resolve(), settings)
-    load_model.backend_of(plan, version, settings)  # the library is not the model's memory, nor its load time
+    load_model.backend_of(plan, version, settings)  # the library counts neither as the model's memory nor as load time
     before = resident_bytes()
     started = time.perf_counter()
     opened = _opened(plan, version, settings)
@@ -95,19 +95,19 @@ def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
 
 
 def leaves_batch_size_open(written: Any) -> bool:
-    """Return whether a ModelConfig message says nothing of batches, so that another size is as much its author's."""
+    """Return whether a ModelConfig message leaves batching open, so that another size respects it as well."""
     says_dims = any(tensor.dims for tensor in (*written.input, *written.output))
     return not (written.max_batch_size or says_dims) and written.WhichOneof("scheduling_choice") is None
 
 
 def pays(smaller: Mapping[str, Any], larger: Mapping[str, Any]) -> bool:
-    """Return whether a larger batch is good: its rows take no more time each, and others do not wait for it long."""
+    """Return whether a larger batch is good: no more time per row, and no long wait for other requests."""
     before, after = (each["latency_p50_us"] / each["batch_size"] for each in (smaller, larger))
     return bool(after <= _SCATTER * before and larger["latency_p50_us"] <= _LONGEST_US)
 
 
 def _larger_batches(model: Any, measured: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what was measured of larger batches than this one, as long as each was worth it."""
+    """Return measurements of batches larger than this one, as long as each pays."""
     found: list[dict[str, Any]] = []
     while (size := 2 * measured["batch_size"]) <= MOST_ROWS:
         larger = _measured(size, measure_us(model, size, runs=_RUNS))
@@ -135,7 +135,7 @@ def _profile(load_seconds: float, memory_bytes: int, batches: list[dict[str, Any
 
 
 def _device(settled: Any) -> dict[str, str]:
-    """Return what a settled ModelConfig message says that the model ran on; the first of its GPUs, where it has some.
+    """Return the device that the model ran on by a settled ModelConfig message: the first of its GPUs, or the CPU.
 
     Every run of a profile is on one device, and instances are spread over a model's devices in their order.
     """

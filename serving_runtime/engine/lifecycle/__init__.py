@@ -1,1 +1,1 @@
-"""Which models are loaded, and how they come and go while requests are answered."""
+"""Model lifecycle: loading, reloading and unloading models while requests are answered."""

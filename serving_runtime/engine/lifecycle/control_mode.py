@@ -1,4 +1,4 @@
-"""Who decides what is loaded (Triton: model management): the server at its start, the repositories, or requests."""
+"""Model control modes (Triton: model management): none, poll, explicit."""
 
 import enum
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ class ControlMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the command line says about when to load.
+    """Command line options on when to load.
 
     Attributes:
-        load_models: names to load at the start in explicit mode; "*" is every one.
-        poll_secs: between two looks at the repositories in poll mode.
-        load_threads: models that are opened at the same time.
+        load_models: names to load at the start in explicit mode; "*" means all.
+        poll_secs: interval of scans of the repositories in poll mode.
+        load_threads: number of models that are opened at the same time.
         memory_budget_bytes: for all models together; None for no limit.
         on_demand: models are loaded by their first request, and idle ones make room for them.
-        on_demand_timeout_s: how long such a request waits.
+        on_demand_timeout_s: the longest wait of such a request.
         cache_directory: for copies of models in object stores.
     """
 
@@ -54,7 +54,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a look at the repositories calls for."""
+    """Loads and unloads that a scan of the repositories requires."""
 
     load: list[Found]
     refuse: dict[str, ModelError]
@@ -62,10 +62,10 @@ class Changes:
 
 
 def changes(found: dict[str, Found | ModelError], models: dict[str, Model], *, on_demand: bool = False) -> Changes:
-    """Return what has come, changed or gone since each model was last looked at. Pure.
+    """Return the models that were added, changed or removed since each was last examined. Pure.
 
-    A model that failed to load is tried again when its files change, not before. On demand only models that are
-    loaded are loaded anew.
+    A model that failed to load is tried again only when its files change. On demand only models that are loaded are
+    loaded again.
     """
     load, refuse = [], {}
     for name, place in found.items():

@@ -1,4 +1,4 @@
-"""Loads and unloads models: at the start, as the repositories change, and as clients say."""
+"""Model control: loads and unloads models at the start, on changes in the repositories, and by clients' calls."""
 
 import asyncio
 import logging
@@ -14,10 +14,10 @@ logger = logging.getLogger(__name__)
 
 
 class Controller:
-    """Does what the control mode says. Lives on one event loop.
+    """Applies the control mode. Lives on one event loop.
 
     Args:
-        stopping: tells whether the server is on its way to its end.
+        stopping: returns whether the server is shutting down.
     """
 
     def __init__(self, lifecycle: Lifecycle, control: Control, stopping: Callable[[], bool]) -> None:
@@ -28,9 +28,9 @@ class Controller:
         self._polling: asyncio.Task[None] | None = None
 
     async def load_all(self) -> list[ServingError]:
-        """Load what the control mode asks for at the start; returns what failed, by model.
+        """Load the models of the control mode at the start; returns failures, by model.
 
-        A name that is in two repositories is unavailable, but no failure. Raises ModelError for a repository that
+        A name that is in two repositories is unavailable, but not a failure. Raises ModelError for a repository that
         cannot be read.
         """
         found = await self._lifecycle.scan()
@@ -51,7 +51,7 @@ class Controller:
         return None
 
     def start_polling(self) -> None:
-        """Follow the repositories from now on, where the control mode says so."""
+        """Poll the repositories from now on, in poll mode."""
         if self._control.mode is ControlMode.POLL and self._control.poll_secs:
             self._polling = asyncio.get_running_loop().create_task(self._poll_forever())
 
@@ -64,11 +64,11 @@ class Controller:
                 await self.poll()
             except ServingError as error:  # a repository that cannot be read now may be readable later
                 logger.error("%s", error)
-            except Exception:  # a mistake of ours must not end the looking
+            except Exception:  # a bug here must not end the polling
                 logger.exception("looking at the repositories failed")
 
     async def poll(self) -> None:
-        """Load what has come or changed in the repositories, unload what has gone; failures are logged."""
+        """Load models that were added or changed in the repositories, unload removed ones; failures are logged."""
         found = await self._lifecycle.scan()
         todo = changes(found, self._models, on_demand=self._control.on_demand)
         for name, error in todo.refuse.items():
@@ -86,14 +86,15 @@ class Controller:
         await self._follow([place.name for place in todo.load])
 
     async def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        """Load a model, or load it anew beside what answers now (Triton: model repository extension).
+        """Load or reload a model, beside the version that answers now (Triton: model repository extension).
 
         Args:
             config: JSON of a ModelConfig to use in place of the repository's.
             files: by their path in the model's folder, in place of the whole folder.
 
-        Raises ServingError; the model is then as it was. InvalidArgument is for what the request brought, NotAllowed
-        for code where the operator allows none; a model of the repository that cannot be served is a ModelError.
+        Raises ServingError; the model is then as it was. InvalidArgument is for the request's own config and files,
+        NotAllowed for code that the operator does not allow; a repository's model that cannot be served is a
+        ModelError.
         """
         self._check_explicit()
         brought = load_override.parse(name, config, files or {})
@@ -108,10 +109,10 @@ class Controller:
         await self._follow([name])
 
     async def unload(self, name: str, *, dependents: bool = False) -> None:
-        """Stop answering for a model; what it accepted is answered. Raises NotFound for an unknown name.
+        """Unload a model; accepted requests are answered. Raises NotFound for an unknown name.
 
         Args:
-            dependents: unload also the models of an ensemble's steps that were loaded for it alone.
+            dependents: also unload the models of an ensemble's steps that were loaded only for it.
         """
         self._check_explicit()
         if name not in self._models:
@@ -123,7 +124,7 @@ class Controller:
                 await self.unload(part, dependents=True)
 
     async def _follow(self, changed: Sequence[str]) -> None:
-        """Look again at the ensembles that have one of the models as a part; failures are logged."""
+        """Reload the ensembles that have one of the models as a part; failures are logged."""
         seen: set[str] = set()
         while names := [
             name for name in ensemble_dependencies.dependents(changed, self._models.values()) if name not in seen

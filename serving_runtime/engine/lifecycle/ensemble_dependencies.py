@@ -1,4 +1,4 @@
-"""The models of ensembles' steps: loaded before the ensemble, followed when they change, given up with it."""
+"""Ensemble dependencies: step models are loaded before the ensemble, followed when they change, unloaded with it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from serving_runtime.engine.lifecycle.states import Model
 
 
 class Parts:
-    """Loads what ensembles need. Lives on one event loop.
+    """Loads the models that ensembles need. Lives on one event loop.
 
     Args:
         load: loads a model of the repositories by name; raises ServingError.
@@ -19,9 +19,9 @@ class Parts:
         self._waiting: dict[str, Sequence[str]] = {}
 
     async def ensure(self, name: str, parts: Sequence[str]) -> None:
-        """Return when all parts of an ensemble are loaded; the ensemble's lock is held, so it must not wait for itself.
+        """Return when all parts of an ensemble are loaded; its lock is held, so it must not wait for itself.
 
-        Raises ModelError where a part cannot be loaded, or is, by way of its own parts, the ensemble itself.
+        Raises ModelError where a part cannot be loaded, or is, by its own parts, the ensemble itself.
         """
         for part in parts:
             way = self._way(part, name)
@@ -37,7 +37,7 @@ class Parts:
     async def _ensure_one(self, name: str, part: str) -> None:
         model = self._models.get(part)
         if model is not None:
-            async with model.lock:  # another load or unload of it comes to its end first
+            async with model.lock:  # another load or unload of it ends first
                 if model.serving:
                     return
         try:
@@ -46,7 +46,7 @@ class Parts:
             raise ModelError(f"ensemble '{name}' contains model '{part}', which is not available: {error}") from error
 
     def _way(self, start: str, goal: str) -> list[str]:
-        """Return how loads that wait for each other lead from one model to another; empty where they do not."""
+        """Return the path from one model to another by loads that wait for each other; empty without one."""
         if start == goal:
             return [goal]
         for part in self._waiting.get(start, ()):
@@ -59,7 +59,7 @@ class Parts:
 def dependents(changed: Iterable[str], models: Iterable[Model]) -> list[str]:
     """Return the ensembles, wanted or loaded, that have one of the models as a part. Pure.
 
-    Those that were loaded by a request's own config are left out: there is nothing to look at again.
+    Those loaded by a request's own config are left out: the repository's files do not apply to them.
     """
     names = frozenset(changed)
     return [
@@ -70,6 +70,6 @@ def dependents(changed: Iterable[str], models: Iterable[Model]) -> list[str]:
 
 
 def orphans(parts: Iterable[str], models: Mapping[str, Model]) -> list[str]:
-    """Return those of an unloaded ensemble's parts that were loaded for it alone. Pure."""
+    """Return the parts of an unloaded ensemble that were loaded only for it. Pure."""
     needed = {part for model in models.values() if model.serving for part in model.parts}
     return [part for part in parts if part in models and not models[part].by_name and part not in needed]

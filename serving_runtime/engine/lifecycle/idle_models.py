@@ -1,4 +1,4 @@
-"""Which models could make room, and how much room a load needs. Pure."""
+"""Idle models, which can be unloaded to make room, and the memory that a load needs. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -10,7 +10,7 @@ from serving_runtime.engine.memory.budget import estimate_bytes
 
 
 def unused(models: Mapping[str, Model]) -> Iterator[Unused]:
-    """Yield the models that do nothing now; an ensemble together with what was loaded for it alone."""
+    """Yield the idle models; an ensemble together with the models loaded only for it."""
     wanted = [model for model in models.values() if model.serving or model.lock.locked()]
     parts = {part for model in wanted for part in model.parts}
     for model in models.values():
@@ -24,7 +24,7 @@ def unused(models: Mapping[str, Model]) -> Iterator[Unused]:
 
 
 def loaded_for(ensemble: Model, models: Mapping[str, Model]) -> list[str]:
-    """Return the models of an ensemble's steps that nobody else needs."""
+    """Return the models of an ensemble's steps that nothing else needs."""
     return orphans(ensemble.parts, {name: model for name, model in models.items() if model is not ensemble})
 
 

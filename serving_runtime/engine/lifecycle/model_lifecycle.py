@@ -1,4 +1,4 @@
-"""Loading, reloading and unloading while requests are answered.
+"""Model lifecycle: loads, reloads and unloads models while requests are answered.
 
     find -> plan -> open beside the old one (threads) -> switch (one step of the event loop) -> the old one answers what
     it accepted -> its memory is given back
@@ -37,7 +37,7 @@ from serving_runtime.engine.servables.servable import Servable
 logger = logging.getLogger(__name__)
 
 _DRAIN_LOOK_S = 0.01
-"""How often to see whether an old model has answered its last request."""
+"""Interval of checks whether an old model has answered its last request."""
 
 
 class Lifecycle:
@@ -45,12 +45,12 @@ class Lifecycle:
 
     Attributes:
         models: every name that was ever in a repository or loaded.
-        servables: what answers, by name and version; by name and "" the highest version.
-        on_switch: called whenever others answer for a name than before.
+        servables: those that answer, by name and version; by name and "" the highest version.
+        on_switch: called whenever a name gets another servable.
 
     Args:
         evicts: idle models make room for those that are loaded.
-        patience_s: how long to wait for busy ones to become idle.
+        patience_s: how long to wait for busy models to become idle.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class Lifecycle:
 
     @property
     def inflight(self) -> int:
-        """Return how many requests of clients are with models, those included that finish what they have."""
+        """Return how many requests of clients are with models, including models that are being unloaded."""
         return sum([servable.statistics.inflight - servable.steps_under_way for servable in self._alive])
 
     def guard_others(self) -> None:
-        """Load further models so that none can end those that are served (see LoadSettings)."""
+        """Guard served models against crashes of further loads (see LoadSettings)."""
         self._settings = replace(self._settings, guards_others=True)
 
     async def scan(self) -> dict[str, Found | ModelError]:
@@ -100,18 +100,18 @@ class Lifecycle:
         return await self._threads.run(self._repository.find, name)
 
     async def load(self, found: Found) -> None:
-        """Load what was found, or load it anew; raises ModelError and leaves the model as it was."""
+        """Load or reload a model of the repositories; raises ModelError and leaves the model as it was."""
         await self._load(found.name, partial(self._plan, found), found.marks)
 
     async def load_override(self, name: str, override: Override) -> None:
-        """Load a model by a config, and files, of the request's own; raises ServingError as `load`."""
+        """Load a model by the request's own config and files; raises ServingError like `load`."""
         folder: Callable[[], ModelFolder] = partial(materialize, name, override.files)
         if not override.files:
             folder = (await self.find(name)).fetch
         await self._load(name, partial(self._plan_override, folder, override.config), None)
 
     async def unload(self, name: str) -> None:
-        """Stop answering for a model; what it accepted is answered, its memory is given back in the background."""
+        """Unload a model; accepted requests are answered, its memory is released in the background."""
         await self._unload(self.models[name])
 
     async def _unload(self, model: Model) -> list[asyncio.Task[None]]:
@@ -124,7 +124,7 @@ class Lifecycle:
         return leaving
 
     def close(self) -> None:
-        """End what runs in the background, and all schedulers."""
+        """End background tasks and all schedulers."""
         for task in self._background:
             task.cancel()
         for model in self.models.values():
@@ -188,7 +188,7 @@ class Lifecycle:
         return servable.config if servable is not None else None
 
     async def _open(self, model: Model, plan: LoadPlan) -> dict[int, Servable]:
-        """Return what is to answer by this plan: versions that go on as they are, and new ones beside old ones."""
+        """Return the servables of this plan: versions that are kept, and new ones beside old ones."""
         reuse = reusable(model.loaded, plan)
         missing = tuple(version for version in plan.versions if version not in reuse.kept)
         open_models = {version: model.serving[version].model for version in reuse.reconfigured}
@@ -234,7 +234,7 @@ class Lifecycle:
         await asyncio.gather(*[task for tasks in leaving for task in tasks])
 
     def _switch(self, model: Model, serving: dict[int, Servable], plan: LoadPlan | None) -> list[asyncio.Task[None]]:
-        """Let `serving` answer from now on, in one step; returns those that finish what they have, until they have."""
+        """Switch requests to `serving`, in one step; returns tasks that end when the old servables have finished."""
         old = model.serving
         model.serve(serving, plan)
         for version in old:
@@ -257,7 +257,7 @@ class Lifecycle:
         return leaving
 
     async def _retire(self, model: Model, version: int, servable: Servable) -> None:
-        # looked at, because else every request would have to tell; sequences go on here while there is a successor
+        # polled, to spare every request a notification; sequences go on here while there is a successor
         while servable.statistics.inflight or (servable.live_sequences and version in model.serving):  # noqa: ASYNC110
             await asyncio.sleep(_DRAIN_LOOK_S)
         servable.scheduler.close()
@@ -290,7 +290,7 @@ def _open(
 ) -> dict[int, tuple[OpenedModel, bool]]:
     """Return versions, opened and run, each with whether it begins in the event loop."""
     opened = load_model.open_versions(plan, versions, settings, open_models)
-    give_back()  # what reading the files took
+    give_back()  # memory that reading the files took
     try:
         return {version: (found, _first_run(plan, version, found, settings)) for version, found in opened.items()}
     except ModelError:

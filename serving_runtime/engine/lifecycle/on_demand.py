@@ -1,4 +1,4 @@
-"""Requests to models that are loaded by their first request: they wait for the load, within bounds."""
+"""On-demand loading: a model is loaded by its first request, which waits for the load, within bounds."""
 
 import asyncio
 import time
@@ -16,14 +16,14 @@ Start: TypeAlias = Callable[[InferRequest, OnDone], Cancellable]
 
 MAX_WAITING = 1024
 MAX_WAITING_BYTES = 512 * 1024 * 1024
-"""Of the inputs of all requests that wait; one more is refused."""
+"""Limit of the inputs of all waiting requests; further ones are refused."""
 
 RETRY_S = 10.0
-"""A model that did not load is not tried again for every request."""
+"""A model that failed to load is not tried again for every request."""
 
 
 class Waiting:
-    """A request whose model is being loaded; becomes a job when it is there."""
+    """A request whose model is being loaded; becomes a job once it is loaded."""
 
     def __init__(self) -> None:
         self.job: Cancellable | None = None
@@ -36,7 +36,7 @@ class Waiting:
 
 
 class OnDemand:
-    """Loads models when they are asked for. Lives on the event loop."""
+    """Loads models at their first request. Lives on the event loop."""
 
     def __init__(self, lifecycle: Lifecycle, timeout_s: float) -> None:
         self._lifecycle = lifecycle
@@ -48,11 +48,11 @@ class OnDemand:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def may_load(self, model: Model) -> bool:
-        """Return whether a request would have the model loaded, and none has failed to just now."""
+        """Return whether a request would load the model: not where a load has just failed."""
         return not model.serving and time.monotonic() >= self._retry_at.get(model.name, 0.0)
 
     def infer(self, request: InferRequest, on_done: OnDone, start: Start) -> Waiting:
-        """Let a request wait; `start` begins it."""
+        """Make a request wait for the load; `start` begins it."""
         waiting = Waiting()
         task = asyncio.get_running_loop().create_task(self._begin(waiting, request, on_done, start))
         self._tasks.add(task)
@@ -62,7 +62,7 @@ class OnDemand:
     async def arrive(self, name: str, size_bytes: int) -> None:
         """Return when a model is loaded, for a request of so many bytes.
 
-        Raises ServingError when the model does not load, or not in time, or too much waits already.
+        Raises ServingError when the model does not load, or not in time, or too many bytes wait already.
         """
         if self._waiting >= MAX_WAITING or self._waiting_bytes + size_bytes > MAX_WAITING_BYTES:
             raise Unavailable(
@@ -93,7 +93,7 @@ class OnDemand:
     def _loaded(self, name: str, load: asyncio.Task[None]) -> None:
         del self._loads[name]
         if not load.cancelled():
-            load.exception()  # the model's state tells it where all who waited for it have left
+            load.exception()  # retrieved, to avoid asyncio's warning; the model's state has the error
 
     def close(self) -> None:
         for task in (*self._tasks, *self._loads.values()):
@@ -111,7 +111,7 @@ class OnDemand:
     async def _load(self, name: str) -> None:
         try:
             await self._lifecycle.load(await self._lifecycle.find(name))
-        except NoRoom:  # there may be some for the next request
+        except NoRoom:  # the next request may find room
             raise
         except ServingError:
             self._retry_at[name] = time.monotonic() + RETRY_S

@@ -1,9 +1,9 @@
-"""What is known of each model: which versions there are, how far each has come, and which of them answer.
+"""Model and version states (Triton: model repository index).
 
     (unknown) --load--> LOADING --> READY --unload--> UNLOADING --> UNAVAILABLE "unloaded"
                            `--> UNAVAILABLE "why it did not load"
 
-A version that is READY stays so while a reload prepares its successor, and when that fails.
+A version that is READY stays so while a reload prepares its successor, and when the reload fails.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One line of the repository index; `version` is empty where the model has none that is known."""
+    """One line of the repository index; `version` is empty for a model without known versions."""
 
     name: str
     version: str
@@ -39,17 +39,17 @@ class IndexEntry:
 
 
 class Model:
-    """One name. Lives on the event loop.
+    """One model name. Lives on the event loop.
 
     Attributes:
-        repository: the name of the one it was last found in; empty for none or several.
+        repository: name of the one it was last found in; empty for none or several.
         serving: the versions that answer, ascending.
-        loaded: what they were loaded from.
-        tried: the marks of the files as they were last looked at; None when that is to be forgotten.
+        loaded: the plan they were loaded by.
+        tried: the marks of the files at the last load; None after an unload, or a load by a request's own config.
         by_name: loaded for its own sake, not as a part of an ensemble.
-        parts: the models of an ensemble's steps, as it was last looked at.
-        measured_bytes: memory that versions were found to take, by number and size of their files.
-        lock: held by whoever loads or unloads it.
+        parts: the models of an ensemble's steps, as of the last load.
+        measured_bytes: measured memory of versions, by number and size of their files.
+        lock: held during a load or unload.
     """
 
     def __init__(self, name: str) -> None:
@@ -66,14 +66,14 @@ class Model:
         self._failure = ""
 
     def loading(self, versions: Iterable[int]) -> None:
-        """Note that versions are being prepared; those that answer go on doing so."""
+        """Mark versions as loading; those that answer go on doing so."""
         self._failure = ""
         for version in versions:
             if version not in self.serving:
                 self._states[version] = State.LOADING, ""
 
     def failed(self, error: ServingError) -> None:
-        """Note why a load failed; where an older load still answers, that is no state of the model."""
+        """Record why a load failed; where an older load still answers, the model's state does not change."""
         reason = str(error)
         for version, (state, _) in self._states.items():
             if state is State.LOADING:
@@ -83,7 +83,7 @@ class Model:
             self._failure = reason
 
     def serve(self, serving: dict[int, Servable], loaded: LoadPlan | None) -> None:
-        """Note which versions answer from now on; all others are on their way out."""
+        """Record the versions that answer from now on; all others are being unloaded."""
         for version in self.serving.keys() - serving.keys():
             self._states[version] = State.UNLOADING, ""
         for version in serving:
@@ -93,12 +93,12 @@ class Model:
         self._failure = ""
 
     def gone(self, version: int) -> None:
-        """Note that a version has answered its last request."""
+        """Record that a version has answered its last request."""
         if self._states.get(version, (None,))[0] is State.UNLOADING:
             self._states[version] = State.UNAVAILABLE, UNLOADED
 
     def forget(self) -> None:
-        """Note that nobody wants the model any more, so that its not being there is no failure."""
+        """Record that the model is no longer wanted, so that its absence is no failure."""
         self._failure = ""
         self.tried = None
         self.by_name = False
@@ -108,7 +108,7 @@ class Model:
 
     @property
     def broken(self) -> bool:
-        """Return whether the model is wanted, but not there."""
+        """Return whether the model is wanted, but not loaded."""
         return bool(self._failure)
 
     @property

@@ -1,1 +1,1 @@
-"""From a model's folder to a model in memory."""
+"""Model loading: from a model's folder to a model in memory."""

@@ -1,6 +1,6 @@
-"""A model's configuration completed from, and checked against, what its file says (Triton: auto-generated config).
+"""Auto-generated model configuration (Triton), completed from and checked against the model's file.
 
-Pure but for the message it fills in. Where the config says nothing the file decides; where both speak they must agree.
+Pure but for the message it fills in. The file decides what the config leaves open; else both must agree.
 """
 
 from collections.abc import Container, Sequence
@@ -12,7 +12,7 @@ from serving_runtime.proto import DATA_TYPES
 
 
 def complete(config: Any, signature: Signature, *, name: str, default_max_batch_size: int) -> None:
-    """Fill in what the config leaves open.
+    """Fill in missing fields of the config.
 
     A model whose tensors all have a variable first dimension is batchable (see Signature): without a max_batch_size of
     its own it gets the default one and a dynamic batcher, unless its configured dims already name the first dimension.
@@ -34,7 +34,7 @@ def complete(config: Any, signature: Signature, *, name: str, default_max_batch_
 
 
 def check_complete(config: Any, *, name: str) -> None:
-    """Raise ModelError for what a config must say itself when nothing is completed for it."""
+    """Raise ModelError for fields that a config must contain when nothing is completed for it."""
     for field in ("input", "output"):
         if not getattr(config, field):
             raise ModelError(f"model '{name}': config.pbtxt must list every {field} when auto-completion is off")
@@ -62,7 +62,7 @@ def check_agrees(config: Any, signature: Signature) -> None:
 
 
 def check_batch_inputs(config: Any, signature: Signature) -> None:
-    """Raise ModelError unless what is made for a batch goes into inputs of the model's file, of that type."""
+    """Raise ModelError unless a batch_input's targets are inputs of the model's file, of its type."""
     by_name = {spec.name: spec for spec in signature.inputs}
     for given in config.batch_input:
         data_type = DATA_TYPES.values_by_number[given.data_type].name
@@ -99,7 +99,7 @@ def _complete_tensors(tensors: Any, specs: Sequence[TensorSpec], *, batched: boo
             elif not tensor.HasField("reshape"):
                 if batched:  # one value per row: clients see [batch, 1]
                     tensor.dims.append(1)
-                tensor.reshape.SetInParent()  # beside no dims at all: a scalar
+                tensor.reshape.SetInParent()  # without any dims: a scalar
 
 
 def _check_tensors(
@@ -129,7 +129,7 @@ def _check_tensors(
 
 
 def _fits(shape: tuple[int, ...], file_shape: tuple[int, ...]) -> bool:
-    """Return whether all that the configured shape lets through, the file's shape takes."""
+    """Return whether the file's shape accepts every shape that the configured one does."""
     return (
         len(shape) == len(file_shape)
         and all(inner in (dim, -1) or dim == -1 for dim, inner in zip(shape, file_shape, strict=True))

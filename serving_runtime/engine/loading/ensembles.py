@@ -1,4 +1,4 @@
-"""Ensembles: opened without a backend, and checked against the models of their steps."""
+"""Ensemble loading: opened without a backend, and checked against the models of the steps."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
@@ -12,11 +12,11 @@ from serving_runtime.config.support import ENSEMBLE_PLATFORM
 from serving_runtime.config.tensors import VARIABLE, ModelTensor
 
 LookUp: TypeAlias = Callable[[str, str], ModelConfig | None]
-"""Returns the config of a model version that is loaded, of the default one for no version, else None."""
+"""Returns the config of a loaded model version (the default one for no version), else None."""
 
 
 class EnsembleModel:
-    """What stands in the place of a backend's model: a signature with nothing behind it."""
+    """Placeholder for a backend's model: a signature without a model."""
 
     opsets: dict[str, int] = {}
 
@@ -36,7 +36,7 @@ def parts(written: Any) -> tuple[str, ...]:
 
 
 def completed(written: Any, name: str) -> Any:
-    """Return an ensemble's ModelConfig message with what its author may leave out."""
+    """Return an ensemble's ModelConfig message with its optional fields filled in."""
     message = proto.ModelConfig()
     message.CopyFrom(written)
     message.name = name
@@ -50,7 +50,7 @@ def completed(written: Any, name: str) -> Any:
 
 
 def check(config: ModelConfig, look_up: LookUp) -> None:
-    """Raise ModelError unless the models of all steps are loaded and what is connected fits.
+    """Raise ModelError unless the models of all steps are loaded and connected tensors fit.
 
     Shapes are compared as requests have them, batch dimension included: a model without one may be a step of an
     ensemble with one, where its dims say so (Triton: ensemble models).
@@ -84,7 +84,7 @@ def check(config: ModelConfig, look_up: LookUp) -> None:
 
 
 class _Seen:
-    """A tensor of the ensemble, as whoever makes it says."""
+    """A tensor of the ensemble, as its producer declares it."""
 
     def __init__(self, spec: TensorSpec, maker: str) -> None:
         self._spec = spec

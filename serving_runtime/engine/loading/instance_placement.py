@@ -1,6 +1,6 @@
-"""On which GPUs a model's instances run (Triton: instance groups). Pure, but for `spread`, which opens the model there.
+"""Instance group placement on GPUs (Triton: instance groups). Pure, but for `spread`, which opens the model there.
 
-`settle` writes into the config what was found, so that the config that clients are shown says where a model runs.
+`settle` writes the result into the config, so the config that clients see shows the model's devices.
 """
 
 import threading
@@ -17,12 +17,12 @@ from serving_runtime.devices.gpu import Gpu
 def settle(config: Any, gpus: Sequence[Gpu], why_none: str, *, capable: bool) -> None:
     """Give every instance group of a ModelConfig message a kind and, on GPUs, their numbers; raises ModelError.
 
-    Triton: KIND_AUTO is KIND_GPU where all GPUs that it lists are there, else KIND_CPU; no list stands for all GPUs.
+    Triton: KIND_AUTO is KIND_GPU where all GPUs that it lists exist, else KIND_CPU; no list means all GPUs.
 
     Args:
         gpus: that this process may use.
-        why_none: why it may use none, in words.
-        capable: whether the model's library as it is installed can run models on GPUs.
+        why_none: the reason where it may use none, in words.
+        capable: whether the model's library as installed can run models on GPUs.
     """
     check_kinds(config)
     groups = list(config.instance_group)
@@ -54,7 +54,7 @@ def _check(name: str, asked: Sequence[int], gpus: Sequence[Gpu], why_none: str) 
 
 
 def spread(counts: Mapping[int | None, int], load: Callable[[int | None], Any]) -> Any:
-    """Return a model as `load` opens it on the one device it runs on, or one that is open on each of several.
+    """Return a model that `load` opens on its one device, or one that is open on each of several.
 
     Args:
         counts: instances by GPU, None for the CPU.
@@ -76,7 +76,7 @@ def spread(counts: Mapping[int | None, int], load: Callable[[int | None], Any]) 
 
 
 class SpreadModel:
-    """One model, open on several devices; each run takes the device that is least busy for the instances it has."""
+    """One model, open on several devices; each run takes the device that is least busy for its number of instances."""
 
     def __init__(self, opened: Sequence[tuple[LoadedModel, int]]) -> None:
         self._models = [model for model, _ in opened]
@@ -85,7 +85,7 @@ class SpreadModel:
         self._lock = threading.Lock()
         self.signature = self._models[0].signature
         self.opsets = self._models[0].opsets
-        self.max_batch_size = getattr(self._models[0], "max_batch_size", 0)  # as a plan's profiles have it
+        self.max_batch_size = getattr(self._models[0], "max_batch_size", 0)  # like a plan's profiles
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         with self._lock:

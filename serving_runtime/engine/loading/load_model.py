@@ -1,4 +1,4 @@
-"""From a model's folder to models in memory: read the config, open the files, complete, check. Runs in threads."""
+"""Model loading: reads the config, opens the files, completes and checks the configuration. Runs in threads."""
 
 import dataclasses
 import logging
@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What a load is to open.
+    """Versions to open in a load.
 
     Attributes:
         written: the ModelConfig message as its author wrote it.
-        versions: those that the policy chooses, ascending.
-        file_bytes: the size of each one's files.
-        checksums: that the files must have.
+        versions: the policy's choice, ascending.
+        file_bytes: the size of each version's files.
+        checksums: expected ones of the files.
     """
 
     folder: ModelFolder
@@ -51,10 +51,10 @@ class OpenedModel:
     """One version, loaded, with its completed configuration.
 
     Attributes:
-        model: a StreamingModel where the config says decoupled, else a LoadedModel.
+        model: a StreamingModel where the config is decoupled, else a LoadedModel.
         initial_states: of a model of sequences, by the name of their inputs.
-        memory_bytes: what it was found to take.
-        peak_bytes: the most it took while it was loaded.
+        memory_bytes: its measured memory.
+        peak_bytes: the most it took during the load.
     """
 
     message: Any
@@ -80,7 +80,7 @@ def backend_for(name: str, settings: LoadSettings) -> Backend:
 
 
 def plan(folder: ModelFolder, settings: LoadSettings, written: Any = None) -> LoadPlan:
-    """Return what to load, by the folder's config or by one given in its place.
+    """Return the plan of a load, by the folder's config or by one given in its place.
 
     Raises ModelError for a config that cannot be honoured, and where it chooses no version.
     """
@@ -90,7 +90,7 @@ def plan(folder: ModelFolder, settings: LoadSettings, written: Any = None) -> Lo
     if written.name and written.name != folder.name:
         raise ModelError(f"model '{folder.name}': config.pbtxt names it '{written.name}'; it must be its folder's name")
     _check_plain(written.default_model_filename, f"model '{folder.name}': default_model_filename")
-    for capability in written.cc_model_filenames:  # a GPU's compute capability would choose; there is none
+    for capability in written.cc_model_filenames:  # chosen by a GPU's compute capability; none here
         _check_plain(written.cc_model_filenames[capability], f"model '{folder.name}': cc_model_filenames")
     if not settings.auto_complete:
         auto_complete_config.check_complete(written, name=folder.name)
@@ -113,16 +113,16 @@ def _check_plain(filename: str, where: str) -> None:
 def open_versions(
     wanted: LoadPlan, versions: tuple[int, ...], settings: LoadSettings, loaded: Mapping[int, Any]
 ) -> dict[int, OpenedModel]:
-    """Return versions of a plan, opened, but for those that are `loaded` already; all of them or none.
+    """Open a plan's versions, but for those that are `loaded` already; all of them or none.
 
-    Raises VersionError with one sentence that names model and version; what was opened is closed again.
+    Raises VersionError with one sentence that names model and version; opened ones are then closed again.
     """
     opened: dict[int, OpenedModel] = {}
     for version in versions:
         try:
             if version not in loaded:
                 _bring(wanted, version)
-            backend = backend_of(wanted, version, settings)  # its library's memory is not the model's
+            backend = backend_of(wanted, version, settings)  # the library's memory is not the model's
             with growth() as grown:
                 model = _open_version(wanted, version, backend, settings, loaded.get(version))
         except ModelError as error:
@@ -135,7 +135,7 @@ def open_versions(
 
 
 def remote_bytes(model: Any) -> int:
-    """Return what a model's own processes take, 0 for a model that has none."""
+    """Return the memory of a model's own processes, 0 without any."""
     return model.resident_bytes if isinstance(model, RemoteModel) else 0
 
 
@@ -173,7 +173,7 @@ def backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backen
 
 
 def _backend_name(wanted: LoadPlan, version: int, settings: LoadSettings) -> str:
-    """Return what the config says, else the ending of a folder named <name>.<backend>, else what the files tell."""
+    """Return the config's backend, else the ending of a folder <name>.<backend>, else the one that fits the files."""
     written = wanted.written
     name: str = written.backend or PLATFORMS.get(written.platform, "")
     if not name and settings.auto_complete:

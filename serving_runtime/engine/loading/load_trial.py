@@ -1,4 +1,4 @@
-"""A model loaded on trial, in a process of its own, before the server's process loads it.
+"""Load trial: a process of its own loads a model before the server's process does.
 
     server                                   python -m serving_runtime.engine.loading.load_trial_child
       | digest known to be good? -> done
@@ -6,11 +6,11 @@
       | <-- the answer line, or its end by a signal, or its time is over
       | good: keep the digest
 
-Libraries that read models are native code: a file that they do not expect can end the process or hold it for ever.
-What the files say is checked first (`backends`); what those checks do not know ends a child here, and the server goes
-on with its other models. A file that takes over its child finds nothing there: by Landlock and seccomp the child reads
-Python's packages and the model, writes nothing and has no sockets, inside the server's own sandbox too. Digests that
-were good are kept for as long as the process lives, and in a folder over a restart.
+Libraries that read models are native code: an unexpected file can crash the process or hang it for ever. Files are
+checked first (`backends`); what those checks miss crashes a child here, and the server goes on with its other models.
+A file that takes over its child gains nothing: by Landlock and seccomp the child reads Python's packages and the
+model, writes nothing and has no sockets, inside the server's own sandbox too. Digests of good trials are kept for the
+life of the process, and in a folder over a restart.
 """
 
 import base64
@@ -31,13 +31,13 @@ from serving_runtime.backends.onnx.accelerators import OPERATORS
 from serving_runtime.engine.loading.settings import LoadSettings
 
 TRIED = ("fil", "lightgbm", "sklearn", "xgboost")
-"""Backends whose files are tried at each load: their libraries trust what they read."""
+"""Backends whose files are tried at each load: their libraries trust their input."""
 
 GRAPHS = ("onnxruntime", "openvino")
-"""Backends of graphs, with weights beside their files, that are tried where a load could end other models."""
+"""Backends of graphs, with weights beside their files, that are tried where a load could crash other models."""
 
 ANSWER = "load-trial: "
-"""What begins the line by which the child answers."""
+"""Prefix of the child's answer line."""
 
 _PACKAGES = (
     "fairlead",
@@ -52,7 +52,7 @@ _PACKAGES = (
     "xgboost",
     "xgboost-cpu",
 )
-_CODE = (".joblib", ".pickle", ".pkl")  # what is allowed to be code may do in the server what it likes
+_CODE = (".joblib", ".pickle", ".pkl")  # allowed code may do anything in the server anyway
 _FOLDER = ".tried"
 _TIME_S, _BYTES_PER_S = 60.0, 1 << 20
 _good: set[str] = set()
@@ -60,16 +60,16 @@ _good: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is loaded.
+    """One model to try.
 
     Attributes:
-        file: of the model, or the folder that it is.
+        file: the model's file or folder.
         config: its ModelConfig message.
         backend_settings: --backend-config of its backend.
-        time_s: how long it may take; None for a minute, and a second more for each MiB of its files.
-        memory_bytes: how much it may take as it is loaded and first run; None for all there is.
+        time_s: time limit; None for a minute, and a second more for each MiB of its files.
+        memory_bytes: memory limit of load and first run; None for no limit but the machine's.
         op_libraries: of operators that it needs.
-        on_gpu: whether it will run on a GPU: what the CPU refuses, where it is tried, is no error then.
+        on_gpu: whether it will run on a GPU: a refusal by the CPU, where it is tried, is then no error.
     """
 
     file: Path
@@ -82,7 +82,7 @@ class Trial:
 
     @property
     def files(self) -> list[Path]:
-        """Return the files that make the model: one, or where weights lie beside it, those of its folder."""
+        """Return the model's files: one, or where weights lie beside it, those of its folder."""
         if self.config.backend not in GRAPHS:
             return [self.file]
         found = (Path(folder, name) for folder, _, names in os.walk(self.file.parent) for name in names)
@@ -90,7 +90,7 @@ class Trial:
 
     @property
     def folders(self) -> list[Path]:
-        """Return folders that the library may list and read; `files` has what links in them lead to."""
+        """Return folders that the library may list and read; `files` has the targets of links in them."""
         return [self.file.parent] if self.config.backend in GRAPHS else []
 
     @property
@@ -121,7 +121,7 @@ def try_load(trial: Trial, cache_directory: Path | None) -> str | None:
 
 
 def run(trial: Trial) -> str | None:
-    """Return why a model cannot be loaded by a new process; None where it was loaded there."""
+    """Return why a new process cannot load a model; None where it can."""
     question = {
         "backend": trial.config.backend,
         "file": str(trial.file.absolute()),
@@ -158,12 +158,12 @@ def run(trial: Trial) -> str | None:
 
 
 def _settings(trial: Trial) -> dict[str, str]:
-    """Return the settings of the backend without those of what providers keep on disk: nothing is written there."""
+    """Return the settings of the backend without those that name places on disk: the trial writes nothing."""
     return {key: value for key, value in trial.backend_settings.items() if key not in OPERATORS}
 
 
 def _reading(code: int, output: str, name: str) -> str | None:
-    """Return the error in a child's output; None where it answered that there is none."""
+    """Return the error in a child's output; None for an answer without one."""
     answers = [line for line in output.splitlines() if line.startswith(ANSWER)]
     if code == 0 and answers:
         error: str | None = json.loads(answers[-1].removeprefix(ANSWER))
@@ -176,7 +176,7 @@ def _reading(code: int, output: str, name: str) -> str | None:
 
 
 def _digest(trial: Trial) -> str:
-    """Return what a good trial is remembered by: the files, how they are loaded, and by which versions."""
+    """Return the key of a good trial: the files, how they are loaded, and the versions of libraries."""
     found = hashlib.sha256()
     for file in (*trial.files, *trial.op_libraries):
         with file.open("rb") as content:

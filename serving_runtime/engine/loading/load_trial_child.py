@@ -1,8 +1,8 @@
-"""The child of a load trial: limits and confines itself, loads one model, runs it, answers with an error or null.
+"""Load trial, child process: limits and confines itself, loads one model, runs it, answers with an error or null.
 
     python -m serving_runtime.engine.loading.load_trial_child < question
 
-`load_trial` writes the question, reads the answer, and says what the end of this process by a signal means.
+`load_trial` writes the question, reads the answer, and interprets a death of this process by a signal.
 """
 
 import base64
@@ -35,7 +35,7 @@ from serving_runtime.shared import landlock, seccomp
 
 _MEMORY_BYTES, _TIMES_FILE = 8 << 30, 16
 _BESIDE_BYTES = 1 << 30
-"""Of address space beside what a model may take: stacks of threads, what arenas reserve."""
+"""Address space beside a model's own memory: stacks of threads, reserves of arenas."""
 _NO_MEMORY = re.compile(r"bad_alloc|allocate memory|bad allocation")
 _SLOW_S = 0.1
 _DIES_WITH_PARENT, _NO_NEW_PRIVILEGES = 1, 38  # prctl: PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS
@@ -44,7 +44,7 @@ _DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 
 
 def main() -> int:
-    """Load the model that standard input names, and answer."""
+    """Load the model that standard input names, and write the answer."""
     question = json.load(sys.stdin)
     _limit(question["limit_s"])
     if question["parent"] != os.getppid():
@@ -52,7 +52,7 @@ def main() -> int:
     try:
         backend = registry.find(question["backend"], None, question["settings"])
         _limit_memory(question)
-        _confine(question["read"])  # its library has been imported from where it is
+        _confine(question["read"])  # its library has been imported already
         with growth() as grown:
             error = _load(backend, question)
     except ServingError as found:
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _load(backend: Any, question: Mapping[str, Any]) -> str | None:
-    """Load a model and run it; returns the error of a run that memory did not suffice for."""
+    """Load a model and run it; returns the error of a run that lacked memory."""
     config = proto.ModelConfig.FromString(base64.b64decode(question["config"]))
     file = Path(question["file"])
     options = dataclasses.replace(
@@ -84,17 +84,17 @@ def _load(backend: Any, question: Mapping[str, Any]) -> str | None:
 
 
 def _limit(limit_s: float) -> None:
-    """Limit this process: no core, no files, processor time; it ends with its parent, and before it."""
+    """Limit this process: no core, no files, processor time; it ends with its parent, and is killed before it."""
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, 0)
     _lower(resource.RLIMIT_CPU, (int(limit_s) + 1) * (os.cpu_count() or 1))
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")  # rather this process than the server
+        Path("/proc/self/oom_score_adj").write_text("1000")  # killed before the server when memory is short
 
 
 def _limit_memory(question: Mapping[str, Any]) -> None:
-    """Limit the address space: by what a model may take, twice since arenas double, or by the size of its file."""
+    """Limit the address space: to twice a model's memory limit, since arenas double, or by the size of its file."""
     if question["backend"] in GRAPHS:
         most = mapped_bytes() + _BESIDE_BYTES + 2 * question["memory_bytes"]
     else:
@@ -109,7 +109,7 @@ def _lower(kind: int, most: int) -> None:
 
 
 def _confine(model: list[str]) -> None:
-    """Leave this process what Python imports from, and the model; what a kernel lacks is left out."""
+    """Restrict this process to Python's import paths and the model; skip what the kernel does not support."""
     libc = ctypes.CDLL(None)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     libraries = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path.startswith("/")]
@@ -126,7 +126,7 @@ def _confine(model: list[str]) -> None:
 
 
 def _greed(question: Mapping[str, Any], took_bytes: int) -> str | None:
-    """Return the error of a model that took more than it may."""
+    """Return the error of a model that exceeds its memory limit."""
     most_bytes = question["memory_bytes"]
     if most_bytes is None or took_bytes <= most_bytes + NOT_ITS_OWN_BYTES:
         return None
@@ -144,7 +144,7 @@ def _lacks_memory(question: Mapping[str, Any]) -> str:
 
 
 def _runs_zeros(model: Any, most_rows: int) -> bool:
-    """Return whether memory suffices to run zeros as a server does first: one row, and a batch.
+    """Return whether memory suffices for a server's first runs of zeros: one row, and a batch.
 
     Other errors of a run are no fault of the file: a model may refuse zeros.
     """
@@ -161,12 +161,12 @@ def _runs_zeros(model: Any, most_rows: int) -> bool:
 
 
 def _run_once(model: Any) -> None:
-    """Run a model on a row of zeros and one without values: compiled code follows a file's numbers only then."""
+    """Run a model on a row of zeros and one of NaN: compiled code follows a file's numbers only then."""
     (spec,) = model.signature.inputs
     rows = [0.0, float("nan")] if spec.datatype.dtype.kind == "f" else [0]
     if spec.datatype is BYTES:
-        return  # the load itself has asked for the answer to a text
-    with contextlib.suppress(ServingError):  # an estimator may refuse what has no value
+        return  # the load itself has predicted a text
+    with contextlib.suppress(ServingError):  # an estimator may refuse NaN
         for value in rows:
             model.run([np.full((1, spec.shape[1]), value, spec.datatype.dtype)])
 

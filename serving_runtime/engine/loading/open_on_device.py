@@ -1,4 +1,4 @@
-"""A version's file opened by its backend, on each of the devices that its config asks for. Runs in threads."""
+"""Opens a version's file by its backend, on each device of its config. Runs in threads."""
 
 import dataclasses
 import logging
@@ -23,9 +23,9 @@ _PLUGINS = "trt_extra_plugin_lib_paths"
 
 
 def settle(config: Any, backend: Backend) -> None:
-    """Write into a ModelConfig message which devices its instances run on; raises ModelError where they are not there.
+    """Write the devices of its instances into a ModelConfig message; raises ModelError where devices are missing.
 
-    NVML is asked only for models that could run on a GPU.
+    NVML is queried only for models that could run on a GPU.
     """
     capable = bool(getattr(backend, "runs_on_gpus", False))
     wanted = capable or any(kind_of(group) == "KIND_GPU" for group in config.instance_group)
@@ -55,7 +55,7 @@ def open_model(config: Any, backend: Backend, folder: ModelFolder, version: int,
 
 
 def _try(file: Path, options: BackendOptions, settings: LoadSettings) -> None:
-    """Load a model on trial; raises ModelError where that fails."""
+    """Run the load trial of a model; raises ModelError where it fails."""
     config = options.config
     trial = Trial(
         file,
@@ -71,7 +71,7 @@ def _try(file: Path, options: BackendOptions, settings: LoadSettings) -> None:
 
 
 def _fell_back(config: Any, backend: Backend) -> bool:
-    """Return whether a model that would have run on a GPU runs on the CPU for want of one, as its config allows."""
+    """Return whether a GPU-capable model falls back to the CPU for lack of a GPU, as its config allows."""
     asks_for_neither = all(kind_of(group) == "KIND_AUTO" for group in config.instance_group)
     return asks_for_neither and bool(getattr(backend, "runs_on_gpus", False)) and not nvml.mine().gpus
 
@@ -110,7 +110,7 @@ def _library(filename: str, what: str, config: Any, settings: LoadSettings) -> P
 
 
 def _with_plugins(accelerator: Accelerator, config: Any, settings: LoadSettings) -> Accelerator:
-    """Return an accelerator whose libraries of plugins, which are code, are the operator's own."""
+    """Return an accelerator whose plugin libraries, which are code, are the operator's own."""
     names = [name for name in accelerator.parameters.get(_PLUGINS, "").split(";") if name]
     if not names:
         return accelerator
@@ -138,12 +138,12 @@ def _load_once(backend: Backend, file: Path, options: BackendOptions) -> Any:
         return backend.load(file, options)
     except ModelError:
         raise
-    except Exception as error:  # whatever an operator's backend throws is that model's failure
+    except Exception as error:  # any exception of an operator's backend is that model's failure
         raise ModelError(f"its backend failed to load it: {type(error).__name__}: {error}") from error
 
 
 def _model_file(folder: Path, filename: str) -> Path:
-    """Return the model's file, or the version's folder for a model that is one; raises ModelError where it is not."""
+    """Return the model's file, or the version's folder for a model that is one; raises ModelError if it is absent."""
     if filename and not (folder / filename).exists():
         raise ModelError(f"there is no {filename} in {folder}")
     return folder / filename

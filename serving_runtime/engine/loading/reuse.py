@@ -1,4 +1,4 @@
-"""What of a loaded model a reload may keep. Pure."""
+"""Reuse of loaded versions by a reload. Pure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +9,10 @@ from serving_runtime.engine.loading.load_model import LoadPlan
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """Versions of the model as it is loaded now.
+    """Reusable versions of the loaded model.
 
     Attributes:
-        kept: nothing of them has changed; they go on as they are.
+        kept: unchanged; they go on serving.
         reconfigured: only counts of instance groups or the version policy have changed; their files stay open.
     """
 
@@ -38,7 +38,7 @@ def reusable(old: LoadPlan | None, new: LoadPlan) -> Reuse:
 
 
 def _essence(written: Any) -> Any:
-    """Return the config without what says nothing about how a version's file is opened."""
+    """Return the config without the fields that do not affect how a version's file is opened."""
     copy = type(written)()
     copy.CopyFrom(written)
     copy.ClearField("version_policy")

@@ -1,4 +1,4 @@
-"""Models of sequences: which of a file's tensors the scheduler gives, and what the first state is."""
+"""Sequence models: the tensors of a file that the scheduler supplies, and the initial state."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,10 +15,10 @@ INITIAL_STATE_FOLDER = "initial_state"
 
 
 def clients_side(config: Any, signature: Signature) -> Signature:
-    """Return what a client gives and may ask for, by a ModelConfig message as it was written.
+    """Return the inputs and outputs of clients, by a ModelConfig message as written.
 
-    Control inputs, states and what is made for a batch are the scheduler's; an output that is a state is the client's
-    too where it is configured.
+    Control inputs, states and batch inputs are the scheduler's; a state output is the client's too where it is
+    configured.
     """
     batching = config.sequence_batching
     ours = {control.name for control in batching.control_input} | {state.input_name for state in batching.state}
@@ -31,7 +31,7 @@ def clients_side(config: Any, signature: Signature) -> Signature:
 
 
 def check_schedulers_side(policy: SequencePolicy, signature: Signature, name: str) -> None:
-    """Raise ModelError unless control inputs and states are tensors of the model's file, of type and shape alike."""
+    """Raise ModelError unless control inputs and states are tensors of the model's file, equal in type and shape."""
     inputs = {spec.name: spec for spec in signature.inputs}
     outputs = {spec.name: spec for spec in signature.outputs}
     batch = (-1,) if policy.max_batch_size else ()
@@ -51,7 +51,7 @@ def initial_states(policy: SequencePolicy, folder: Path, name: str) -> dict[str,
     Args:
         folder: of the model; files are in its folder initial_state.
 
-    Raises ModelError for a file that is not there or of another size.
+    Raises ModelError for a file that is missing or of another size.
     """
     return {state.input_name: _initial(state, policy, folder / INITIAL_STATE_FOLDER, name) for state in policy.states}
 

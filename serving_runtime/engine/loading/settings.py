@@ -1,4 +1,4 @@
-"""What the command line says about loading models."""
+"""Settings of model loading, from the command line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,20 +7,20 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """What the command line says about loading.
+    """Command line options on loading.
 
     Attributes:
         backend_settings: --backend-config, by backend.
-        backend_directory: where the operator's own backends are.
-        config_name: of the files configs/<name>.pbtxt that go before config.pbtxt; empty for none.
-        retry_count: how often to try again to open a version that failed.
+        backend_directory: folder of the operator's own backends.
+        config_name: of the files configs/<name>.pbtxt that precede config.pbtxt; empty for none.
+        retry_count: how often to retry opening a version that failed.
         summaries: whether models keep quantiles of their latencies.
         allow_python_models: whether a model's file may be code, or hold code.
         one_of_several: whether the requests of one client may reach other processes too.
-        memory_bytes: the most that one model may take, as it is loaded and first run; None for all memory there is.
-        trial: whether files that native code reads are loaded by a process of their own first.
-        guards_others: whether models are served that a load could end: graphs are tried, too.
-        cache_directory: where it is kept which of them were good; None for as long as the process lives.
+        memory_bytes: memory limit of one model's load and first run; None for the machine's memory.
+        trial: whether files that native code reads are first loaded by a separate process.
+        guards_others: whether a load could crash models that are served: graphs are tried, too.
+        cache_directory: keeps the digests of good trials; None for the life of the process only.
     """
 
     auto_complete: bool = True

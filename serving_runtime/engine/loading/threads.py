@@ -1,4 +1,4 @@
-"""Work that waits for disks, networks and libraries, done beside the event loop."""
+"""Thread pool for loads, which block on disks, networks and libraries."""
 
 import asyncio
 import threading
@@ -11,14 +11,14 @@ T = TypeVar("T")
 class LoadThreads:
     """At most `count` threads at a time (Triton: --model-load-thread-count).
 
-    They are daemons, unlike an executor's: a load that never ends must not keep the process from ending.
+    Daemon threads, unlike an executor's: a load that never ends must not keep the process from ending.
     """
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return what the function returns in a thread, or raise what it raises."""
+        """Return the function's result from a thread, or raise its exception."""
         async with self._free:
             loop = asyncio.get_running_loop()
             done: asyncio.Future[T] = loop.create_future()
@@ -35,7 +35,7 @@ class LoadThreads:
                 result, error = None, None
                 try:
                     result = function(*arguments)
-                except BaseException as raised:  # handed to whoever waits
+                except BaseException as raised:  # passed to the waiting coroutine
                     error = raised
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(finish, result, error)

@@ -1,4 +1,4 @@
-"""How long a model takes on inputs made up for it: decides where it runs, and is what `profile` reports."""
+"""Latency measurement on made-up inputs: decides between event loop and thread, and is reported by `profile`."""
 
 import time
 
@@ -36,9 +36,9 @@ def measure_us(model: LoadedModel, rows: int, *, runs: int = _RUNS) -> list[floa
 
 
 def begins_inline(model: LoadedModel, config: ModelConfig) -> bool:
-    """Return whether the model is quick enough to begin in the event loop.
+    """Return whether the model is fast enough to begin in the event loop.
 
-    A model that refuses made-up inputs begins in a thread; it is measured again as it serves.
+    A model that refuses made-up inputs begins in a thread; serving measures it again.
     """
     try:
         alone_us = min(measure_us(model, 1))

@@ -1,4 +1,4 @@
-"""A model's warm-up samples, made into requests and run before the model is ready. Runs in threads."""
+"""Model warm-up samples (Triton: model warmup), run as requests before the model is ready. Runs in threads."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,9 +23,9 @@ _LENGTH_BYTES = 4
 
 
 def run_samples(config: ModelConfig, model: Any, folder: Path, initial_states: Mapping[str, Array]) -> None:
-    """Run every sample as often as it asks for; raises ModelError naming the first that fails.
+    """Run every sample as often as configured; raises ModelError naming the first that fails.
 
-    For a model of sequences every row is the first request of one.
+    For a sequence model every row is the first request of a sequence.
     """
     for sample in config.warmup:
         where = f"model_warmup '{sample.name}'"
@@ -41,12 +41,12 @@ def run_samples(config: ModelConfig, model: Any, folder: Path, initial_states: M
                 _run(model, arrays)
         except ServingError as error:
             raise ModelError(f"{where} failed: {error}") from error
-        except Exception as error:  # whatever a backend's library throws, or no memory for the inputs
+        except Exception as error:  # any exception of a backend's library, or no memory for the inputs
             raise ModelError(f"{where} failed: {error or type(error).__name__}") from error
 
 
 def _arrays(sample: WarmupSample, config: ModelConfig, model: Any, folder: Path) -> list[Array]:
-    """Return the sample's inputs as a request's would be, checked as a request's are."""
+    """Return the sample's inputs in the form of a request's, and checked like them."""
     batch = (sample.batch_size,) if config.max_batch_size else ()
     tensors = [Tensor(given.name, given.datatype, _array(given, batch, folder)) for given in sample.inputs]
     arrays, _, _ = RequestPlan(config, model.signature).arrange(tensors)
@@ -63,7 +63,7 @@ def _array(given: SampleInput, batch: tuple[int, ...], folder: Path) -> Array:
 
 
 def _random(given: SampleInput, shape: tuple[int, ...]) -> Array:
-    """Return numbers that a model is likely to take: small ones, and short texts."""
+    """Return numbers that a model probably accepts: small ones, and short texts."""
     random = np.random.default_rng()
     if given.datatype is BYTES:
         texts = np.empty(element_count(shape), dtype=object)
@@ -78,7 +78,7 @@ def _random(given: SampleInput, shape: tuple[int, ...]) -> Array:
 
 
 def _from_file(given: SampleInput, shape: tuple[int, ...], file: Path) -> Array:
-    """Return what a file holds for the whole batch, row by row: little-endian numbers, or texts as V2 sends them."""
+    """Return a file's values for the whole batch, row by row: little-endian numbers, or texts in V2's encoding."""
     try:
         if given.datatype is BYTES:
             return _texts(file.read_bytes(), element_count(shape), given.name, file).reshape(shape)
@@ -93,7 +93,7 @@ def _from_file(given: SampleInput, shape: tuple[int, ...], file: Path) -> Array:
 
 
 def _texts(content: bytes, count: int, name: str, file: Path) -> Array:
-    """Return elements that come each after its length, four bytes little-endian."""
+    """Return elements that each follow their length, four bytes little-endian."""
     elements: list[bytes] = []
     position = 0
     while position + _LENGTH_BYTES <= len(content) and len(elements) < count:
@@ -116,11 +116,11 @@ def _run(model: Any, arrays: list[Array]) -> None:
 
 
 def _nobody(_result: object) -> None:
-    """Take the result of a sample."""
+    """Discard the result of a sample."""
 
 
 class _Unheard:
-    """Takes the responses of a decoupled model that nobody asked."""
+    """Discards the responses of a decoupled model's sample."""
 
     cancelled = False
     id = ""

@@ -1,1 +1,1 @@
-"""Memory of the process: the budget of models, what is given back, and regions shared with clients."""
+"""Memory management: the models' budget, release of freed memory, regions shared with clients."""

@@ -1,4 +1,4 @@
-"""Memory for loads: claimed, by unloading idle models where that is allowed; settled; given back with the model."""
+"""Memory admission of loads: claims memory, unloads idle models where allowed, settles, releases it with the model."""
 
 import asyncio
 import logging
@@ -11,11 +11,11 @@ from serving_runtime.engine.memory.budget import Budget, Claim, Idle, victims
 logger = logging.getLogger(__name__)
 
 _LOOK_S = 0.01
-"""How often to see whether a busy model has become idle."""
+"""Interval of checks whether a busy model has become idle."""
 
 
 class Unused(NamedTuple):
-    """A loaded model that does nothing now, and its versions in memory."""
+    """An idle loaded model, and its versions in memory."""
 
     name: str
     last_used_ms: int
@@ -23,11 +23,11 @@ class Unused(NamedTuple):
 
 
 class Admission:
-    """Who holds how much of the budget. Lives on the event loop.
+    """Holders of the budget. Lives on the event loop.
 
     Args:
-        unused: tells the models that do nothing now.
-        unload: unloads one, and returns when its memory is given back; None where idle models keep their place.
+        unused: returns the idle models.
+        unload: unloads one, and returns when its memory is released; None where idle models stay loaded.
         patience_s: how long to wait for busy models to become idle, where that would help.
     """
 
@@ -43,7 +43,7 @@ class Admission:
         self._unload = unload
         self._patience_s = patience_s
         self._one_at_a_time = asyncio.Lock()
-        self._held: dict[int, Claim] = {}  # by id of what is in memory
+        self._held: dict[int, Claim] = {}  # by id of the opened model
 
     async def claim(self, name: str, needs: Mapping[int, int]) -> dict[int, Claim]:
         """Return a claim for each version's bytes; raises NoRoom when not all of them fit."""
@@ -52,27 +52,27 @@ class Admission:
             return {version: self._budget.claim(name, need) for version, need in needs.items()}
 
     def release(self, claims: Iterable[Claim]) -> None:
-        """Give back claims of a load that failed."""
+        """Release the claims of a load that failed."""
         for claim in claims:
             self._budget.release(claim)
 
     def settle(self, claim: Claim, opened: Any, size_bytes: int) -> None:
-        """Let a model hold what it was found to take, whether or not that fits."""
+        """Set a model's claim to its measured memory, whether or not that fits."""
         claim.size_bytes = size_bytes
         self._held[id(opened)] = claim
 
     async def check(self, name: str) -> None:
-        """Make room for what models were found to take; raises NoRoom where that cannot be."""
+        """Make room for the measured memory of models; raises NoRoom where that is impossible."""
         async with self._one_at_a_time:
             await self._make_room(name, 0)
 
     def size_bytes(self, opened: Any) -> int:
-        """Return what a model holds."""
+        """Return the memory that a model holds."""
         claim = self._held.get(id(opened))
         return claim.size_bytes if claim is not None else 0
 
     def freed(self, opened: Any) -> None:
-        """Take back what a model held that is out of memory now."""
+        """Release the claim of a model that is out of memory now."""
         claim = self._held.pop(id(opened), None)
         if claim is not None:
             self._budget.release(claim)
@@ -82,7 +82,7 @@ class Admission:
         while (lacking := self._budget.lacking(need_bytes)) > 0:
             chosen = victims(lacking, self._idle()) if self._unload is not None else None
             if self._unload is not None and chosen is not None:
-                # one at a time: while it goes, another may be asked for, or be loaded anew and wait for memory itself
+                # one at a time: meanwhile another may get requests, or be reloaded and wait for memory itself
                 logger.info("unloading idle model '%s' to make room for '%s'", chosen[0], name)
                 await self._unload(chosen[0])
             elif self._unload is None or not self._budget.could_fit(need_bytes) or time.monotonic() > stop:

@@ -1,8 +1,7 @@
-"""The memory that models may take together: claimed before a load, settled after it, given back with the model.
+"""Memory budget of all models: claimed before a load, settled after it, released with the model.
 
 Before a load its need is estimated from the files. Measured with ONNX Runtime, opening a model of 16, 64 and 200 MiB
-takes 2.3, 1.3 and 1.3 times its file for a moment, and 1.0 times for good. After the load what it was measured to take
-counts.
+takes 2.3, 1.3 and 1.3 times its file for a moment, and 1.0 times for good. After the load the measured memory counts.
 """
 
 from collections.abc import Iterable
@@ -11,27 +10,27 @@ from typing import NamedTuple
 from serving_runtime.common.errors import ModelError
 
 SHARE = 0.8
-"""Of the process's memory for models; the rest is for requests, and for what a model takes as it serves."""
+"""Share of the process's memory for models; the rest is for requests, and for models' memory while serving."""
 
 PEAK = 1.3
-"""Of a model's files, while they are opened."""
+"""Ratio of peak memory to the size of a model's files, while they are opened."""
 
 NOT_ITS_OWN_BYTES = 64 * 2**20
-"""That a process may grow by beside a load, for its libraries and for requests."""
+"""Growth of a process during a load that is not the model's: libraries and requests."""
 
 COPIED_BYTES = 16 * 2**20
-"""Files up to this size are in memory once more while they are opened."""
+"""Files up to this size are in memory a second time while they are opened."""
 
 
 class NoRoom(ModelError):  # noqa: N818 - as the others in errors.py
-    """A model does not fit beside those that are loaded; it may later."""
+    """A model does not fit beside the loaded ones; it may later."""
 
     http_status = 503
     grpc_code = "UNAVAILABLE"
 
 
 class Claim:
-    """Memory that a load, and then its model, holds."""
+    """Memory held by a load, and then by its model."""
 
     def __init__(self, name: str, size_bytes: int) -> None:
         self.name = name
@@ -39,7 +38,7 @@ class Claim:
 
 
 class Budget:
-    """Counts claims; lives on the event loop. Without a limit all of them are granted."""
+    """Counts claims; lives on the event loop. Grants all of them without a limit."""
 
     def __init__(self, limit_bytes: int | None) -> None:
         self.limit_bytes = limit_bytes
@@ -50,7 +49,7 @@ class Budget:
         return sum(claim.size_bytes for claim in self._claims)
 
     def claim(self, name: str, size_bytes: int) -> Claim:
-        """Return a claim; raises NoRoom, which says the figures."""
+        """Return a claim; raises NoRoom with the figures."""
         if self.lacking(size_bytes) > 0:
             raise self.refusal(name, size_bytes)
         claim = Claim(name, size_bytes)
@@ -58,7 +57,7 @@ class Budget:
         return claim
 
     def lacking(self, size_bytes: int) -> int:
-        """Return how many bytes more would have to be free; at most 0 where there is room."""
+        """Return how many more bytes must be free; at most 0 where there is room."""
         return self.used_bytes + size_bytes - self.limit_bytes if self.limit_bytes is not None else 0
 
     def could_fit(self, size_bytes: int) -> bool:
@@ -78,7 +77,7 @@ class Budget:
 
 
 class Idle(NamedTuple):
-    """A loaded model that does nothing now."""
+    """An idle loaded model."""
 
     last_used: float
     size_bytes: int
@@ -86,7 +85,7 @@ class Idle(NamedTuple):
 
 
 def victims(lacking_bytes: int, idle: Iterable[Idle]) -> list[str] | None:
-    """Return which models to unload, the least recently used first; None where all of them would not do. Pure."""
+    """Return the models to unload, the least recently used first; None where all of them would not suffice. Pure."""
     chosen: list[str] = []
     for model in sorted(idle):
         if lacking_bytes <= 0:

@@ -1,8 +1,8 @@
-"""When a server that rests gives its free memory back: what a burst of requests took is not the server's for good.
+"""Idle memory trim: returns unused heap memory to the OS after an idle period.
 
-glibc keeps up to 64 MB of freed memory (memory.py), of which more becomes resident whenever large requests come to lie
-elsewhere than those before them. Beside a server that works this costs nothing; in one that rests it looks like a leak,
-and other processes could use it.
+glibc keeps up to 64 MB of freed memory (process_memory.py), of which more becomes resident whenever large requests lie
+elsewhere than earlier ones. In a busy server this costs nothing; in an idle one it looks like a leak, and other
+processes could use it.
 """
 
 import time
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from serving_runtime.engine.memory.process_memory import give_back, resident_bytes
 
 EVERY_S = 1.0
-"""How often to look."""
+"""Interval of checks."""
 
 QUIET_S = 5.0
-"""For how long a server rests before it gives memory back."""
+"""How long a server is idle before it returns memory."""
 
 _WORK_S = 0.02
-"""Of processor time between two looks: below this nothing but the server's own clocks ran."""
+"""Processor time between two checks: below this nothing but the server's own timers ran."""
 
 _WORTH_BYTES = 4 * 1024 * 1024
-"""Less than this is not worth the page faults of the requests that come next."""
+"""Less than this is not worth the page faults of the next requests."""
 
 
 class Resting:
-    """Follows the processor time and the memory of this process; `look` is called every `EVERY_S` seconds."""
+    """Tracks the processor time and the memory of this process; `look` is called every `EVERY_S` seconds."""
 
     def __init__(
         self,
@@ -36,11 +36,11 @@ class Resting:
         self._resident_bytes = resident_bytes
         self._give_back = give_back
         self._used_s = cpu_s()
-        self._least_bytes = resident_bytes()  # since memory was given back
+        self._least_bytes = resident_bytes()  # since the last trim
         self._quiet_s = 0.0
 
     def look(self) -> None:
-        """Give memory back where the process rests and has become larger since it last did."""
+        """Trim where the process is idle and has grown since the last trim."""
         before_s, self._used_s = self._used_s, self._cpu_s()
         self._quiet_s = self._quiet_s + EVERY_S if self._used_s - before_s < _WORK_S else 0.0
         if self._quiet_s < QUIET_S:

@@ -1,4 +1,4 @@
-"""How much memory this process has and uses, and how freed memory is given back."""
+"""Memory of this process: usage, limits, and release of freed memory (malloc_trim)."""
 
 import ctypes
 import threading
@@ -13,7 +13,7 @@ _STATUS = Path("/proc/self/status")
 
 
 def resident_bytes() -> int:
-    """Return how much of this process is in memory."""
+    """Return the resident memory of this process (RSS)."""
     return _kilobytes(_STATUS, "VmRSS:")
 
 
@@ -27,11 +27,11 @@ def _peak_bytes() -> int:
 
 
 class Growth:
-    """How much this process has grown over some work.
+    """Growth of this process over some work.
 
     Attributes:
-        size_bytes: None where other such work ran beside it, so that nobody can say whose it is.
-        peak_bytes: the same while it went on, where that was the most the process ever had; else as at its end.
+        size_bytes: None where other measured work ran concurrently, so that the growth cannot be attributed.
+        peak_bytes: peak of the growth, where it was the process's highest ever; else the growth at the end.
     """
 
     def __init__(self) -> None:
@@ -66,20 +66,20 @@ def growth() -> Iterator[Growth]:
 
 
 def limit_bytes(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS, memory: Path = _MEMORY) -> int:
-    """Return the most memory this process may have: its control groups' limit, or the machine's memory."""
+    """Return the memory limit of this process: its control groups' limit, or the machine's memory."""
     limits = [_kilobytes(memory, "MemTotal:")]
     for file in _limit_files(cgroups, own):
         try:
             text = file.read_text().strip()
-        except OSError:  # this kind of control group is not there
+        except OSError:  # this kind of control group is absent
             continue
-        if text.isdecimal():  # "max" is none
+        if text.isdecimal():  # "max" means no limit
             limits.append(int(text))
     return min(limits)
 
 
 def _limit_files(cgroups: Path, own: Path) -> Iterator[Path]:
-    """Yield the files with the limits of this process's control group and of all around it, of either version."""
+    """Yield the limit files of this process's control group and all its parents, of either version."""
     for line in own.read_text().splitlines() if own.is_file() else ():
         _, controllers, path = line.split(":", 2)
         inside = PurePosixPath(path.lstrip("/"))
@@ -101,18 +101,18 @@ _libc = ctypes.CDLL(None)
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h
 
 _LARGEST_KEPT_BYTES = 32 * 1024 * 1024
-"""Of one piece; glibc takes no more (mallopt(3), M_MMAP_THRESHOLD)."""
+"""Upper limit of one allocation; glibc accepts no more (mallopt(3), M_MMAP_THRESHOLD)."""
 
 _KEPT_BYTES = 64 * 1024 * 1024
-"""Of free memory at the end of the heap."""
+"""Free memory kept at the end of the heap."""
 
 
 def keep_one_heap() -> None:
-    """Have all threads share one heap, which keeps what is freed until `give_back`, as far as that is not very much.
+    """Make all threads share one heap, which keeps freed memory until `give_back`, up to a large limit.
 
-    Threads' own heaps keep up to 64 MiB at their ends, each, whatever malloc_trim is told: models that have been
-    unloaded would go on taking memory. And by glibc's own limits each request with an image asks the kernel for its
-    memory anew, page by page: a third of the processor time of one in JSON; a large batch takes five times as long.
+    Threads' own heaps keep up to 64 MiB at their ends, each, whatever malloc_trim requests: models that have been
+    unloaded would go on taking memory. And by glibc's own limits each request with an image gets its memory from the
+    kernel again, page by page: a third of the processor time of one in JSON; a large batch takes five times as long.
     """
     if hasattr(_libc, "mallopt"):
         _libc.mallopt(_M_ARENA_MAX, 1)

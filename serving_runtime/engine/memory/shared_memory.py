@@ -1,8 +1,8 @@
-"""System shared memory that clients register, to send and get tensors without the network (Triton: E12's extension).
+"""System shared memory that clients register, to pass tensors without the network (Triton: shared memory extension).
 
 A region is a window of a POSIX shared memory object, which on Linux is a file in /dev/shm. It is read and written by
 system calls and not mapped: a client may shrink its object at any time, which costs a short read here, but would kill
-the process through a mapping; and what was checked cannot change before it is used.
+the process through a mapping; and checked content cannot change before it is used.
 """
 
 import os
@@ -20,13 +20,13 @@ from serving_runtime.common.errors import InvalidArgument, NotFound, Unsupported
 FOLDER = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is
 
 MAX_REGIONS = 512
-"""Each holds a file descriptor."""
+"""Limit of regions; each holds a file descriptor."""
 
 _MAX_NAME = 255
 
 
 class Slice(NamedTuple):
-    """Where in a registered region a tensor lies, in bytes."""
+    """Position of a tensor in a registered region, in bytes."""
 
     region: str
     offset: int
@@ -34,7 +34,7 @@ class Slice(NamedTuple):
 
 
 class Region(NamedTuple):
-    """What status tells of a region."""
+    """A region, as status reports it."""
 
     name: str
     key: str
@@ -43,13 +43,13 @@ class Region(NamedTuple):
 
 
 class Copies(Protocol):
-    """Counts what is copied out of regions, in any thread, until it is freed."""
+    """Counts copies out of regions, in any thread, until they are freed."""
 
     def add(self, size_bytes: int, before_bytes: int) -> int:
         """Count a copy before it is made, and return how much to take off for it; raises ServingError for too much.
 
         Args:
-            before_bytes: what the same request has had copied already.
+            before_bytes: bytes that the same request has copied already.
         """
         ...
 
@@ -61,10 +61,10 @@ class SharedMemory:
 
     Args:
         allowed: --allow-client-shm; everything is refused without it.
-        max_read_bytes: of one request; an object may claim more than the machine has, so it is as for a body.
+        max_read_bytes: limit per request, like a body's; an object may claim more than the machine has.
 
     Attributes:
-        copies: where tensors are counted as long as they are in use; None for nowhere.
+        copies: counts tensors while they are in use; None for no counting.
     """
 
     copies: Copies | None = None
@@ -75,9 +75,9 @@ class SharedMemory:
         self._windows: dict[str, _Window] = {}
 
     def register(self, name: str, key: str, offset: int, byte_size: int) -> None:
-        """Open a shared memory object and know a window of it by name.
+        """Open a shared memory object and register a window of it by name.
 
-        Raises InvalidArgument for a name in use, a key that is no plain name, no such object, or a window beyond it.
+        Raises InvalidArgument for a name in use, a key that is no plain name, a missing object, or a window beyond it.
         """
         self._check_allowed()
         if not name or len(name) > _MAX_NAME:
@@ -89,7 +89,7 @@ class SharedMemory:
         self._windows[name] = _Window(Region(name, key, offset, byte_size))
 
     def unregister(self, name: str = "") -> None:
-        """Forget a region, all of them for no name; one that is not known is no error (Triton)."""
+        """Unregister a region, all of them for no name; an unknown one is no error (Triton)."""
         self._check_allowed()
         if name:
             self._windows.pop(name, None)
@@ -97,7 +97,7 @@ class SharedMemory:
             self._windows.clear()
 
     def status(self, name: str = "") -> Iterator[Region]:
-        """Yield one region, all of them for no name; raises NotFound for one that is not known."""
+        """Yield one region, all of them for no name; raises NotFound for an unknown one."""
         self._check_allowed()
         windows = [self._window(name)] if name else list(self._windows.values())
         return iter([window.region for window in windows])
@@ -108,10 +108,10 @@ class SharedMemory:
         self._window(part.region).check(part)
 
     def read(self, part: Slice, *, before_bytes: int = 0) -> memoryview:
-        """Return a copy of what a slice holds; raises InvalidArgument or NotFound.
+        """Return a copy of a slice; raises InvalidArgument or NotFound.
 
         Args:
-            before_bytes: what the same request has had read already.
+            before_bytes: bytes that the same request has read already.
         """
         self.check(part)
         if before_bytes + part.byte_size > self._max_read_bytes:
@@ -122,12 +122,12 @@ class SharedMemory:
         return self._window(part.region).read(part)
 
     def tensor(self, part: Slice, decode: Callable[[memoryview], Array], *, before_bytes: int = 0) -> Array:
-        """Return what `decode` makes of a copy of a slice; it is counted until the tensor and its views are freed.
+        """Return the result of `decode` on a copy of a slice; it is counted until the tensor and its views are freed.
 
         Raises InvalidArgument, NotFound, or what `copies` raises for too much.
 
         Args:
-            before_bytes: what the same request has had read already.
+            before_bytes: bytes that the same request has read already.
         """
         if self.copies is None:
             return decode(self.read(part, before_bytes=before_bytes))
@@ -167,14 +167,14 @@ class SharedMemory:
 
 
 def _owner(array: Array) -> Array:
-    """Return the array that all views of this one keep."""
+    """Return the array that all views of this one keep alive."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 class _Window:
-    """An open shared memory object; closed when nobody knows it any more."""
+    """An open shared memory object; closed with its last reference."""
 
     def __init__(self, region: Region) -> None:
         self.region = region

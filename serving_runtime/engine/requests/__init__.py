@@ -1,1 +1,1 @@
-"""What is checked of a request before it waits for its model, and what it may ask of its answer."""
+"""Request validation before a request waits for its model, and options of its response."""

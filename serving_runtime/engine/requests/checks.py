@@ -1,4 +1,4 @@
-"""A model's request checks, compiled once so that a request pays for comparisons only."""
+"""Request validation, compiled once per model so that a request pays for comparisons only."""
 
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
@@ -17,12 +17,12 @@ _KEPT_SELECTIONS = 64
 
 
 class _Input:
-    """What one input must look like.
+    """Checks of one input.
 
     Attributes:
         fixed: the dims without the batch dimension when none is variable, else None.
         position: of the input in the model's file.
-        optional: whether a request may leave it out.
+        optional: whether a request may omit it.
     """
 
     __slots__ = ("datatype", "dims", "fixed", "name", "optional", "position", "reshape")
@@ -37,7 +37,7 @@ class _Input:
         self.optional = tensor.optional
 
     def file_shape(self, dims: tuple[int, ...]) -> tuple[int, ...]:
-        """Return what the file has in place of a request's dims."""
+        """Return the file's shape for a request's dims."""
         assert self.reshape is not None  # noqa: S101 - asked for inputs that have one
         return self.reshape if self.fixed is not None else reshaped(dims, self.dims, self.reshape)
 
@@ -64,7 +64,7 @@ class RequestPlan:
         self._selections: dict[tuple[str, ...], Selection] = {(): tuple(self._outputs.values())}
 
     def arrange(self, tensors: Sequence[Tensor]) -> tuple[list[Array], int, Hashable]:
-        """Return the arrays in the file's order, the number of rows, and the key of what they may be joined with.
+        """Return the arrays in the file's order, the number of rows, and the key of joinable requests.
 
         Raises InvalidArgument naming the input, what was found and what was expected.
         """
@@ -104,7 +104,7 @@ class RequestPlan:
     def selection(self, names: tuple[str, ...]) -> Selection:
         """Return the outputs to answer with, all of them for no names.
 
-        Raises InvalidArgument for an output that the model does not have or that is asked for twice.
+        Raises InvalidArgument for an output that the model does not have or that is requested twice.
         """
         known = self._selections.get(names)
         if known is not None:
@@ -123,7 +123,7 @@ class RequestPlan:
         return selection
 
     def select(self, selection: Selection, arrays: Sequence[Array]) -> tuple[Tensor, ...]:
-        """Return the chosen ones of the arrays that the model returned, but for those that are absent."""
+        """Return the chosen arrays of the model's result, without absent ones."""
         return tuple(
             [self._output(tensor, arrays[position]) for tensor, position in selection if arrays[position] is not ABSENT]
         )
@@ -146,7 +146,7 @@ class RequestPlan:
         return rows
 
     def _check_counted(self, tensors: Sequence[Tensor]) -> None:
-        """Raise InvalidArgument unless the tensors are too few only because optional ones are left out."""
+        """Raise InvalidArgument unless only optional tensors are missing."""
         given = [tensor.name for tensor in tensors]
         for name in given:
             if name not in self._inputs:

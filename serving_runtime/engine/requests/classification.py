@@ -1,4 +1,4 @@
-"""Outputs as their highest classes, "value:index[:label]" (Triton: classification extension)."""
+"""Classification (Triton: classification extension): outputs as their highest classes, "value:index[:label]"."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -17,11 +17,11 @@ Labels = Mapping[str, Sequence[str]]
 NO_LABELS: Labels = {}
 
 _SLOW_ELEMENTS = 64 * 1024
-"""Above it classes are looked for off the event loop."""
+"""Elements above which the classes are sorted off the event loop."""
 
 
 def check(classes: Mapping[str, int], outputs: Sequence[ModelTensor]) -> None:
-    """Raise InvalidArgument unless each output that is asked for in classes exists and holds numbers."""
+    """Raise InvalidArgument unless each output requested as classes exists and holds numbers."""
     datatypes = {output.name: output.datatype for output in outputs}
     for name, count in classes.items():
         if name not in datatypes:
@@ -33,7 +33,7 @@ def check(classes: Mapping[str, int], outputs: Sequence[ModelTensor]) -> None:
 
 
 def answering(classes: Mapping[str, int], labels: Labels, on_done: OnDone, *, batched: bool) -> OnDone:
-    """Return what to call with responses so that `on_done` gets some outputs as their highest classes.
+    """Return a callback that converts some outputs to their highest classes before it calls `on_done`.
 
     Those outputs become BYTES of shape [batch, classes], or [classes] for a model without a batch dimension.
     """
@@ -65,7 +65,7 @@ def highest(array: Array, count: int, labels: Sequence[str], *, batched: bool) -
     count = min(count, rows.shape[1])
     found = np.empty((rows.shape[0], count), dtype=object)
     for number, row in enumerate(rows):
-        order = np.argsort(row[::-1], kind="stable")[::-1]  # of equal ones the first comes first
+        order = np.argsort(row[::-1], kind="stable")[::-1]  # among equal ones the first comes first
         for place, index in enumerate((row.size - 1 - order)[:count].tolist()):
             found[number, place] = _described(row[index].item(), index, labels)
     return found if batched else found[0]

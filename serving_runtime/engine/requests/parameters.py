@@ -1,4 +1,4 @@
-"""Request parameters that mean something to a scheduler, checked."""
+"""Scheduling parameters of requests, checked."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ _MAX_ID_CHARACTERS = 128
 
 
 def unsigned(request: InferRequest, name: str) -> int:
-    """Return an integer parameter, 0 where it is not given; raises InvalidArgument."""
+    """Return an integer parameter, 0 where it is absent; raises InvalidArgument."""
     return checked_unsigned(name, request.parameters.get(name, 0))
 
 
 def flag(request: InferRequest, name: str) -> bool:
-    """Return a boolean parameter, False where it is not given; raises InvalidArgument."""
+    """Return a boolean parameter, False where it is absent; raises InvalidArgument."""
     return checked_flag(name, request.parameters.get(name, False))
 
 
@@ -34,7 +34,7 @@ def checked_flag(name: str, value: Any) -> bool:
 
 
 def sequence_id(request: InferRequest) -> int | str:
-    """Return the correlation id, 0 where none is given; raises InvalidArgument."""
+    """Return the correlation id, 0 where it is absent; raises InvalidArgument."""
     value = request.parameters.get("sequence_id", 0)
     if isinstance(value, str) and len(value) <= _MAX_ID_CHARACTERS:
         return value

@@ -1,1 +1,1 @@
-"""Versions of models that answer requests, by the kind of model."""
+"""Servables: model versions that answer requests, by kind of model."""

@@ -1,4 +1,4 @@
-"""What models ask of the server: other models (Triton: business logic scripting)."""
+"""Business logic scripting (Triton): models' own requests to other models of the server."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from serving_runtime.engine.servables.ensemble import Answering
 
 
 class ServerCalls:
-    """Brings the requests of models onto the event loop; any thread may call (backends.base.Calls)."""
+    """Passes the requests of models to the event loop; any thread may call (backends.base.Calls)."""
 
     def __init__(self, answering: Answering, loop: asyncio.AbstractEventLoop) -> None:
         self._answering = answering

@@ -1,4 +1,4 @@
-"""One version of a decoupled model: it answers a request any number of times, so only streams may ask it."""
+"""Servable of a decoupled model: any number of responses per request, so only streams may call it."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from serving_runtime.scheduler.decoupled.scheduler import StreamScheduler
 from serving_runtime.scheduler.job import Job, Result
 
 _STREAMS_PER_PROCESS = 64
-"""How many requests a process has at a time; a thread that waits for it is made for each, once there are as many."""
+"""Concurrent requests of a process; each gets a waiting thread, made when first needed."""
 
 
 class DecoupledServable(Servable):
@@ -40,7 +40,7 @@ class DecoupledServable(Servable):
         return self.model.calls_under_way if isinstance(self.model, CallingModel) else 0
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:  # noqa: ARG002 - refused whatever it is
-        """Raise Unsupported: whoever calls this takes one answer only."""
+        """Raise Unsupported: callers of this take one answer only."""
         raise Unsupported(
             f"model '{self.name}' has a decoupled transaction policy: it answers any number of times, which this call "
             "cannot carry; use ModelStreamInfer or generate_stream"

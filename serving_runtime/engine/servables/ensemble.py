@@ -1,4 +1,4 @@
-"""One version of an ensemble, answered by the models of its steps."""
+"""Servable of an ensemble, answered by the models of its steps."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from serving_runtime.scheduler.rate_limiter import RateLimiter
 
 
 class Answering(Protocol):
-    """The server, as what it has loaded asks it: other models for an ensemble's steps, and what all models share."""
+    """The server's interface to servables: other models for an ensemble's steps, and what all models share."""
 
     response_cache: ResponseCache | None
     rate_limiter: RateLimiter | None
@@ -45,7 +45,7 @@ class EnsembleServable(Servable):
 
     @property
     def labels(self) -> Labels:
-        """Return the labels of its outputs: its own, else those of the outputs of its models that become them."""
+        """Return the labels of its outputs: its own, else those of the model outputs that become them."""
         found: dict[str, Sequence[str]] = {}
         for step in self._steps:
             known = self._answering.labels(step.model, step.version)
@@ -63,7 +63,7 @@ class EnsembleServable(Servable):
 
     @property
     def problem(self) -> str:
-        """Return which of its models is not there, in words; empty while the ensemble can answer."""
+        """Return which of its models is missing, in words; empty while the ensemble can answer."""
         for name, version in self._parts:
             if not self._answering.serves(name, version):
                 which = f"'{name}' version {version}" if version else f"'{name}'"

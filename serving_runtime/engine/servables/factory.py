@@ -1,4 +1,4 @@
-"""From an opened version to what answers for it: chosen once, by its config."""
+"""Servable factory: makes the servable of an opened version, by its config."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from serving_runtime.scheduler.rate_limiter import Limit, RateLimiter
 
 
 def measure(opened: OpenedModel) -> bool:
-    """Return whether a version begins in the event loop; runs it, so this is for threads."""
+    """Return whether a version begins in the event loop; runs it, so call this in a thread."""
     config = opened.config
     if config.decoupled or config.ensemble is not None or isinstance(opened.model, RequestModel):
         return False
@@ -27,12 +27,12 @@ def measure(opened: OpenedModel) -> bool:
 
 
 def make_servable(version: int, opened: OpenedModel, answering: Answering, *, inline: bool) -> Servable:
-    """Return an opened version with the scheduler that its config asks for; for the event loop.
+    """Return an opened version with the scheduler of its config; call this on the event loop.
 
     Args:
         answering: the server that this becomes a part of.
 
-    Raises ModelError for instances that need more of a resource than the server is given.
+    Raises ModelError for instances that need more of a resource than the server has.
     """
     kind: Callable[..., Servable] = Servable
     if opened.config.decoupled:

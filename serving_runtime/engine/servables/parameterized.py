@@ -1,4 +1,4 @@
-"""One version of a model that wants to know the parameters of its requests (Triton: parameters extension)."""
+"""Servable of a model that uses request parameters (Triton: parameters extension)."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from serving_runtime.scheduler.job import Job
 
 
 class ParameterizedServable(Servable):
-    """A servable whose model is told whose rows are whose, with the parameters of each request."""
+    """A servable whose model receives each request's rows and parameters."""
 
     _job_type = ParameterizedJob
 

@@ -1,4 +1,4 @@
-"""One version of a model that takes requests one by one, as those in worker processes do."""
+"""Servable of a model that takes requests one by one, such as one in worker processes."""
 
 import time
 from typing import Any
@@ -15,7 +15,7 @@ from serving_runtime.scheduler.job import Job
 
 
 class RequestServable(Servable):
-    """A servable whose model is told of each request, and may answer it with parameters."""
+    """A servable whose model receives each request, and may answer it with parameters."""
 
     _job_type = RequestJob
     _threaded = True

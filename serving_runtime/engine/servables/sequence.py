@@ -1,4 +1,4 @@
-"""One version of a model of sequences."""
+"""Servable of a sequence model."""
 
 import asyncio
 from collections.abc import Mapping
@@ -39,14 +39,14 @@ class SequenceServable(Servable):
         )
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:
-        """Do as for any model, but a sequence that began before a reload ends with the model that it began with."""
+        """Infer; a sequence that began before a reload ends with the model that it began with."""
         for elder in self._predecessors:
             if isinstance(elder, SequenceServable) and elder.follows(request):
                 return elder.infer(request, on_done)
         return super().infer(request, on_done)
 
     def follows(self, request: InferRequest) -> bool:
-        """Return whether a request goes on with a sequence that has begun here."""
+        """Return whether a request continues a sequence that has begun here."""
         assert isinstance(self.scheduler, SequenceScheduler)  # noqa: S101 - see _scheduler_for
         return not flag(request, "sequence_start") and self.scheduler.follows(sequence_id(request))
 

@@ -1,4 +1,4 @@
-"""One version of one model, ready to answer requests."""
+"""Servable: one version of one model, ready to answer requests."""
 
 import asyncio
 import time
@@ -32,9 +32,9 @@ class Servable:
     Attributes:
         message: the completed ModelConfig message, as the config endpoints show it.
         labels: of the classes of its outputs.
-        scheduler: chosen here, once; a subclass brings another by `_scheduler_for`, and the jobs that it takes.
-        model: what runs; a predecessor may share it.
-        memory_bytes: what the model was found to take when it was loaded.
+        scheduler: chosen here, once; a subclass makes another by `_scheduler_for`, and the jobs that it takes.
+        model: the model that runs; a predecessor may share it.
+        memory_bytes: memory of the model, measured when it was loaded.
     """
 
     labels: Labels = NO_LABELS
@@ -80,12 +80,12 @@ class Servable:
         )
 
     def _executing(self, model: Any) -> Execute:
-        """Return how a batch of the model is run."""
+        """Return the function that runs a batch of the model."""
         joined = self._joining(model)
         return execute if joined is PLAIN else partial(execute, joining=joined)
 
     def _joining(self, model: Any) -> Joining:
-        """Return how requests become a batch of the model."""
+        """Return how requests are joined to a batch of the model."""
         ragged = self.config.ragged
         return PLAIN if ragged is None else joining(ragged, model.signature)
 
@@ -114,13 +114,13 @@ class Servable:
         return job
 
     def check_explains(self) -> None:
-        """Raise Unsupported where the model explains no answers (V1: explain)."""
+        """Raise Unsupported where the model cannot explain answers (V1: explain)."""
         raise Unsupported(
             f"model '{self.name}' does not explain its answers; a model in Python does by a method explain"
         )
 
     def explain(self, request: InferRequest, on_done: OnDone) -> Job:  # noqa: ARG002 - refused whatever it is
-        """Do as `infer` for an explanation, whose outputs are what the model likes; raises Unsupported."""
+        """Infer an explanation, with outputs of the model's choice; raises Unsupported."""
         self.check_explains()
         raise AssertionError("a servable that explains has an `explain` of its own")
 
@@ -130,7 +130,7 @@ class Servable:
 
     @property
     def steps_under_way(self) -> int:
-        """Return how many requests to other models this one has made of those that it was sent."""
+        """Return how many requests to other models it runs for its own requests."""
         return 0
 
     @property
@@ -143,7 +143,7 @@ class Servable:
         return self.infer(request, on_done)
 
     def succeed(self, predecessor: "Servable") -> None:
-        """Count on from a servable of the same version, which may still answer what it accepted."""
+        """Continue the counts of a servable of the same version, which may still answer accepted requests."""
         self._predecessors += [*predecessor._predecessors, predecessor]
 
     def absorb(self, predecessor: "Servable") -> None:
@@ -159,7 +159,7 @@ class Servable:
 
     @property
     def busy(self) -> bool:
-        """Return whether anybody waits for an answer, or will go on with a sequence."""
+        """Return whether any client waits for an answer, or may continue a sequence."""
         return bool(self.counts.inflight or self.live_sequences)
 
     @property
@@ -169,7 +169,7 @@ class Servable:
 
     @property
     def counts(self) -> ModelStatistics:
-        """Return the statistics of the version, which do not fall when it is loaded anew."""
+        """Return the statistics of the version, which a reload does not reset."""
         if not self._predecessors:
             return self.statistics
         total = ModelStatistics()
@@ -178,7 +178,7 @@ class Servable:
         return total
 
     def metadata_tensors(self, tensors: tuple[ModelTensor, ...]) -> list[dict[str, Any]]:
-        """Return inputs or outputs as V2 metadata shows them: with the batch dimension, -1 where variable."""
+        """Return inputs or outputs for V2 metadata: with the batch dimension, -1 where variable."""
         batch = [-1] if self.config.max_batch_size else []
         return [
             {"name": tensor.name, "datatype": tensor.datatype.name, "shape": [*batch, *tensor.dims]}
@@ -186,11 +186,11 @@ class Servable:
         ]
 
     def _follower(self, context: RequestContext) -> Callable[[int, BatchTiming], None] | None:
-        """Return what to tell of a request's execution; None where it is not followed."""
+        """Return the callback that records a request's execution; None where it is not traced."""
         return partial(context.trace.executed, self.name, self.version) if context.trace is not None else None
 
     def _schedule(self, job: Job, request: InferRequest) -> None:
-        """Read the schedule policy extension's parameters; they mean something to the dynamic batcher only."""
+        """Read the schedule policy extension's parameters, which only the dynamic batcher uses."""
         batching = self._batching
         if batching is None:
             return
@@ -203,7 +203,7 @@ class Servable:
 
 
 def _statistics(config: ModelConfig) -> ModelStatistics:
-    """Return statistics that count what the config and the server ask for."""
+    """Return statistics with the metrics that config and server enable."""
     layout = Layout(config.metrics.first_response_edges_ms, unit_ns=1_000_000)
     first_response = Histogram(layout) if config.decoupled else None
     return SummarisedStatistics(first_response) if config.metrics.summaries else ModelStatistics(first_response)

@@ -1,1 +1,1 @@
-"""The engine that protocols call: admission of requests, their checks, observers and statistics."""
+"""Engine that protocols call: admission of requests, checks, observers and statistics."""

@@ -1,8 +1,8 @@
-"""How many requests may be with the models at once: further ones wait at the door, in the order of arrival.
+"""Concurrency limiter: bounds the requests that are with the models; excess requests queue in FIFO order.
 
-Asked by the engine, for all its models together; HTTP and gRPC come through the same door (Knative:
-containerConcurrency is a hard limit of the container, behind a queue of ten times as many). Who waits is in flight to
-the metrics and to whoever drains the server; time at the door is in no model's queue time.
+The engine calls it for all its models together, for HTTP and gRPC alike (Knative: containerConcurrency is a hard
+limit of the container, behind a queue of ten times as many). Waiting requests count as in flight in metrics and
+while draining; their time in this queue is in no model's queue time.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ Start: TypeAlias = Callable[[InferRequest, OnDone], Streaming]
 
 
 class Door:
-    """Lets at most `limit` requests through to the models.
+    """Admits at most `limit` requests to the models.
 
     Args:
-        in_flight: returns how many requests all models have accepted and not answered, those who wait here included.
+        in_flight: returns how many requests all models have accepted and not answered, waiting ones included.
     """
 
     def __init__(self, limit: int, in_flight: Callable[[], int]) -> None:
@@ -72,7 +72,7 @@ class Door:
         )
 
     def forget(self, visitor: "Visitor") -> None:
-        """Let somebody leave who waits."""
+        """Remove a waiting request."""
         self._waiting.remove(visitor)
 
     def _freed(self) -> None:
@@ -88,7 +88,7 @@ class Door:
 
 
 class Visitor:
-    """A request that waits at the door, and what became of it.
+    """A waiting request, and its job once it is admitted.
 
     Attributes:
         decoupled: whether there may be more answers than one.
@@ -108,7 +108,7 @@ class Visitor:
         self._arrived_ns = time.monotonic_ns()
 
     def enter(self) -> None:
-        """Start the request; who called the door is told of an error as of any other outcome."""
+        """Start the request; its callback receives an error like any other outcome."""
         self._door = None
         self._statistics.accepted -= 1  # the model counts it from now on
         try:
@@ -125,7 +125,7 @@ class Visitor:
             self._job.resume()
 
     def cancel(self) -> None:
-        """Forget the request, wherever it is."""
+        """Cancel the request, waiting or running."""
         if self._job is not None:
             self._job.cancel()
         elif self._door is not None:

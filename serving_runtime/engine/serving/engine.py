@@ -1,4 +1,4 @@
-"""All models of a server: the one object that protocols talk to."""
+"""Inference engine: all models of a server, the one object that protocols call."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,9 +54,9 @@ class Engine:
     """Loads the models of the repositories and finds them for requests. Lives on one event loop.
 
     Attributes:
-        response_cache: for models that ask for it; None where --cache-config names none.
+        response_cache: for models that enable it; None where --cache-config names none.
         rate_limiter: of the resources that runs wait for; None where --rate-limit is off.
-        shared_memory: the regions that clients have registered, over whichever protocol.
+        shared_memory: the regions that clients have registered, over any protocol.
     """
 
     def __init__(
@@ -99,11 +99,11 @@ class Engine:
         self.shared_memory = shared_memory or SharedMemory(allowed=False)
 
     async def load_all(self) -> list[ServingError]:
-        """Load what the control mode asks for at the start; returns what failed (see Controller)."""
+        """Load the models of the control mode at the start; returns failures (see Controller)."""
         return await self._controller.load_all()
 
     def guard_others(self) -> None:
-        """Load further models so that none can end those that are served (see LoadSettings)."""
+        """Guard served models against crashes of further loads (see LoadSettings)."""
         self._lifecycle.guard_others()
 
     def start_polling(self) -> None:
@@ -113,27 +113,27 @@ class Engine:
         await self._controller.poll()
 
     async def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        """Load a model, or load it anew (see Controller); raises ServingError, the model is then as it was."""
+        """Load or reload a model (see Controller); raises ServingError, the model is then as it was."""
         await self._controller.load(name, config, files)
 
     async def unload(self, name: str, *, dependents: bool = False) -> None:
-        """Stop answering for a model (see Controller); raises NotFound for an unknown name."""
+        """Unload a model (see Controller); raises NotFound for an unknown name."""
         await self._controller.unload(name, dependents=dependents)
 
     @property
     def ready(self) -> bool:
-        """Return whether the server wants requests: not draining, and every model loaded where that is asked for."""
+        """Return whether the server accepts requests: not draining, and with strict readiness every model is loaded."""
         return not self.draining and not (
             self._strict_readiness and any(model.broken for model in self._models.values())
         )
 
     @property
     def inflight(self) -> int:
-        """Return how many requests of clients are accepted and not answered; the steps of ensembles are none."""
+        """Return how many requests of clients are accepted and not answered, without the steps of ensembles."""
         return self._lifecycle.inflight
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Cancellable:
-        """Start a request, or let it wait where there are as many as allowed; the result can cancel it.
+        """Start a request, or queue it at the concurrency limit; the result can cancel it.
 
         Raises ServingError when it is refused right away.
         """
@@ -142,7 +142,7 @@ class Engine:
             demand = self._demand(request.model_name)
             if demand is None:
                 raise self._unknown(request.model_name, request.model_version)
-            # not self.infer: whoever records or follows requests has seen this one
+            # not self.infer: observers have seen this request
             return demand.infer(request, on_done, partial(Engine.infer, self))
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
@@ -151,7 +151,7 @@ class Engine:
         return servable.infer(request, on_done)
 
     def infer_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
-        """Start a request of an ensemble's step, as a part of one that was let in already; raises ServingError."""
+        """Start a request of an ensemble's step, as a part of an admitted one; raises ServingError."""
         servable = self._servables.get((request.model_name, request.model_version))
         if servable is not None:
             return servable.infer(request, on_done)
@@ -161,18 +161,18 @@ class Engine:
         return demand.infer(request, on_done, self.infer_step)
 
     def explain(self, request: InferRequest, on_done: OnDone) -> Cancellable:
-        """Do as `infer` for an explanation of the answer; raises Unsupported where the model gives none."""
+        """Infer an explanation of the answer; raises Unsupported where the model cannot explain."""
         servable = self.servable(request.model_name, request.model_version)
         if self._door is not None:
             return self._door.infer(servable.explain, servable.statistics, request, on_done)
         return servable.explain(request, on_done)
 
     def stream_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
-        """Do as `infer_step`, for a caller that takes any number of answers; the model must be there."""
+        """Infer a step like `infer_step`, for a caller that takes any number of answers; the model must be loaded."""
         return self.servable(request.model_name, request.model_version).stream(request, on_done)
 
     def _demand(self, name: str) -> OnDemand | None:
-        """Return who loads the model on demand, None where nobody does."""
+        """Return the loader of an on-demand model, None where the model is not one."""
         model = self._models.get(name)
         if self._on_demand is None or model is None or self.draining or not self._on_demand.may_load(model):
             return None
@@ -183,18 +183,18 @@ class Engine:
         return self._demand(name) is not None
 
     async def arrive(self, name: str, size_bytes: int) -> None:
-        """Wait for a model that is loaded on demand, for a request of so many bytes; at once for all others.
+        """Wait for a model that is loaded on demand, for a request of so many bytes; returns at once for all others.
 
-        Raises ServingError when it does not load, or not in time, or too much waits already.
+        Raises ServingError when it does not load, or not in time, or too many bytes wait already.
         """
         demand = self._demand(name)
         if demand is not None:
             await demand.arrive(name, size_bytes)
 
     def stream(self, request: InferRequest, on_done: OnDone) -> Streaming:
-        """Do as `infer`, for a caller that takes any number of answers: the way to decoupled models.
+        """Infer for a caller that takes any number of answers: the only way to decoupled models.
 
-        The model must be there: see `arrive`.
+        The model must be loaded: see `arrive`.
         """
         servable = self.servable(request.model_name, request.model_version)
         if request.classes:
@@ -205,7 +205,7 @@ class Engine:
         return servable.stream(request, on_done)
 
     def watch(self, on_switch: Callable[[], None]) -> None:
-        """Have a function called whenever others answer for a name than before: what is remembered of them is old."""
+        """Call a function whenever a name gets another servable, which makes what callers remember of it outdated."""
         self._lifecycle.on_switch.append(on_switch)
 
     def servable(self, name: str, version: str = "") -> Servable:
@@ -225,7 +225,7 @@ class Engine:
         return servable.labels if servable is not None else classification.NO_LABELS
 
     def serves(self, name: str, version: str = "") -> bool:
-        """Return whether a model version answers, now or once it is loaded; be the server on its way out or not."""
+        """Return whether a model version answers, now or once it is loaded; also while the server drains."""
         servable = self._servables.get((name, version))
         if servable is None:
             return self._demand(name) is not None
@@ -237,7 +237,7 @@ class Engine:
             yield from self._models[name].serving.values()
 
     def ready_names(self) -> list[str]:
-        """Return the models of which a version can answer, by name."""
+        """Return the names of models with a version that can answer, sorted."""
         return sorted({servable.name for servable in self.servables() if not servable.problem})
 
     def selected(self, name: str, version: str) -> list[Servable]:
@@ -253,7 +253,7 @@ class Engine:
         return statistics_message(self.selected(name, version))
 
     def server_metadata(self) -> dict[str, Any]:
-        """Return V2 server metadata; extensions whose calls are closed are not in it."""
+        """Return V2 server metadata, without extensions whose calls are closed."""
         found = [*EXTENSIONS, *(["system_shared_memory"] if self.shared_memory.allowed else [])]
         extensions = [each for each in found if self._control_calls or each not in CONTROL_EXTENSIONS]
         return {"name": self._name, "version": __version__, "extensions": extensions}
@@ -270,15 +270,15 @@ class Engine:
         }
 
     async def index(self, *, ready_only: bool, repository: str = "") -> list[IndexEntry]:
-        """Return every version of every model that is known or lies in the repositories, by name.
+        """Return every version of every model that is known or in the repositories, by name.
 
         Args:
-            repository: the name of one repository, to leave out what lies in others.
+            repository: name of the only repository to list.
         """
-        if self._control.mode is ControlMode.EXPLICIT:  # the others know what there is
+        if self._control.mode is ControlMode.EXPLICIT:  # in the other modes the repositories are known
             try:
                 await self._lifecycle.scan()
-            except ModelError as error:  # what is loaded can be told without the repository
+            except ModelError as error:  # loaded models can be listed without the repository
                 logger.warning("%s", error)
         if repository and repository not in self._repository.names():
             known = ", ".join(sorted(self._repository.names()))
@@ -288,7 +288,7 @@ class Engine:
         return [entry for entry in entries if entry.state == "READY"] if ready_only else entries
 
     def series(self) -> list[ModelSeries]:
-        """Return what the metrics page is rendered from."""
+        """Return the data of the metrics page."""
         return [
             ModelSeries(
                 servable.name,

@@ -1,4 +1,4 @@
-"""Puts tracer and taps before an engine while they ask for requests; else these go to the engine itself."""
+"""Request observers: tracer and taps wrap an engine while they are active; else requests go to the engine itself."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,7 +16,7 @@ Start = Callable[[InferRequest, OnDone], Started]
 
 
 def follow(engine: Engine, tracer: Tracer, taps: Taps) -> None:
-    """Have the tracer, and the taps, see the requests that clients send, whenever their settings ask for any."""
+    """Let the tracer and the taps see clients' requests, whenever their settings enable it."""
     plain = {"infer": engine.infer, "stream": engine.stream}
 
     def switch() -> None:

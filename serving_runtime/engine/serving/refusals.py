@@ -1,6 +1,6 @@
-"""Requests that their protocol refuses, such as one whose data do not fit its shape: counted with the model they name.
+"""Counts requests that their protocol refuses, such as data that do not fit their shape, with the model they name.
 
-What gets as far as the model is counted there. Of a model that is not there nothing is counted.
+The model counts requests that reach it. Requests to an absent model are not counted.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from serving_runtime.engine.serving.engine import Engine
 
 
 def count(engine: Engine, name: str, version: str, error: ServingError) -> None:
-    """Count one request that failed before the engine was asked."""
+    """Count one request that failed before the engine was called."""
     with suppress(NotFound, Unavailable):
         engine.servable(name, version).statistics.record_refusal(error.reason)
 

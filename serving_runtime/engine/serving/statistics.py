@@ -1,4 +1,4 @@
-"""The statistics extension's message (Triton: statistics extension), made when somebody asks."""
+"""Statistics extension (Triton: statistics extension): its message, made on request."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,7 +18,7 @@ def statistics_message(servables: Iterable[Servable]) -> Any:
 
 
 def summed(response: Any) -> Any:
-    """Return a ModelStatisticsResponse in which the entries of one model version, by several processes, are one."""
+    """Return a ModelStatisticsResponse that merges the entries of one model version from several processes."""
     total = _ModelStatisticsResponse()
     known: dict[tuple[str, str], Any] = {}
     for entry in response.model_stats:
@@ -51,7 +51,7 @@ def _add(total: Any, entry: Any) -> None:
 
 
 def _add_durations(total: Any, entry: Any) -> None:
-    """Add up every pair of count and nanoseconds that a message has."""
+    """Add up every pair of count and nanoseconds in a message."""
     for field, duration in entry.ListFields():
         if field.message_type is not None:
             found = getattr(total, field.name)

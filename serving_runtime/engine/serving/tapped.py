@@ -1,4 +1,4 @@
-"""Tells taps of the requests that clients send and their answers, not of the steps of ensembles."""
+"""Request recording: sends clients' requests and their answers to taps, but not the steps of ensembles."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,7 +12,7 @@ Start = Callable[[InferRequest, OnDone], Started]
 
 
 def recorded(start: "Start[Started]", taps: Taps) -> "Start[Started]":
-    """Return `start` as one whose requests the taps may record."""
+    """Wrap `start` so that the taps may record its requests."""
 
     def tapped(request: InferRequest, on_done: OnDone) -> Started:
         recordings = taps.recordings(request)

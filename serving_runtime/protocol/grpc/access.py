@@ -1,4 +1,4 @@
-"""Which calls are open to whom, and which metadata goes on to models (Triton: limit endpoint access, parameters)."""
+"""Access groups of gRPC calls, and metadata forwarded to models (Triton: limit endpoint access, parameters)."""
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -7,7 +7,7 @@ from serving_runtime.common.request import InferRequest
 from serving_runtime.protocol.tensors.parameters import Forwarding
 
 HEADER_PREFIX = "triton-grpc-protocol-"
-"""Of the metadata that opens a restricted group."""
+"""Prefix of the metadata that opens a restricted group."""
 
 GROUPS = {
     "Check": "health",
@@ -34,12 +34,12 @@ GROUPS = {
     "TraceSetting": "trace",
     "LogSettings": "logging",
 }
-"""By method: what --grpc-restricted-protocol calls it."""
+"""By method: its group in --grpc-restricted-protocol."""
 
 Sent = Sequence[tuple[str, str | bytes]]
 
 FORWARDED: ContextVar[Mapping[str, str]] = ContextVar("FORWARDED")
-"""Metadata of the gRPC call whose coroutine runs, as request parameters; not set where none is asked for."""
+"""Metadata of the gRPC call whose coroutine runs, as request parameters; not set without forwarding."""
 
 
 def forwarded(metadata: Sent, forwarding: Forwarding) -> dict[str, str]:

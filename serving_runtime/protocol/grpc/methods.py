@@ -1,4 +1,4 @@
-"""What services are to a server: coroutines by method name, from messages to messages. Knows no transport."""
+"""gRPC method types: coroutines by method name, from message to message. Knows no transport."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
@@ -10,7 +10,7 @@ Method: TypeAlias = Callable[[Any], Awaitable[Any]]
 """From a request message to the answer's; raises ServingError."""
 
 Reply: TypeAlias = Callable[[bytes | ServingError], None]
-"""Takes the answer's message, serialized, or the error there is in its place."""
+"""Takes the answer's message, serialized, or an error in its place."""
 
 DirectMethod: TypeAlias = Callable[[memoryview, Reply], Cancellable]
 """A Method without a coroutine, for servers that need none: from serialized message to serialized message.
@@ -19,7 +19,7 @@ Replies once, at once or later, unless it is cancelled; raises ServingError in p
 """
 
 Write: TypeAlias = Callable[[bytes], Awaitable[None]]
-"""Takes one serialized message; returns when the client's flow control has let it go."""
+"""Takes one serialized message; returns when the client's flow control has accepted it."""
 
 Metadata: TypeAlias = Mapping[str, str]
 
@@ -32,7 +32,7 @@ class Service(Protocol):
 
     Attributes:
         name: the service's full name.
-        direct: of the methods, those that there are without a coroutine too.
+        direct: methods that also exist without a coroutine.
     """
 
     name: str
@@ -47,5 +47,5 @@ class Service(Protocol):
     def streams(self) -> Mapping[str, StreamMethod]: ...
 
     def drain(self) -> None:
-        """End streams that wait for nothing: the server is stopping."""
+        """End idle streams: the server is stopping."""
         ...

@@ -1,6 +1,6 @@
-"""What is done with every call whichever server it came through: who may, what models get to know, a line in the log.
+"""Call policy of both gRPC servers: access restrictions, metadata forwarded to models, logging.
 
-A server turns bytes into messages and errors into statuses; `governed` puts the rest around a method.
+A server converts bytes to messages and errors to statuses; `governed` wraps a method in the rest.
 """
 
 import re
@@ -22,7 +22,7 @@ from serving_runtime.telemetry import request_log
 
 
 class Call(NamedTuple):
-    """What methods and what is around them know of a call.
+    """A call's metadata and writer, for methods and their wrappers.
 
     Attributes:
         write: for the answers of streams.
@@ -39,13 +39,13 @@ Every call runs in a task of its own, whose context variables it may set."""
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """What is done with every call.
+    """Policy of every call.
 
     Attributes:
-        context_wanted: whether the methods are to know its context now; None where they never are.
+        context_wanted: returns whether the methods use the request context now; None where they never do.
         restrictions: which groups of calls need which metadata.
         forwarded: names of metadata that become request parameters; None for none.
-        told: metadata of every answer: what it begins with, or where it is an error alone, ends with.
+        told: metadata of every answer, sent before it, or in the trailers of an answer that is only an error.
     """
 
     context_wanted: Callable[[], bool] | None = None
@@ -59,12 +59,12 @@ class CallPolicy:
         return self.restrictions.restricts(group) or (self.forwarded is not None and group == "inference")
 
     def watches(self) -> bool:
-        """Return whether calls are told of now, in the log or along a trace."""
+        """Return whether calls are logged or traced now."""
         return request_log.wanted() or (self.context_wanted is not None and self.context_wanted())
 
 
 def governed(name: str, method: Answer, policy: CallPolicy) -> Answer:
-    """Return the method of that name with everything around it that the policy asks for."""
+    """Return the method of that name wrapped in the policy."""
     group = GROUPS[name]
     if policy.forwarded is not None and group == "inference":
         method = _forwarding(Forwarding(policy.forwarded, policy.restrictions.headers), method)
@@ -99,7 +99,7 @@ def streaming(method: StreamMethod) -> Answer:
 
 
 def parsed(kind: Any, content: bytes | memoryview) -> Any:
-    """Return the message; raises InvalidArgument, before it is parsed where it has too many parts."""
+    """Return the message; raises InvalidArgument, and before parsing where it has too many parts."""
     part_limit.check(kind.DESCRIPTOR.name, memoryview(content))
     try:
         return kind.FromString(content)

@@ -1,11 +1,11 @@
-"""The seam between the services and what speaks gRPC for them."""
+"""Interface of gRPC servers: separates the services from their transport."""
 
 import socket
 from typing import Protocol
 
 
 class GrpcServer(Protocol):
-    """Services on one socket: grpcio's server, or one on HTTP/2 of our own."""
+    """Services on one socket: grpcio's server, or the one on our own HTTP/2."""
 
     def bind(self, address: str, port: int) -> int:
         """Return the port bound, a free one for port 0; raises OSError when it is taken."""
@@ -16,7 +16,7 @@ class GrpcServer(Protocol):
         ...
 
     async def start(self) -> None:
-        """Take calls."""
+        """Accept calls."""
 
     async def stop(self, grace_s: float) -> None:
-        """Stop accepting, tell clients to go, and return when the calls in flight are done or the grace is over."""
+        """Stop accepting, send GOAWAY, and return when the calls in flight are done or the grace is over."""

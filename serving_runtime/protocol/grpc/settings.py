@@ -1,4 +1,4 @@
-"""How the gRPC endpoint treats connections; plain values, so that the command line is read without grpcio."""
+"""Connection settings of the gRPC endpoint; plain values, so that the command line is read without grpcio."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ class GrpcSettings:
     """Defaults are Triton's.
 
     Attributes:
-        max_message_bytes: of one request.
+        max_message_bytes: limit of one request.
         tls: None for plain text.
-        compression_level: of answers, one of COMPRESSION_LEVELS; for clients that take it.
-        keepalive_time_ms: after so long a silence of the client a ping asks whether it is there.
-        min_recv_ping_interval_ms: clients that ping without data more often strike.
-        max_connection_age_ms, max_connection_age_grace_ms: when a client is told to connect anew, and how much later
+        compression_level: of answers, one of COMPRESSION_LEVELS; for clients that accept it.
+        keepalive_time_ms: silence of the client after which the server pings it.
+        min_recv_ping_interval_ms: clients that ping more often without data get strikes.
+        max_connection_age_ms, max_connection_age_grace_ms: age at which a client must reconnect, and how much later
             the connection is ended; None for never.
     """
 

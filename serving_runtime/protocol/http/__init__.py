@@ -1,1 +1,1 @@
-"""HTTP/1.1 without a framework: a connection, its routes, and the V2 infer codec."""
+"""HTTP/1.1 without a framework: connections, routes, and the V2 inference codec."""

@@ -1,10 +1,9 @@
-"""One HTTP/2 connection of a server: how it begins and ends, and the streams that are open (RFC 9113).
+"""HTTP/2 server connection: preface, open streams, GOAWAY (RFC 9113).
 
     preface + SETTINGS --> open --drain--> GOAWAY, PING --its answer--> GOAWAY(last stream) --streams done--> closed
                              `--ConnectionFailure--> GOAWAY(code) --the client closes, or 1 s--> closed
 
-What a server does with requests is its Host's: it makes the streams. Frames that come in are `dispatch`'s, content
-that goes out is `outbound`'s.
+The Host handles requests: it makes the streams. `dispatch` reads incoming frames, `outbound_flow` sends content.
 """
 
 import asyncio
@@ -33,28 +32,28 @@ _LINGER_S = 1.0
 
 
 class Host(Protocol):
-    """What a connection serves.
+    """Server of a connection.
 
     Attributes:
-        max_streams: requests of one connection at once; further ones are refused.
-        turns: of connections that send much.
+        max_streams: limit of concurrent requests of one connection; further ones are refused.
+        turns: read turns of connections that send much.
     """
 
     max_streams: int
     turns: ReadTurns
 
     def interpret(self, fields: Fields, known: Any) -> Any:
-        """Return what a stream is to know of its request's headers; the same for equal headers.
+        """Return a stream's view of its request's headers; the same for equal headers.
 
         Args:
-            known: what was returned for headers that differ in ids and the like only; None where there were none.
+            known: the result for headers that differ only in ids and the like; None without one.
         """
         ...
 
     def stream(self, connection: "Connection", stream_id: int, head: Any) -> Stream: ...
 
     def bears_ping(self, connection: "Connection") -> bool:
-        """Return whether the client may send the ping that came just now."""
+        """Return whether the client may send a ping now."""
         ...
 
     def add(self, connection: "Connection") -> None: ...
@@ -66,10 +65,10 @@ class Connection(asyncio.Protocol):
     """Speaks HTTP/2 with one client.
 
     Attributes:
-        streams: those that are open, by their number.
-        last_accepted: the highest number of a stream that is taken.
+        streams: the open ones, by number.
+        last_accepted: the highest number of an accepted stream.
         inbound: grants windows beyond the default ones.
-        out: what is sent.
+        out: outgoing frames and content.
         heard_at: the loop's time when the client last sent something.
         over: nothing more is read or begun.
     """
@@ -88,10 +87,10 @@ class Connection(asyncio.Protocol):
         self._rest = b""
         self.over = self._deaf = self._draining = self._turn_over = False
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are of no class of asyncio's
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's do not inherit from asyncio's
         self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         self.out = Outbound(self._transport)
         self.host.add(self)
@@ -136,7 +135,7 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def _go_on(self) -> None:
-        """Read again, now that other connections had their turn."""
+        """Resume reading, after the turn of other connections."""
         self._turn_over = False
         if not self._deaf and not self._transport.is_closing():
             self._transport.resume_reading()
@@ -152,10 +151,10 @@ class Connection(asyncio.Protocol):
                 self._transport.resume_reading()
         self.out.pump()
 
-    # What streams call
+    # Called by streams
 
     def finished(self, stream: Stream) -> None:
-        """Forget a stream whose answer is complete; a client that still sends is told that nobody reads it."""
+        """Drop a stream whose answer is complete; a client that still sends gets RST_STREAM with NO_ERROR."""
         del self.streams[stream.id]
         if self.inbound.holders:
             self.inbound.release(stream)
@@ -172,7 +171,7 @@ class Connection(asyncio.Protocol):
         self.forget(stream_id)
 
     def forget(self, stream_id: int) -> None:
-        """Tell a stream that nobody wants it any more."""
+        """Drop a stream, and notify it."""
         stream = self.streams.pop(stream_id, None)
         if stream is None:
             return
@@ -184,10 +183,10 @@ class Connection(asyncio.Protocol):
         if self._draining and not self.streams:
             self._close_if_drained()
 
-    # What the host calls
+    # Called by the host
 
     def drain(self) -> None:
-        """Tell the client to go, and close when what it asked for until it has heard that is answered."""
+        """Send GOAWAY, and close when all requests are answered that the client sent before it read that."""
         if self._draining or self.over:
             return
         self._draining = True
@@ -196,7 +195,7 @@ class Connection(asyncio.Protocol):
         self._loop.call_later(_DRAIN_ANSWER_S, self.accept_no_more)
 
     def sweep(self, now: float) -> None:
-        """End what the client is too slow for, once a second."""
+        """End streams and connections whose client is too slow; called once a second."""
         if self.over:
             return
         frames_in = self._frames_in
@@ -206,12 +205,12 @@ class Connection(asyncio.Protocol):
             self._fail(failure)
 
     def ping(self) -> None:
-        """Ask whether the client is there; its answer moves `heard_at`."""
+        """Send a ping; the client's answer updates `heard_at`."""
         if not self.over:
             self.out.write(frames.frame(frames.PING, 0, 0, bytes(8)))
 
     def write_buffer_bytes(self) -> int:
-        """Return how much the socket has not taken."""
+        """Return how many bytes the socket has not taken."""
         return self._transport.get_write_buffer_size()
 
     def abort(self) -> None:
@@ -220,12 +219,12 @@ class Connection(asyncio.Protocol):
     # Ends
 
     def answered_ping(self, payload: bytes) -> None:
-        """Take note of the answer to a ping: who has read that has read what was written before it."""
+        """Handle the answer to a ping: a client that has read the ping has read everything before it."""
         if payload == _DRAIN and self._draining:
             self.accept_no_more()
 
     def accept_no_more(self) -> None:
-        """Tell the client which of its streams was the last, and close when there are none."""
+        """Send the number of the last stream by GOAWAY, and close when no streams are left."""
         if not self.over and self.last_accepted == frames.LAST_STREAM_ID:
             self.last_accepted = self._frames_in.opening.last_id
             self.out.write(frames.goaway(self.last_accepted, ErrorCode.NO_ERROR))
@@ -243,8 +242,8 @@ class Connection(asyncio.Protocol):
         self._linger()
 
     def _linger(self) -> None:
-        """Close when the client has closed, or soon: closing on bytes that nobody read resets the connection, which
-        can destroy the GOAWAY before the client has read it."""
+        """Close when the client has closed, or soon: closing with unread bytes resets the connection, which can destroy
+        the GOAWAY before the client has read it."""
         if self._transport.is_closing():
             return
         if self._transport.can_write_eof():  # not over TLS

@@ -1,4 +1,4 @@
-"""Frames that come in: their order, their rules, and which stream gets what (RFC 9113, sections 3.4, 5 and 6)."""
+"""HTTP/2 frame dispatch: order and rules of incoming frames, and their streams (RFC 9113, sections 3.4, 5 and 6)."""
 
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Dispatcher:
-    """Reads one connection's frames; `read` raises ConnectionFailure for what ends the connection.
+    """Reads one connection's frames; `read` raises ConnectionFailure for errors that end the connection.
 
     Attributes:
-        opening: the streams that were opened.
-        greeted: the connection's preface is there.
+        opening: opens the streams.
+        greeted: the connection's preface has arrived.
     """
 
     def __init__(self, connection: "Connection") -> None:
@@ -67,12 +67,12 @@ class Dispatcher:
                 except StreamFailure as failure:
                     self._spend()
                     self._connection.reset(stream_id, failure.code)
-            else:  # of an extension
+            else:  # an extension frame
                 self._spend()
             at = after
         return at
 
-    # By kind of frame
+    # By frame type
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
         self._take_window(len(payload))
@@ -94,7 +94,7 @@ class Dispatcher:
             stream.receive_end()
 
     def _take_window(self, size_bytes: int) -> None:
-        """Take note of content; the connection's window is widened whatever becomes of it, streams' are the limit."""
+        """Count content; the connection's window is always widened, the limit is the streams' windows."""
         self._window_bytes -= size_bytes
         if self._window_bytes < 0:
             raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window allows")
@@ -121,7 +121,7 @@ class Dispatcher:
         if flags & frames.ACK:
             _check_size(payload, 0, "an acknowledged SETTINGS")
             self._acknowledged += 1
-            if self._acknowledged == 2:  # the first is of the settings that a connection begins with
+            if self._acknowledged == 2:  # the first is of the connection's initial settings
                 self.opening.headers.refuse_table()
             return
         self._spend()
@@ -177,7 +177,7 @@ class Dispatcher:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR, "a frame is on a stream that was not opened")
 
     def _spend(self) -> None:
-        """Use up patience for a frame that brings no request further."""
+        """Spend patience on a frame that brings no request further."""
         connection = self._connection
         sent = connection.out.frames_sent - self._frames_noted
         self._frames_noted += sent

@@ -1,4 +1,4 @@
-"""HTTP/2 frames as bytes, and what is wrong with one (RFC 9113, sections 4, 6 and 7). Pure.
+"""HTTP/2 frames: encoding, decoding and their errors (RFC 9113, sections 4, 6 and 7). Pure.
 
 Http2Error            never raised itself
 |-- ConnectionFailure ends the connection: nothing that follows can be trusted
@@ -58,10 +58,10 @@ class ErrorCode(enum.IntEnum):
 
 
 class Http2Error(Exception):
-    """What a client did wrong.
+    """Protocol error of a client.
 
     Attributes:
-        code: what it is told.
+        code: sent to the client.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -103,8 +103,8 @@ def goaway(last_stream_id: int, code: ErrorCode, message: str = "") -> bytes:
 
 
 def read_settings(payload: bytes) -> dict[int, int]:
-    """Return the last value of each setting in a frame, of the table's size the lowest, which is what an encoder has
-    to keep to (RFC 7541, section 4.2); raises ConnectionFailure for what no value may be."""
+    """Return the last value of each setting in a frame, but the lowest table size, which is the one that an encoder
+    has to honour (RFC 7541, section 4.2); raises ConnectionFailure for invalid values."""
     if len(payload) % _SETTING.size:
         raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS is no multiple of 6 bytes")
     found: dict[int, int] = {}
@@ -129,5 +129,5 @@ def unpadded(flags: int, payload: bytes) -> bytes:
 
 
 def depends_on(priority: bytes) -> int:
-    """Return the stream that a priority names."""
+    """Return the stream that a priority depends on."""
     return int.from_bytes(priority[:4], "big") & LAST_STREAM_ID

@@ -1,4 +1,4 @@
-"""Header blocks that come in: requests, trailers, and those of closed streams (RFC 9113, sections 5.1 and 6.2)."""
+"""Incoming header blocks: requests, trailers, and those of closed streams (RFC 9113, sections 5.1 and 6.2)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from serving_runtime.protocol.http2.connection import Connection
 
 _MOST_CHANGES = 16
-"""Of the table of header fields. A client that goes on so, because an id or a deadline of each request is put into it,
-is asked to do without: then the same headers are the same bytes, whatever came before them."""
+"""Changes of the header table. A client with more of them, because it puts an id or a deadline of each request into the
+table, is requested to use none: then equal headers are equal bytes, whatever came before them."""
 
 _REMEMBERED = 128
-"""Streams that were reset here, whose frames may still be under way, and gaps in the numbers of streams."""
+"""Streams that were reset here, whose frames may still arrive, and gaps in the numbers of streams."""
 
 
 class Opening:
     """Opens the streams of one connection, and ends those whose trailers come.
 
     Args:
-        spend: uses up patience, for a frame that brings no request further.
+        spend: spends patience, on a frame that brings no request further.
 
     Attributes:
         last_id: the highest number of a stream that the client has opened.
         was_reset: streams that ended here before the client had ended them.
-        headers: reads their blocks.
-        no_table: the client was asked to use no table of header fields.
-        awaits: the stream whose headers are not complete, None for none.
+        headers: decodes the blocks.
+        no_table: the client was requested to use no header table.
+        awaits: the stream with incomplete headers, None for none.
     """
 
     def __init__(self, connection: "Connection", spend: Callable[[], None]) -> None:

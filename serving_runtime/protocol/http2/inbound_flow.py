@@ -1,4 +1,4 @@
-"""How much content of large requests one connection may hold: who asks for more waits until others are done."""
+"""HTTP/2 inbound flow control: bounds the content of large requests that one connection may hold; excess ones wait."""
 
 from collections import deque
 from typing import TYPE_CHECKING
@@ -7,14 +7,14 @@ if TYPE_CHECKING:
     from serving_runtime.protocol.http2.stream import Stream
 
 MOST_BYTES = 128 * 1024 * 1024
-"""Of windows beyond the default ones; one stream alone may have more, since its request could not be had otherwise."""
+"""Windows beyond the default ones; a single stream may have more, since its request could not be received otherwise."""
 
 
 class InboundBudget:
     """Grants windows to the streams of one connection.
 
     Attributes:
-        holders: the streams that hold something, and how many bytes; where there are none nobody waits.
+        holders: the streams that hold windows, and how many bytes; while empty, no stream waits.
     """
 
     def __init__(self) -> None:
@@ -23,12 +23,12 @@ class InboundBudget:
         self._waiting: deque[tuple[Stream, int]] = deque()
 
     def ask(self, stream: "Stream", size_bytes: int) -> None:
-        """Widen a stream's window, now or when there is room; what it holds is held until `release`."""
+        """Widen a stream's window, now or when there is room; the stream holds it until `release`."""
         self._waiting.append((stream, size_bytes))
         self._grant()
 
     def release(self, stream: "Stream") -> None:
-        """Take note that a stream holds nothing any more of what it asked for."""
+        """Release a stream's windows."""
         self._held_bytes -= self.holders.pop(stream, 0)
         self._grant()
 

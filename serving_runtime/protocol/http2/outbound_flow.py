@@ -1,4 +1,4 @@
-"""Content on its way out: one frame of each stream that has some, in turns, as far as windows and the socket allow."""
+"""HTTP/2 outbound flow control: streams with content send one frame each in turn, as windows and the socket allow."""
 
 import asyncio
 from collections import deque
@@ -13,15 +13,15 @@ _LONGEST_FRAME_BYTES = 256 * 1024
 
 
 class Outbound:
-    """What one connection sends.
+    """Outgoing frames and content of one connection.
 
     Attributes:
         initial_window_bytes, max_frame_bytes: the client's settings.
-        window_bytes: what the client lets be sent on all streams together.
+        window_bytes: the client's window for all streams together.
         unsent_bytes: content of all streams that waits for a window or the socket.
         paused: the socket takes no more.
         frames_sent: with headers or content.
-        owes_table_size: the client has taken back room for the table of header fields, which the next headers confirm.
+        owes_table_size: the client has reduced the header table, which the next headers confirm.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -31,7 +31,7 @@ class Outbound:
         self.max_frame_bytes = frames.SMALLEST_MAX_FRAME_BYTES
         self.unsent_bytes = self.frames_sent = 0
         self.paused = self.owes_table_size = False
-        self._table_bytes = frames.DEFAULT_TABLE_BYTES  # that the client reserves, not that are used
+        self._table_bytes = frames.DEFAULT_TABLE_BYTES  # reserved by the client, not used
         self._ready: dict[Stream, None] = {}  # have content and an open window
         self._held_up: deque[Stream] = deque()  # complete requests, while too much is unsent
         self._pumping = False
@@ -43,7 +43,7 @@ class Outbound:
             self.pump()
 
     def begin(self, stream: Stream) -> None:
-        """Tell a stream that its request is complete, once the client has read enough of what there is for it."""
+        """Call a stream's handler for its complete request, once the client has read enough of its pending answers."""
         if self.unsent_bytes > MAX_UNSENT_BYTES:
             self._held_up.append(stream)
         else:
@@ -57,7 +57,7 @@ class Outbound:
             self._begin_held_up()
 
     def configure(self, settings: dict[int, int], streams: "tuple[Stream, ...]") -> None:
-        """Go by the client's settings from now on; raises ConnectionFailure where a window grows out of bounds."""
+        """Apply the client's settings; raises ConnectionFailure where a window grows out of bounds."""
         self.max_frame_bytes = min(settings.get(frames.MAX_FRAME_SIZE, self.max_frame_bytes), _LONGEST_FRAME_BYTES)
         if settings.get(frames.HEADER_TABLE_SIZE, self._table_bytes) < self._table_bytes:
             self.owes_table_size = True
@@ -69,8 +69,8 @@ class Outbound:
             self.pump()
 
     def confirm_table_size(self, block: bytes) -> bytes:
-        """Return a header block that says first that it needs no table, once: that is below whatever the client
-        may set later (RFC 7541, section 4.2)."""
+        """Return a header block that first sets the table size to 0, once: that is below any size that the client may
+        set later (RFC 7541, section 4.2)."""
         self.owes_table_size, self._table_bytes = False, 0
         return NO_TABLE + block
 
@@ -91,8 +91,8 @@ class Outbound:
         self.pump()
 
     def pump(self) -> None:
-        """Send what can be sent."""
-        if self._pumping:  # from a stream that was told that all is sent: the loop below goes on
+        """Send as much as possible."""
+        if self._pumping:  # called by a stream's `on_sent`: the loop below goes on
             return
         self._pumping = True
         ready = self._ready

@@ -1,10 +1,10 @@
-"""One request and its answer: what a server overrides to take the first and calls to send the second.
+"""HTTP/2 stream: one request and its answer. A server overrides methods for the first and calls those for the second.
 
     headers --on_content--> ... --on_end--> answered --> closed
        `--------------------- on_gone: reset by the client, or the connection is lost
 
-Content that goes out waits here while the client's windows or its socket are full; content that comes in is bounded
-by the window, which only `grant` widens.
+Outgoing content waits here while the client's windows or its socket are full; incoming content is bounded by the
+window, which only `grant` widens.
 """
 
 from collections import deque
@@ -31,17 +31,17 @@ Content: TypeAlias = bytes | memoryview
 
 
 _NOTHING: deque[Content] = deque(maxlen=0)
-"""Of most streams, whose answers go out at once."""
+"""Most streams' content, whose answers go out at once."""
 
 
 class Stream:
-    """What all streams have; subclasses override the methods that begin with `on_`.
+    """Base of all streams; subclasses override the methods that begin with `on_`.
 
     Attributes:
         ended: the client has sent all of its request.
-        finished: the answer is complete, or nobody wants it; nothing more may be sent.
+        finished: the answer is complete or no longer wanted; nothing more may be sent.
         window_bytes: what the client may still send.
-        send_window_bytes: what the client lets be sent; below 0 where it took back what it had allowed.
+        send_window_bytes: what the server may still send; below 0 where the client reduced its window.
         unsent_bytes: content that waits for a window or the socket.
         received_bytes: of DATA.
     """
@@ -71,22 +71,22 @@ class Stream:
         self._trailers: bytes | None = None
         self._expected_bytes: int | None = None
 
-    # What a server overrides
+    # Overridden by a server
 
     def on_begin(self) -> None:
-        """Take note that the request's headers are there; `ended` says whether anything follows."""
+        """Handle the request's headers; `ended` is set where nothing follows."""
 
     def on_content(self, content: bytes) -> None:
-        """Take a piece of the request."""
+        """Handle a piece of the request."""
 
     def on_end(self) -> None:
-        """Take note that the request is complete."""
+        """Handle the end of the request."""
 
     def on_gone(self) -> None:
-        """Take note that nobody wants an answer any more."""
+        """Handle the loss of the stream: no answer is wanted any more."""
 
     def on_sent(self) -> None:
-        """Take note that nothing waits to be sent any more."""
+        """Handle an empty send queue."""
 
     @property
     def awaits_content(self) -> bool:
@@ -94,7 +94,7 @@ class Stream:
         return not self.ended
 
     def on_overdue(self) -> None:
-        """Take note that the client is too slow to send its request."""
+        """Handle a client that is too slow to send its request."""
         self.reset(ErrorCode.CANCEL)
 
     @property
@@ -102,7 +102,7 @@ class Stream:
         """Return whether a whole answer waits to be read, for which the client has a limited time."""
         return self.unsent_bytes > 0 and self._trailers is not None
 
-    # What a server calls
+    # Called by a server
 
     def grant(self, size_bytes: int) -> None:
         """Let the client send that much more, as far as windows reach."""
@@ -144,7 +144,7 @@ class Stream:
         self.connection.finished(self)
 
     def send_headers(self, block: bytes, *, end: bool = False) -> None:
-        """Send headers; `end` where there is nothing else to the answer."""
+        """Send headers; `end` where they are the whole answer."""
         if self.finished:
             return
         out = self.connection.out
@@ -157,7 +157,7 @@ class Stream:
             self.connection.finished(self)
 
     def send(self, content: Content) -> None:
-        """Send content now or when there is room for it; `on_sent` tells when all is out."""
+        """Send content now or when there is room for it; `on_sent` is called when all is out."""
         if self.finished:
             return
         if not self._waiting:
@@ -170,7 +170,7 @@ class Stream:
             out.has_content(self)
 
     def finish(self, trailers: bytes = b"") -> None:
-        """End the answer, with trailers where there are some, behind what waits to be sent."""
+        """End the answer, with trailers if any, after queued content."""
         self._trailers = trailers
         if not self.unsent_bytes:
             self._finish(trailers)
@@ -180,21 +180,21 @@ class Stream:
         if not self.finished:
             self.connection.reset(self.id, code)
 
-    # What the connection calls
+    # Called by the connection
 
     def expect(self, content_bytes: int | None) -> None:
-        """Take note of the request's content-length."""
+        """Set the request's content-length."""
         self._expected_bytes = content_bytes
 
     def receive(self, size_bytes: int) -> None:
-        """Take note of DATA, its padding included; raises StreamFailure where the window is too small for it."""
+        """Count DATA, padding included; raises StreamFailure where it exceeds the window."""
         self.received_bytes += size_bytes
         self.window_bytes -= size_bytes
         if self.window_bytes < 0:
             raise StreamFailure(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the stream's window allows")
 
     def receive_content(self, content: bytes) -> None:
-        """Take content without its padding; raises StreamFailure for more than was announced."""
+        """Take content without its padding; raises StreamFailure for more than the content-length."""
         if self._expected_bytes is not None:
             self._expected_bytes -= len(content)
             if self._expected_bytes < 0:
@@ -203,7 +203,7 @@ class Stream:
             self.on_content(content)
 
     def receive_end(self) -> None:
-        """Take note that the request is complete; raises StreamFailure for less than was announced."""
+        """Handle the end of the request; raises StreamFailure for less than the content-length."""
         if self._expected_bytes:
             raise StreamFailure(ErrorCode.PROTOCOL_ERROR, "less DATA than content-length says")
         self.ended = True
@@ -211,7 +211,7 @@ class Stream:
             self.connection.out.begin(self)
 
     def take(self, most_bytes: int) -> Content:
-        """Return the next content to send, as much as its window allows; something waits and the window is open."""
+        """Return the next content to send, as much as its window allows; content must wait and the window be open."""
         content = self._waiting[0]
         size = min(most_bytes, self.send_window_bytes)
         if len(content) <= size:
@@ -224,7 +224,7 @@ class Stream:
         return content
 
     def sent(self) -> None:
-        """Go on after all content is out."""
+        """Continue after all content is out."""
         if self._trailers is not None:
             self._finish(self._trailers)
         else:

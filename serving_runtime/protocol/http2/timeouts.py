@@ -1,6 +1,6 @@
-"""The time that clients have: for the preface, for header blocks, for requests, and to read whole answers.
+"""HTTP/2 timeouts of clients: for the preface, for header blocks, for requests, and to read whole answers.
 
-Looked at once a second: nothing of this costs a request that comes at once.
+Checked once a second: a request that arrives at once pays nothing.
 """
 
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from serving_runtime.protocol.http2.header_blocks import Opening
 
 _MOST_ENDED = 100
-"""Streams at one look; the others have their turn at the next one."""
+"""Streams that one check ends; the next one ends others."""
 
 
 class Arrivals:
-    """What one connection's client owes.
+    """Input that one connection's client owes.
 
     Args:
         began_at: the connection, in the loop's seconds.
@@ -30,7 +30,7 @@ class Arrivals:
         self._outgoing: dict[Stream, Progress] = {}
 
     def look(self, now: float, opening: "Opening", streams: list[Stream], *, greeted: bool) -> None:
-        """End the streams that are overdue; raises ConnectionFailure where the connection is."""
+        """End overdue streams; raises ConnectionFailure for an overdue connection."""
         self._look_at_greeting(now, greeted=greeted)
         self._look_at_block(now, opening)
         ended = 0
@@ -48,7 +48,7 @@ class Arrivals:
                     ended += 1
                     continue
             if stream.answer_waits:
-                # it shrinks as it is read, and there is nothing more to come
+                # it shrinks as it is read, and nothing is added
                 progress = outgoing[stream] = self._outgoing.get(stream) or Progress(now, -stream.unsent_bytes)
                 if progress.too_slow(now, -stream.unsent_bytes):
                     stream.reset(ErrorCode.CANCEL)

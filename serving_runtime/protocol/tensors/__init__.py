@@ -1,1 +1,1 @@
-"""Tensors on the wire, as HTTP and gRPC share them."""
+"""Tensor codecs that HTTP and gRPC share."""

@@ -1,6 +1,6 @@
-"""Tensors on the wire in binary form: V2's binary extension over HTTP and raw contents over gRPC are the same bytes.
+"""Binary tensor data: V2's binary extension over HTTP and raw contents over gRPC are the same bytes.
 
-Everything a client declares is checked against what it sent before an array is made of it.
+A client's declarations are checked against its bytes before an array is made of them.
 """
 
 import struct
@@ -15,13 +15,13 @@ from serving_runtime.common.errors import InvalidArgument
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 MAX_TENSORS = 4096
-"""Inputs of one request, and outputs that it may name."""
+"""Limit of one request's inputs, and of the outputs that it may name."""
 
 STEP = 64 * 1024
 """Elements that are converted in one go: other threads have their turns in between."""
 
 _SLOW_BYTES = 256 * 1024
-"""Of elements of BYTES, and of what is copied: less takes a millisecond."""
+"""Size of BYTES elements, and of copies, below which a conversion takes less than a millisecond."""
 
 _LENGTH = struct.Struct("<I")
 
@@ -45,7 +45,7 @@ def check_count(found: int, what: str) -> None:
 
 
 def checked_shape(shape: Sequence[Any], tensor: str) -> tuple[int, ...]:
-    """Return a client's shape as a tuple; raises InvalidArgument for what no tensor can have."""
+    """Return a client's shape as a tuple; raises InvalidArgument for an impossible one."""
     if len(shape) > MAX_DIMS:
         raise InvalidArgument(f"input '{tensor}' has {len(shape)} dimensions; at most {MAX_DIMS} are supported")
     count = 1
@@ -84,7 +84,7 @@ def decoder(datatype: Datatype, shape: tuple[int, ...], tensor: str) -> Callable
 
 
 def is_view(size_bytes: int, datatype: Datatype, shape: tuple[int, ...]) -> bool:
-    """Return whether a tensor of so many bytes is right, and is an array without anything done to its bytes."""
+    """Return whether a tensor has the right size, and is an array without conversion of its bytes."""
     if datatype.name in ("BYTES", "BOOL"):
         return False
     return size_bytes > 0 and size_bytes == element_count(shape) * datatype.size_bytes
@@ -126,7 +126,7 @@ def bytes_array(elements: Sequence[bytes]) -> Array:
 
 def _decode_bytes(view: memoryview, count: int, tensor: str) -> Array:
     size = len(view)
-    if count * _LENGTH.size > size:  # before anything of that length is made
+    if count * _LENGTH.size > size:  # before anything of that length is allocated
         raise InvalidArgument(
             f"input '{tensor}' has {count} BYTES elements in its shape, but only {size} bytes of data"
         )

@@ -1,4 +1,4 @@
-"""Decodes large requests in the side thread, and then begins with them on the event loop."""
+"""Decoding of large requests in the side thread; they start on the event loop afterwards."""
 
 import logging
 from collections.abc import Callable
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SLOW_BYTES = 256 * 1024
-"""Of a request that takes time to decode: numbers as text, elements one by one. Less takes a few milliseconds."""
+"""Size of a request that is slow to decode: numbers as text, single elements. Less takes a few milliseconds."""
 
 Found = TypeVar("Found")
 
 
 class Decoding(Generic[Found]):
-    """A request that is decoded in the thread, and then what becomes of it.
+    """A request during its decoding in the thread, and then its job.
 
     Args:
         decode: returns the decoded request; raises ServingError.
-        begin: goes on with it on the event loop, and returns what to cancel; raises ServingError.
-        count: takes note of a request that was refused before it had begun.
-        refuse: answers in its place.
+        begin: starts it on the event loop, and returns a handle to cancel; raises ServingError.
+        count: counts a request that was refused before it had begun.
+        refuse: answers with the error.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Decoding(Generic[Found]):
         error = future.exception()
         if isinstance(error, ServingError):
             self._count(error)
-            self._refuse(error.with_traceback(None))  # its frames hold what was decoded before
+            self._refuse(error.with_traceback(None))  # its frames hold the data decoded before
             return
         try:
             self._job = self._begin(future.result())

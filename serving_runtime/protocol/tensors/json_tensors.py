@@ -1,4 +1,4 @@
-"""Tensors as JSON: `data` nested or flat in row-major order (V2: inference request JSON object).
+"""JSON tensor data: `data` nested or flat in row-major order (V2: inference request JSON object).
 
 Python's own number types decide what fits: JSON 1 is an integer, 1.0 is not, true is neither. Numbers of FP16 and BF16
 are rounded to the nearest value on input, as those of FP32 are, and exact on output.
@@ -24,7 +24,7 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
     """Return the tensor in a request's `data`; raises InvalidArgument where it does not fit datatype and shape.
 
     Args:
-        data: what JSON holds, which is emptied where it is much; or its numbers as a flat array, FP64 for a
+        data: the JSON value, which is emptied where it is large; or its numbers as a flat array, FP64 for a
             floating-point datatype, else 64-bit integers.
     """
     if isinstance(data, np.ndarray):
@@ -37,7 +37,7 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
     if len(elements) <= STEP:
         return _array(elements, datatype, tensor).reshape(shape)
     array: Array = np.empty(len(elements), datatype.dtype)
-    for at in reversed(range(0, len(elements), STEP)):  # what is converted is given up at once, from the end
+    for at in reversed(range(0, len(elements), STEP)):  # from the end, so that converted elements are freed at once
         part = elements[at:]
         del elements[at:]
         array[at : at + len(part)] = _array(part, datatype, tensor)
@@ -51,7 +51,7 @@ def _array(elements: list[Any], datatype: Datatype, tensor: str) -> Array:
     if datatype is BYTES:
         return bytes_array([element.encode("utf-8") for element in elements])
     try:
-        with np.errstate(over="ignore"):  # told below, as a refusal
+        with np.errstate(over="ignore"):  # reported below, as a refusal
             array: Array = np.array(elements, dtype=np.float64 if datatype is BF16 else datatype.dtype)
     except OverflowError as error:
         raise _unfit(datatype, tensor) from error
@@ -69,7 +69,7 @@ def _check_counted(found: int, shape: tuple[int, ...], tensor: str) -> None:
 
 
 def _fitted(numbers: Array, datatype: Datatype, tensor: str) -> Array:
-    """Return numbers of 64 bits in a datatype of as many or less; raises InvalidArgument where one does not fit."""
+    """Return 64-bit numbers in a datatype of at most 64 bits; raises InvalidArgument where one does not fit."""
     if datatype is BF16:
         return _fitted_bf16(numbers, tensor)
     dtype = datatype.dtype
@@ -78,7 +78,7 @@ def _fitted(numbers: Array, datatype: Datatype, tensor: str) -> Array:
         if numbers.min() < limits.min or numbers.max() > limits.max:
             raise _unfit(datatype, tensor)
     try:
-        with np.errstate(over="raise"):  # the processor notes it while it converts: no look at the numbers afterwards
+        with np.errstate(over="raise"):  # the processor flags it during the conversion: no second pass over the numbers
             return numbers.astype(dtype, copy=False)
     except FloatingPointError as error:
         raise _unfit(datatype, tensor) from error
@@ -96,7 +96,7 @@ def _unfit(datatype: Datatype, tensor: str) -> InvalidArgument:
 
 
 def encode(array: Array, datatype: Datatype, tensor: str) -> Any:
-    """Return what orjson writes as the flat `data` of an output; raises where JSON cannot carry the values."""
+    """Return an output's flat `data` for orjson; raises where JSON cannot carry the values."""
     if datatype is BYTES:
         try:
             return [element.decode("utf-8") for element in array.ravel()]
@@ -116,7 +116,7 @@ def encode(array: Array, datatype: Datatype, tensor: str) -> Any:
 
 
 def flat(data: list[Any], shape: Sequence[int], tensor: str) -> list[Any]:
-    """Return the elements of flat or nested data; nested data must be nested as the shape says. Many are moved."""
+    """Return the elements of flat or nested data; the nesting must match the shape. Many elements are moved."""
     if not data or not isinstance(data[0], list):
         return data
     if shape and len(data) == shape[0]:

@@ -1,4 +1,4 @@
-"""Request parameters: those the runtime understands, those a model may know, and the names kept for the protocol."""
+"""Request parameters (Triton: parameters extension): those of the runtime, of models, and reserved names."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], object]] = {
     "sequence_end": checked_flag,
     "triton_enable_empty_final_response": checked_flag,
 }
-"""Of those whose value means the same to every model, also to one that makes no use of it."""
+"""Parameters whose value means the same to every model, also to one that does not use it."""
 
 MAX_PARAMETERS = 4096
 
@@ -36,10 +36,10 @@ _TYPES = frozenset({str, int, float, bool})
 
 
 def checked(parameters: Any) -> Mapping[str, Any]:
-    """Return a request's parameters; raises InvalidArgument for a reserved name or a value that is none.
+    """Return a request's parameters; raises InvalidArgument for a reserved name or an invalid value.
 
     Triton: parameters extension; values are strings, numbers or booleans, `headers`, `triton_*` and `sequence_*` are
-    the protocol's.
+    reserved for the protocol.
     """
     if parameters is None:
         return NO_PARAMETERS
@@ -61,15 +61,15 @@ def checked(parameters: Any) -> Mapping[str, Any]:
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a name is the protocol's, understood or kept for later."""
+    """Return whether a name belongs to the protocol, in use or reserved."""
     return name in UNDERSTOOD or name == "headers" or name.startswith(_RESERVED_PREFIXES)
 
 
 class Forwarding:
-    """Which headers, or which of gRPC's metadata, become request parameters (Triton: parameters extension).
+    """Headers, or gRPC metadata, that are forwarded as request parameters (Triton: parameters extension).
 
     Args:
-        secret: names in lower case that never do: what opens a restricted API is for the server alone.
+        secret: names in lower case that are never forwarded: those that open a restricted API are for the server alone.
     """
 
     def __init__(self, pattern: "re.Pattern[str]", secret: frozenset[bytes]) -> None:
@@ -77,7 +77,7 @@ class Forwarding:
         self._secret = frozenset([name.decode("latin-1") for name in secret])
 
     def takes(self, name: str) -> bool:
-        """Return whether the pattern finds a name that is neither reserved nor secret."""
+        """Return whether the pattern matches a name that is neither reserved nor secret."""
         return self._pattern.search(name) is not None and not is_reserved(name) and name.lower() not in self._secret
 
 

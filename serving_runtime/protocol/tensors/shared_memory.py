@@ -1,4 +1,4 @@
-"""The parameters by which a tensor of a request is said to lie in shared memory; the same over HTTP and gRPC."""
+"""Shared memory parameters of a request's tensors; the same over HTTP and gRPC."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ _REGION, BYTE_SIZE, _OFFSET = "shared_memory_region", "shared_memory_byte_size",
 
 
 def slice_of(parameters: Mapping[str, Any], kind: str, tensor: str) -> Slice | None:
-    """Return the slice that a tensor's parameters name, None for none; raises InvalidArgument for half of one.
+    """Return the slice in a tensor's parameters, None without one; raises InvalidArgument for half of one.
 
     Args:
         kind: "input" or "output", for the message.
@@ -32,7 +32,7 @@ def slice_of(parameters: Mapping[str, Any], kind: str, tensor: str) -> Slice | N
 
 
 def parameters_of(part: Slice, written_bytes: int) -> dict[str, Any]:
-    """Return the parameters that tell a client where its output lies."""
+    """Return the parameters of an output in shared memory."""
     parameters: dict[str, Any] = {_REGION: part.region, BYTE_SIZE: written_bytes}
     if part.offset:
         parameters[_OFFSET] = part.offset

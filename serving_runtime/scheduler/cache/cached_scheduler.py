@@ -1,4 +1,4 @@
-"""A scheduler behind a response cache: a request whose answer is known does not reach the model."""
+"""Response caching in front of a scheduler: a cache hit does not reach the model."""
 
 import asyncio
 import time
@@ -13,10 +13,10 @@ from serving_runtime.telemetry.statistics import ModelStatistics
 
 
 class CachedScheduler:
-    """Answers from the cache, else by another scheduler; made only for models that ask for it.
+    """Answers from the cache, else by another scheduler; made only for models that enable the cache.
 
     Args:
-        namespace: of this load of this model version, so that no other's answers are taken for its own.
+        namespace: unique to this load of this model version, so that entries of others never match.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Answers that need not be computed again (Triton: response cache, local): bounded in bytes, oldest use goes first."""
+"""Response cache (Triton: response cache, local): LRU, bounded in bytes."""
 
 import hashlib
 import itertools
@@ -10,17 +10,17 @@ import numpy as np
 from serving_runtime.common.datatypes import ABSENT, Array
 
 _ENTRY_BYTES = 512
-"""What an entry takes beside its arrays' contents: key, list and array objects."""
+"""Overhead of an entry beside its arrays' contents: key, list and array objects."""
 
 _ELEMENT_BYTES = 64
-"""What a BYTES element takes beside its content."""
+"""Overhead of a BYTES element beside its content."""
 
 
 class ResponseCache:
     """Outputs of models by the digest of model version and inputs. Lives on the event loop.
 
     Attributes:
-        used_bytes: about what the entries take, at most `size_bytes`.
+        used_bytes: approximate size of the entries, at most `size_bytes`.
     """
 
     def __init__(self, size_bytes: int) -> None:
@@ -33,11 +33,11 @@ class ResponseCache:
         return len(self._entries)
 
     def namespace(self) -> bytes:
-        """Return what no other caller has got, to begin the digests of one loaded model version with."""
+        """Return a unique prefix for the digests of one loaded model version."""
         return next(self._namespaces).to_bytes(8, "little")
 
     def get(self, key: bytes) -> list[Array] | None:
-        """Return what was put under a key, read-only; None where there is nothing any more."""
+        """Return the outputs under a key, read-only; None where they are absent or evicted."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -45,7 +45,7 @@ class ResponseCache:
         return entry[0]
 
     def put(self, key: bytes, outputs: Sequence[Array]) -> None:
-        """Keep a copy of the outputs, in the place of those not used for longest; not where it is larger than all."""
+        """Store a copy of the outputs, evicting the least recently used; skipped where it exceeds the whole cache."""
         size = _ENTRY_BYTES + sum(_size_bytes(array) for array in outputs)
         if size > self._size_bytes or key in self._entries:
             return
@@ -74,7 +74,7 @@ def digest(namespace: bytes, arrays: Sequence[Array]) -> bytes:
 
 
 def _kept(array: Array) -> Array:
-    copy = array.copy()  # what a model returned may be a view of a whole batch
+    copy = array.copy()  # a returned array may be a view of a whole batch
     copy.setflags(write=False)
     return copy
 

@@ -1,1 +1,1 @@
-"""Scheduling of decoupled models: any number of responses to a request."""
+"""Scheduling of decoupled models: any number of responses per request."""

@@ -1,7 +1,7 @@
-"""One request of a decoupled model: any number of responses, a client that may be slow, and one that may go.
+"""Decoupled request: any number of responses, with back-pressure from slow clients, and cancellation.
 
-Two threads meet here. The model's thread calls `Sender`; the event loop hands responses to the client's side, and
-says by `pause` and `resume` whether it can take more. A model is at most `WINDOW` responses ahead of what was taken.
+Connects two threads. The model's thread calls `Sender`; the event loop passes responses to the client's side, which
+signals by `pause` and `resume` whether it can take more. A model is at most `WINDOW` responses ahead of the client.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ WINDOW = 4
 _NOBODYS = InferRequest("", "", ())
 
 OnResponse: TypeAlias = Callable[["StreamJob", list[Array], int, int], None]
-"""Called on the event loop with one response, and the nanoseconds to make it and to hand it on."""
+"""Called on the event loop with one response, and the nanoseconds to compute it and to pass it on."""
 
 
 class StreamJob(Job):
-    """A job whose `on_result` is called once per response, and at last with an empty list or an error.
+    """A job whose `on_result` is called once per response, and at the end with an empty list or an error.
 
     Attributes:
-        cancelled: nobody waits for responses any more.
+        cancelled: the client has gone.
         request: as the client sent it, for the model.
-        sent, sent_ns: how many responses the event loop has handed on, and when the last one.
+        sent, sent_ns: how many responses the event loop has passed on, and the time of the last one.
     """
 
     __slots__ = ("_credit", "_owed", "_paused", "_tell", "cancelled", "request", "sent", "sent_ns")
@@ -50,12 +50,12 @@ class StreamJob(Job):
         self._paused = False
 
     def cancel(self) -> None:
-        """Take the job out of its queue, or tell the model to stop: its next `send` raises Cancelled."""
+        """Take the job out of its queue, or stop the model: its next `send` raises Cancelled."""
         self.cancelled = True
         if self._tell is not None:
             self._tell()
         self.resume()
-        self._credit.release()  # a send that waits looks up
+        self._credit.release()  # wakes a waiting send
         super().cancel()
 
     def when_cancelled(self, tell: Callable[[], None]) -> None:
@@ -73,21 +73,21 @@ class StreamJob(Job):
             self._owed = 0
 
     def taken(self) -> None:
-        """Let the model make another response in place of one that was handed on."""
+        """Let the model make another response in place of one that was passed on."""
         if self._paused:
             self._owed += 1
         else:
             self._credit.release()
 
     def wait_for_room(self) -> None:
-        """Return once a response may be made; called in the model's thread. Raises Cancelled."""
+        """Block until a response may be made; called in the model's thread. Raises Cancelled."""
         self._credit.acquire()
         if self.cancelled:
             raise Cancelled("the request was cancelled")
 
 
 class Sender:
-    """What a model's `stream` is given to send by (backends.base.Send)."""
+    """The `send` argument of a model's `stream` (backends.base.Send)."""
 
     def __init__(
         self,
@@ -129,13 +129,13 @@ class Sender:
         times = made_ns - self._last_ns, now_ns - made_ns
         try:
             self._loop.call_soon_threadsafe(self._on_response, self._job, response, *times)
-        except RuntimeError as error:  # the loop is closed: the server gave up waiting for this request
+        except RuntimeError as error:  # the loop is closed: the server has stopped waiting for this request
             raise Cancelled("the server has stopped") from error
         self._last_ns = now_ns
 
 
 def checked(outputs: Sequence[Array], specs: Sequence[TensorSpec]) -> list[Array]:
-    """Return a response's arrays; raises BackendError where they are not what the model said it gives."""
+    """Return a response's arrays; raises BackendError where they do not match the model's declared outputs."""
     if len(outputs) != len(specs):
         raise BackendError(f"the model sent {len(outputs)} outputs; its signature has {len(specs)}")
     for spec, array in zip(specs, outputs, strict=True):

@@ -1,8 +1,8 @@
-"""The scheduler of a decoupled model: one request per instance at a time, each with any number of responses.
+"""Scheduler of decoupled models: one request per instance at a time, each with any number of responses.
 
     submit -> [queue] -> an instance's thread: stream(inputs, send) -> responses on the event loop -> end or error
 
-Requests are never joined; of a dynamic batcher's settings those of its queues count: priorities, sizes, timeouts.
+Requests are never joined; of a dynamic batcher's settings only the queue's apply: priorities, sizes, timeouts.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Stream: TypeAlias = Callable[[Sequence[Array], Sender], None]
 
 
 class StreamScheduler:
-    """Runs the jobs of one version of a decoupled model; everything but `_execute` happens on the event loop."""
+    """Runs the jobs of one version of a decoupled model; everything but `_execute` runs on the event loop."""
 
     inline = False
 
@@ -95,7 +95,7 @@ class StreamScheduler:
             stream(inputs, Sender(job, self._outputs, self._loop, self._respond))
         except ServingError as error:
             return [Execution(jobs, [error], None)]
-        except Exception as error:  # whatever a model's library throws is that model's failure, not the server's
+        except Exception as error:  # any exception of a model's library is that model's failure, not the server's
             failure = BackendError(f"the model failed: {error}")
             failure.__cause__ = error
             return [Execution(jobs, [failure], None)]

@@ -1,1 +1,1 @@
-"""Requests to several models in the place of one: a step runs as soon as its inputs are there."""
+"""Ensemble scheduling: a request runs through the models of its steps, each as soon as its inputs exist."""

@@ -1,4 +1,4 @@
-"""Which steps of an ensemble a request needs, and which can run now. Pure."""
+"""Dependency graph of an ensemble's steps: which a request needs, and which can run now. Pure."""
 
 from collections.abc import Container, Iterable, Sequence
 
@@ -16,7 +16,7 @@ class Graph:
         self._needed: dict[frozenset[str], tuple[int, ...]] = {}
 
     def needed(self, outputs: Iterable[str]) -> tuple[int, ...]:
-        """Return the steps without which one of the ensemble's outputs would be missing, ascending."""
+        """Return the steps that the outputs depend on, ascending."""
         wanted = frozenset(outputs)
         known = self._needed.get(wanted)
         if known is None:
@@ -36,5 +36,5 @@ class Graph:
         return tuple(sorted(found))
 
     def ready(self, waiting: Sequence[int], tensors: Container[str]) -> list[int]:
-        """Return those of the waiting steps whose inputs are all among the tensors."""
+        """Return the waiting steps whose inputs are all among the tensors."""
         return [number for number in waiting if all(name in tensors for name in self.steps[number].inputs.values())]

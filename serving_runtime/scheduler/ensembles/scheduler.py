@@ -1,8 +1,8 @@
-"""The ensemble scheduler (Triton: ensemble models).
+"""Ensemble scheduler (Triton: ensemble models).
 
-A request's tensors are handed from step to step by reference. Each step is a request to its model, which checks it,
-joins it with others, limits and counts it as it does with any client's; steps that do not depend on each other run at
-the same time. The first step that fails, or is refused, fails its request and no other.
+Tensors pass from step to step by reference. Each step is a request to its model, which checks, batches, limits and
+counts it like a client's request; independent steps run concurrently. The first step that fails, or is refused,
+fails its request and no other.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ class EnsembleJob(Job):
 
 
 class _Run:
-    """How far a request has come.
+    """State of a running request.
 
     Attributes:
-        tensors: those of the ensemble that are there.
+        tensors: those of the ensemble that exist so far.
         waiting: the steps that have not begun.
-        running: those that have, by number.
+        running: the steps that have begun, by number.
         over: answered or cancelled.
     """
 
@@ -69,7 +69,7 @@ class EnsembleScheduler:
         outputs: of the ensemble, in the order of results.
 
     Attributes:
-        steps_under_way: requests of its own that are with models now.
+        steps_under_way: its requests that are with models now.
     """
 
     inline = True
@@ -94,7 +94,7 @@ class EnsembleScheduler:
         self.steps_under_way = 0
 
     def submit(self, job: Job) -> None:
-        """Begin with the steps that need nothing but the request's inputs. Never raises: a refusal is its answer."""
+        """Begin with the steps that need only the request's inputs. Never raises: a refusal becomes the result."""
         assert isinstance(job, EnsembleJob), "an ensemble's servable makes no others"  # noqa: S101
         assert job.request is not None  # noqa: S101
         tensors = {tensor.name: tensor for tensor in job.request.inputs}
@@ -164,14 +164,14 @@ class EnsembleScheduler:
         job.on_result([tensors[name].array if name in tensors else ABSENT for name in self._outputs])
 
     def _fail(self, run: _Run, error: ServingError) -> None:
-        """Answer in the loop's next pass: the request may still be on its way into `submit`."""
+        """Fail in the loop's next pass: the request may still be inside `submit`."""
         self._stop(run)
         self._statistics.record_failure(error.reason, time.monotonic_ns() - run.job.arrived_ns)
         failure = error.within(f"ensemble '{self._name}'")
         self._loop.call_soon(lambda: run.job.on_result(failure))
 
     def _stop(self, run: _Run) -> None:
-        """Take the steps that wait out of their models' queues; what comes of those that run is dropped."""
+        """Take the waiting steps out of their models' queues; results of the running ones are dropped."""
         run.over = True
         run.job.waiting = False
         run.waiting = ()

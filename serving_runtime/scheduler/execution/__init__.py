@@ -1,1 +1,1 @@
-"""Executions of a model: instances, joined requests, and how they end."""
+"""Batch execution: model instances, joined requests, and completion."""

@@ -1,4 +1,4 @@
-"""How requests end: their execution counted and answered, or without one, out of the queue."""
+"""Completion of requests: counts and answers executions; expires and cancels waiting jobs."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ def count(executions: Sequence[Execution], statistics: ModelStatistics) -> None:
 
 
 def answer(executions: Sequence[Execution], loop: asyncio.AbstractEventLoop) -> None:
-    """Call back; the callbacks write to sockets and must not raise, but if one does the others go on."""
+    """Call the jobs' callbacks, which write to sockets and must not raise; if one does, the others go on."""
     for execution in executions:
         for job, result in zip(execution.jobs, execution.results, strict=True):
             try:
@@ -38,7 +38,7 @@ def answer(executions: Sequence[Execution], loop: asyncio.AbstractEventLoop) -> 
 
 
 def expire(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
-    """Act on a job that waited for its whole timeout (Triton: queue policy, timeout_action)."""
+    """Apply the timeout action to a job that waited for its whole timeout (Triton: queue policy, timeout_action)."""
     job.timer = None
     if queue.policy(job).timeout_action is TimeoutAction.DELAY:
         queue.delay(job)
@@ -50,7 +50,7 @@ def expire(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
 
 
 def cancel(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
-    """Forget a waiting job whose client has gone; counted as cancelled."""
+    """Drop a waiting job whose client has gone; counted as cancelled."""
     job.stop_timer()
     queue.discard(job)
     statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - job.arrived_ns)

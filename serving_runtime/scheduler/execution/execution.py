@@ -1,4 +1,4 @@
-"""One execution: join the inputs of several jobs, run the model once, part the outputs again."""
+"""Batch execution: joins the inputs of several jobs, runs the model once, splits the outputs."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,10 +17,10 @@ Run: TypeAlias = Callable[[Sequence[Array]], list[Array]]
 
 @dataclass(slots=True)
 class Execution:
-    """What came of running the model once.
+    """Outcome of running the model once.
 
     Attributes:
-        results: one per job: the job's own outputs, or the error it is to be told.
+        results: one per job: its own outputs, or its error.
         timing: None where the model failed.
     """
 
@@ -30,7 +30,7 @@ class Execution:
 
 
 def joined(jobs: Sequence[Job]) -> Sequence[Array]:
-    """Return the jobs' inputs as one batch; a single job's as they are, copied only where a view is misaligned."""
+    """Return the jobs' inputs as one batch; a single job's unchanged, copied only where a view is misaligned."""
     if len(jobs) == 1:
         return [array if array.flags.aligned else array.copy() for array in jobs[0].arrays]
     columns = zip(*[job.arrays for job in jobs], strict=True)
@@ -38,7 +38,7 @@ def joined(jobs: Sequence[Job]) -> Sequence[Array]:
 
 
 def join(column: Sequence[Array]) -> Array:
-    """Return one input of several jobs as one array; all of them have left it out, or none."""
+    """Return one input of several jobs as one array; either all of them have it or none."""
     return ABSENT if column[0] is ABSENT else np.concatenate(column)
 
 
@@ -60,7 +60,7 @@ def parted(outputs: list[Array], jobs: Sequence[Job]) -> list[Result]:
 
 
 class Joining(NamedTuple):
-    """How the inputs of several jobs become one batch, and its outputs the jobs' own again; both may raise."""
+    """How to join the inputs of several jobs into a batch, and to split its outputs; both may raise."""
 
     join: Callable[[Sequence[Job]], Sequence[Array]]
     part: Callable[[list[Array], Sequence[Job]], list[Result]]
@@ -70,10 +70,10 @@ PLAIN = Joining(joined, parted)
 
 
 def execute(run: Run, jobs: Sequence[Job], joining: Joining = PLAIN) -> list[Execution]:
-    """Return the executions it took to answer the jobs: one, or one per job when the joint one failed.
+    """Return the executions that answered the jobs: one, or one per job when the joint one failed.
 
-    A failed batch is run again job by job: an input that the model cannot take must not fail its neighbours, who
-    would have been answered had they come alone. Never raises; runs in the event loop or in an instance's thread.
+    A failed batch is run again job by job: an input that the model rejects must not fail its neighbours, which
+    would succeed alone. Never raises; runs in the event loop or in an instance's thread.
     """
     execution = execute_once(run, jobs, joining)
     if execution.timing is None and len(jobs) > 1:
@@ -82,7 +82,7 @@ def execute(run: Run, jobs: Sequence[Job], joining: Joining = PLAIN) -> list[Exe
 
 
 def execute_once(run: Run, jobs: Sequence[Job], joining: Joining = PLAIN) -> Execution:
-    """Run the jobs together, and not again where that fails. Never raises."""
+    """Run the jobs together, without a retry where that fails. Never raises."""
     clock = time.monotonic_ns
     started = clock()
     try:
@@ -93,7 +93,7 @@ def execute_once(run: Run, jobs: Sequence[Job], joining: Joining = PLAIN) -> Exe
         results = joining.part(outputs, jobs)
     except ServingError as error:
         return Execution(jobs, [error] * len(jobs), None)
-    except Exception as error:  # whatever a model's library throws is that model's failure, not the server's
+    except Exception as error:  # any exception of a model's library is that model's failure, not the server's
         failure = BackendError(f"the model failed: {error}")
         failure.__cause__ = error
         return Execution(jobs, [failure] * len(jobs), None)

@@ -1,4 +1,4 @@
-"""A thread in which one instance of a model runs."""
+"""Thread of one model instance."""
 
 import asyncio
 import queue
@@ -12,13 +12,13 @@ from serving_runtime.scheduler.execution.loop_wakeup import Bell
 from serving_runtime.scheduler.job import Job
 
 Execute: TypeAlias = Callable[[Any, Sequence[Job]], list[Execution]]
-"""Runs jobs by what a model offers to run them; never raises."""
+"""Runs jobs by the run function of a model; never raises."""
 
 
 class Instance:
-    """Runs one batch at a time and hands the executions back to the event loop.
+    """Runs one batch at a time and passes the executions to the event loop.
 
-    The thread starts with the first batch, so that models that run in the loop have none.
+    The thread starts with the first batch, so models that run in the loop have none.
     """
 
     def __init__(
@@ -48,20 +48,20 @@ class Instance:
         self._batches.put(jobs)
 
     def close(self) -> None:
-        """End the thread once the running batch is done."""
+        """End the thread after the running batch."""
         if self._thread is not None:
             self._batches.put(None)
 
     def _work(self, bell: Bell) -> None:
         while (jobs := self._batches.get()) is not None:
             executions = self._execute(self._run, jobs)
-            if self._loop.is_closed():  # the server gave up waiting for this batch
+            if self._loop.is_closed():  # the server has stopped waiting for this batch
                 return
             self._executed.append(executions)
             bell.ring()
         bell.silence()
 
     def _rung(self) -> None:
-        # Not at once: answers that a model sent while it ran are in the loop's queue, and come before its end.
+        # Not at once: responses that a model sent while it ran are in the loop's queue, and come before its end.
         while self._executed:
             self._loop.call_soon(self._on_done, self, self._executed.popleft())

@@ -1,7 +1,7 @@
-"""How a thread calls the event loop without keeping it waiting.
+"""Event loop wake-up from threads, without contention for the GIL.
 
-`call_soon_threadsafe` wakes the loop while the calling thread holds the interpreter's lock: on one core the loop's
-thread runs at once, finds the lock taken and sleeps again. A write to an eventfd gives the lock up while it rings.
+`call_soon_threadsafe` wakes the loop while the calling thread holds the GIL: on one core the loop's thread runs at
+once, finds the lock taken and sleeps again. A write to an eventfd releases the GIL during the system call.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Bell:
-    """Rung in a thread, heard on the event loop. Made on the loop, silenced from any thread."""
+    """Rung in a thread, handled on the event loop. Made on the loop, silenced from any thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_rung: Callable[[], None]) -> None:
         self._loop = loop
@@ -19,14 +19,14 @@ class Bell:
         loop.add_reader(self._fd, self._rung)
 
     def ring(self) -> None:
-        """Have `on_rung` called; once where it was rung several times before that."""
+        """Schedule a call of `on_rung`; several rings before it count as one."""
         os.eventfd_write(self._fd, 1)
 
     def silence(self) -> None:
-        """Ring no more; what was rung before is heard."""
+        """Ring no more; earlier rings are still handled."""
         try:
             self._loop.call_soon_threadsafe(self._close)
-        except RuntimeError:  # the loop has ended, and nobody hears anything any more
+        except RuntimeError:  # the loop has ended and handles nothing more
             os.close(self._fd)
 
     def _rung(self) -> None:

@@ -1,4 +1,4 @@
-"""Requests whose model takes the requests of a batch one by one, and answers or fails each alone."""
+"""Batch execution for models that take the requests of a batch one by one, and answer or fail each alone."""
 
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -13,11 +13,11 @@ from serving_runtime.telemetry.statistics import BatchTiming
 
 
 class RequestJob(Job):
-    """A job that its model sees as the request that it is (backends.base.Asked).
+    """A job that its model sees as the original request (backends.base.Asked).
 
     Attributes:
         request: set before it is submitted.
-        explaining: the model is to explain its answer; what comes is a tuple of tensors.
+        explaining: the model is to explain its answer; the result is a tuple of tensors.
     """
 
     __slots__ = ("_cancelled", "_tell", "explaining", "request")
@@ -53,7 +53,7 @@ class RequestJob(Job):
             tell()
 
     def cancel(self) -> None:
-        """Take the job out of its queue, or tell its model that nobody waits for it."""
+        """Take the job out of its queue, or notify its model of the cancellation."""
         self._cancelled = True
         if self._tell is not None:
             self._tell()
@@ -68,7 +68,7 @@ Executing: TypeAlias = Callable[[Run, Sequence[Job]], list[Execution]]
 
 
 def executing(run_requests: RunRequests, explain_requests: RunRequests | None = None) -> Executing:
-    """Return what takes the place of `execution.execute`; a batch that fails is not run again."""
+    """Return a replacement of `execution.execute`; a batch that fails is not run again."""
 
     def execute(_run: Run, jobs: Sequence[Job]) -> list[Execution]:
         started = time.monotonic_ns()
@@ -78,7 +78,7 @@ def executing(run_requests: RunRequests, explain_requests: RunRequests | None = 
             results = run(requests)
         except ServingError as error:
             return [Execution(jobs, [error] * len(jobs), None)]
-        except Exception as error:  # whatever a model's library throws is that model's failure, not the server's
+        except Exception as error:  # any exception of a model's library is that model's failure, not the server's
             failure = BackendError(f"the model failed: {error}")
             failure.__cause__ = error
             return [Execution(jobs, [failure] * len(jobs), None)]
@@ -89,7 +89,7 @@ def executing(run_requests: RunRequests, explain_requests: RunRequests | None = 
 
 
 def _parted(jobs: Sequence[Job], results: Sequence[Result], timing: BatchTiming) -> list[Execution]:
-    """Return the jobs that were answered as one execution, and those that failed, which are counted as such."""
+    """Return one execution of the answered jobs, and one of the failed jobs, which is counted as such."""
     failed = [isinstance(result, ServingError) for result in results]
     if not any(failed):
         return [Execution(jobs, results, timing)]

@@ -1,4 +1,4 @@
-"""Joining requests whose inputs differ in shape, and parting what the model makes of them (Triton: ragged batching)."""
+"""Ragged batching (Triton: ragged batching): joins requests whose inputs differ in shape, and splits the outputs."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from serving_runtime.scheduler.job import Job, Result
 
 
 def joining(ragged: Ragged, signature: Signature) -> Joining:
-    """Return how requests of a model with ragged batching are joined and parted."""
+    """Return how to join and split requests of a model with ragged batching."""
     inputs = {spec.name: position for position, spec in enumerate(signature.inputs)}
     outputs = {spec.name: position for position, spec in enumerate(signature.outputs)}
     flat = [inputs[name] for name in ragged.inputs]
@@ -56,7 +56,7 @@ def _rows(outputs: list[Array], jobs: Sequence[Job]) -> list[list[Array]]:
 
 
 def batch_input(kind: BatchInputKind, shapes: Sequence[tuple[int, ...]], dtype: "np.dtype[np.generic]") -> Array:
-    """Return what a batch_input holds for the source's shapes, [rows, ...] per request. Pure."""
+    """Return the contents of a batch_input for the source's shapes, [rows, ...] per request. Pure."""
     if kind in (BatchInputKind.ITEM_SHAPE, BatchInputKind.ITEM_SHAPE_FLATTEN):
         items = np.array([shape[1:] for shape in shapes for _ in range(shape[0])], dtype)
         return items if kind is BatchInputKind.ITEM_SHAPE else items.reshape(-1)

@@ -1,4 +1,4 @@
-"""Requests whose model wants to know their parameters, and which rows of a batch are theirs."""
+"""Request parameters per row of a batch, for models that use them."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -32,7 +32,7 @@ class ParameterizedJob(Job):
 
 
 def executing(run_parts: RunParts, joining: Joining = PLAIN) -> Callable[[Run, Sequence[Job]], list[Execution]]:
-    """Return what takes the place of `execution.execute` for a model that is told whose rows are whose."""
+    """Return a replacement of `execution.execute` for a model that takes each request's rows and parameters."""
 
     def run_for(jobs: Sequence[Job]) -> Run:
         parts = [BatchPart(job.rows, job.parameters) for job in cast(Sequence[ParameterizedJob], jobs)]

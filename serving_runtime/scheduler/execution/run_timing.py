@@ -1,25 +1,25 @@
-"""What runs take, and whether the model therefore belongs into the event loop or into a thread."""
+"""Run times of a model, which decide between the event loop and a thread."""
 
 from statistics import median
 
 from serving_runtime.scheduler.batching import runs_inline
 
 RUNS = 5
-"""After so many runs it is decided anew, by the one in the middle."""
+"""Runs per decision; their median decides."""
 
 TOO_LONG_US = 100_000
-"""No interruption: a run that kept the event loop for as long takes its model out at once."""
+"""No interruption: a single run that blocked the event loop for this long moves its model out at once."""
 
 
 class RunMeter:
-    """Follows the runs of one model, each so many of them together.
+    """Measures the runs of one model, in groups of so many.
 
-    On a busy machine a run may be interrupted, and is then a hundred times as long as what the model takes. A mean
-    remembers that for long; of five runs two may be so, and the middle one is still the model's. A model that has
-    become slow is out of the loop after nine runs at most, after the first where that took a tenth of a second.
+    On a busy machine a run may be interrupted, and then takes a hundred times as long as the model needs. A mean
+    remembers that for long; of five runs two may be interrupted, and the median is still the model's. A model that
+    has become slow leaves the loop after nine runs at most, after the first where that took a tenth of a second.
 
     Attributes:
-        inline: whether the next run should be in the loop; what was measured at warm-up holds for the first runs.
+        inline: whether the next run should be in the loop; the measurement at warm-up decides for the first runs.
 
     Args:
         moves: whether that may change.
@@ -34,7 +34,7 @@ class RunMeter:
         self._requests_us: list[float] = []
 
     def observe(self, run_ns: int, requests: int) -> None:
-        """Take in one run that answered `requests` requests."""
+        """Record one run that answered `requests` requests."""
         if not self._moves:
             return
         run_us = run_ns / 1000

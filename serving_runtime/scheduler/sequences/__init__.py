@@ -1,1 +1,1 @@
-"""Requests that belong together: in order, one at a time, with the state that the model left for the next."""
+"""Sequence batching: related requests run in order, one at a time, with the model's state in between."""

@@ -1,6 +1,6 @@
-"""The inputs of a model that the scheduler gives: control inputs, and the state that the sequence's last answer left.
+"""Sequence inputs that the scheduler supplies: control inputs, and the implicit state of the last answer.
 
-Every array is of one row: shape [1, ...] for models with a batch dimension.
+Every array has one row: shape [1, ...] for models with a batch dimension.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -67,7 +67,7 @@ class SequenceInputs:
         return completed
 
     def null(self, like: SequenceJob, key: Hashable) -> SequenceJob:
-        """Return what stands in a row without a request: not READY, zeros in the shapes of a request's full arrays.
+        """Return a filler for a row without a request: not READY, zeros in the shapes of a request's full arrays.
 
         Args:
             key: equal for requests of equal shapes.
@@ -88,7 +88,7 @@ class SequenceInputs:
         return LiveSequence(correlation_id, self._tag_array(correlation_id), self._state_key(self._initial))
 
     def keep(self, sequence: LiveSequence, outputs: Sequence[Array]) -> None:
-        """Keep the state that the model's answer leaves for the sequence's next request."""
+        """Keep the state output of an answer for the sequence's next request."""
         if self._state_outputs:
             sequence.state = [outputs[position] for position in self._state_outputs]
             sequence.state_key = self._state_key(sequence.state)
@@ -122,4 +122,4 @@ def _zeros_like(array: Array) -> Array:
 
 
 def _nobody(_result: object) -> None:
-    """Take the result of a row that nobody asked for."""
+    """Discard the result of a filler row."""

@@ -1,10 +1,10 @@
-"""The sequence batcher on an event loop (Triton: sequence batcher).
+"""Sequence batcher (Triton: sequence batcher), on an event loop.
 
     submit -> [sequence] -> slot of an instance, or backlog -> choose() -> instance's thread or the loop -> answer
 
-A sequence is run by one instance, one request at a time, in order. It holds its slot from its first request until the
-answer of the one with END, until it was idle for too long, or until one of its waiting requests is cancelled: what
-would follow that one makes no sense. Everything here but an instance's run happens on the event loop's thread.
+One instance runs a sequence, one request at a time, in order. A sequence holds its slot from its first request until
+the answer of the one with END, until its idle timeout, or until one of its waiting requests is cancelled: the
+requests after it would make no sense. Everything but an instance's run happens on the event loop's thread.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class SequenceScheduler:
 
     Args:
         initial_states: the first state by the name of its input, in the shape of one request.
-        clock: nanoseconds of the monotonic clock, as the jobs' arrival is given.
+        clock: nanoseconds of the monotonic clock, like the jobs' arrival times.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SequenceScheduler:
         self._inputs = SequenceInputs(policy, signature, initial_states, model)
         self._choose = strategy(policy)
         self._max_idle_ns = policy.max_idle_us * 1000
-        # without a state of ours the model has one of its own, which a second run would spoil
+        # without implicit state the model keeps its own, which a second run would corrupt
         self._retries = bool(policy.states)
         self._statistics = statistics
         self._loop = loop
@@ -104,7 +104,7 @@ class SequenceScheduler:
         return correlation_id in self._sequences
 
     def submit(self, job: Job) -> None:
-        """Queue a request behind its sequence's; raises InvalidArgument where it does not belong to one."""
+        """Queue a request behind its sequence's; raises InvalidArgument where it belongs to none."""
         assert isinstance(job, SequenceJob), "a sequence model's servable makes no others"  # noqa: S101
         sequence = self._sequence_of(job)
         job.sequence = sequence
@@ -125,7 +125,7 @@ class SequenceScheduler:
             self._reaper = self._loop.call_later(self._max_idle_ns / 1e9, self._reap)
 
     def cancel(self, job: Job) -> None:
-        """Give up the sequence of a waiting request whose client has gone, and all that waits with it."""
+        """Drop the sequence of a waiting request whose client has gone, and all its waiting requests."""
         assert isinstance(job, SequenceJob)  # noqa: S101
         assert job.sequence is not None  # noqa: S101 - it waits, so it was submitted
         sequence = job.sequence
@@ -181,7 +181,7 @@ class SequenceScheduler:
         sequence.lane = None
         while self._backlog:
             waiting = self._backlog.popleft()
-            if waiting.jobs:  # else it was given up meanwhile
+            if waiting.jobs:  # else it was dropped meanwhile
                 self._seat(waiting, lane)
                 self._wake(lane)
                 return
@@ -211,7 +211,7 @@ class SequenceScheduler:
             lane.instance.start(jobs)
 
     def _take(self, lane: Lane, rows: Sequence[LiveSequence | None]) -> list[SequenceJob]:
-        """Return what is to run: each row's next request, completed, or nothing that looks like one."""
+        """Return the jobs to run: each row's next request, completed, or a filler."""
         jobs: list[SequenceJob | None] = []
         taken = None
         for sequence in rows:
@@ -231,7 +231,7 @@ class SequenceScheduler:
         return [job if job is not None else self._inputs.null(*taken) for job in jobs]
 
     def _execute(self, run: Run, jobs: Sequence[Job]) -> list[Execution]:
-        """Run a batch; as executions of real requests only. Runs in the loop or in an instance's thread."""
+        """Run a batch; return executions of real requests only. Runs in the loop or in an instance's thread."""
         execution = execute_once(run, jobs)
         real = [(job, result) for job, result in zip(jobs, execution.results, strict=True) if not _is_null(job)]
         if execution.timing is None and self._retries and len(real) > 1:
@@ -256,7 +256,7 @@ class SequenceScheduler:
     def _answered(self, sequence: LiveSequence, result: Sequence[Array] | ServingError, now_ns: int) -> None:
         sequence.running = False
         sequence.used_ns = now_ns
-        if not isinstance(result, ServingError):  # a request that failed leaves the state as it was
+        if not isinstance(result, ServingError):  # a failed request leaves the state unchanged
             self._inputs.keep(sequence, result)
         if sequence.lane is not None:
             sequence.lane.note(sequence)
@@ -264,7 +264,7 @@ class SequenceScheduler:
             self._leave(sequence)
 
     def _reap(self) -> None:
-        """Forget sequences that were idle for too long, and look again when the next one will have been."""
+        """Drop sequences beyond their idle timeout, and schedule the next check."""
         self._reaper = None
         now_ns = self._clock()
         idle, next_ns = sort_idle(self._sequences.values(), now_ns, self._max_idle_ns)
@@ -279,7 +279,7 @@ class SequenceScheduler:
         self._give_up(sequence, Unavailable("timeout of the corresponding sequence has been expired"))
 
     def _give_up(self, sequence: LiveSequence, error: ServingError) -> None:
-        """Answer all that waits of a sequence with an error; what follows must start anew."""
+        """Fail all waiting requests of a sequence; later ones must start a new one."""
         jobs = list(sequence.jobs)
         sequence.jobs.clear()
         if sequence.lane is not None:

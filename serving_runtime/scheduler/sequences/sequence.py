@@ -1,4 +1,4 @@
-"""A sequence, its requests, and the slots of an instance that sequences sit in."""
+"""Sequences, their requests, and the slots of an instance."""
 
 import asyncio
 from collections import deque
@@ -15,13 +15,13 @@ CorrelationId: TypeAlias = int | str
 
 
 class SequenceJob(Job):
-    """One request of a sequence; of one row.
+    """One request of a sequence; always one row.
 
     Attributes:
         correlation_id: 0 or "" where the client gave none.
         start, end: whether it is the sequence's first request, and its last.
         sequence: set by the scheduler.
-        null: no request, but what an empty row of a batch holds.
+        null: a filler for an empty row of a batch, not a request.
     """
 
     __slots__ = ("correlation_id", "end", "null", "sequence", "start")
@@ -38,15 +38,15 @@ class SequenceJob(Job):
 
 
 class LiveSequence:
-    """One sequence from the request with START to the answer of the one with END, or until it was idle for too long.
+    """One sequence from the request with START to the answer of the one with END, or until its idle timeout.
 
     Attributes:
-        jobs: its requests that wait, in order; at most one more runs.
-        lane: of the instance that it has a slot of; None in the backlog.
+        jobs: its waiting requests, in order; at most one more runs.
+        lane: the lane of its slot; None in the backlog.
         state: what the model left for the next request; None before the first answer.
-        ended: no request follows those that wait.
-        used_ns: when its last request came or was answered.
-        tag: its correlation id as the model's control input takes it; None without such an input.
+        ended: no request follows the waiting ones.
+        used_ns: when its last request arrived or was answered.
+        tag: its correlation id in the type of the model's control input; None without such an input.
         initial_key, state_key: equal for sequences whose first, or next, states may be joined.
     """
 
@@ -74,7 +74,7 @@ class LiveSequence:
 
     @property
     def key(self) -> Hashable:
-        """Return what is equal for sequences whose next requests may be joined."""
+        """Return a key that is equal for sequences whose next requests may be joined."""
         job = self.jobs[0]
         return job.shape_key, self.initial_key if job.start else self.state_key
 
@@ -84,12 +84,12 @@ class LiveSequence:
 
 
 class Lane:
-    """One instance and the sequences that it alone runs.
+    """One instance and the sequences that only it runs.
 
     Attributes:
-        slots: how many there are.
-        free: those that no sequence sits in, a heap.
-        ready: the sequences that sit in one and whose next request can run; a dictionary as an ordered set.
+        slots: their number.
+        free: the slots without a sequence, a heap.
+        ready: the sequences with a slot whose next request can run; a dictionary as an ordered set.
     """
 
     __slots__ = ("busy", "free", "instance", "number", "ready", "slots", "timer", "woken")
@@ -105,7 +105,7 @@ class Lane:
         self.timer: asyncio.TimerHandle | None = None
 
     def note(self, sequence: LiveSequence) -> None:
-        """Follow whether a sequence that sits here can run."""
+        """Update whether a sequence with a slot here can run."""
         if sequence.ready:
             self.ready[sequence] = None
         else:
@@ -113,7 +113,7 @@ class Lane:
 
 
 def next_free(lanes: Iterable[Lane]) -> Lane | None:
-    """Return the instance of the next sequence: with the lowest free slot of all, so that they share the load."""
+    """Return the instance with the lowest free slot of all, so that new sequences share the load."""
     free = [lane for lane in lanes if lane.free]
     return min(free, key=lambda lane: (lane.free[0], lane.number)) if free else None
 
@@ -121,7 +121,7 @@ def next_free(lanes: Iterable[Lane]) -> Lane | None:
 def sort_idle(
     sequences: Iterable[LiveSequence], now_ns: int, max_idle_ns: int
 ) -> tuple[list[LiveSequence], int | None]:
-    """Return the sequences that were idle for too long, and when the next one will have been; None where none can."""
+    """Return the sequences beyond their idle timeout, and when the next one will be; None where none can."""
     expired, next_ns = [], None
     for sequence in sequences:
         due_ns = max(sequence.used_ns, 0 if sequence.idle else now_ns) + max_idle_ns

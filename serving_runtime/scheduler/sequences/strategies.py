@@ -1,7 +1,7 @@
-"""Which of an instance's sequences run next, and in which row: the two strategies of Triton's sequence batcher. Pure.
+"""Sequence batching strategies (Triton: direct, oldest): which sequences of an instance run next, in which rows. Pure.
 
-Both return (rows, wait_us): the sequences to run, None in a row that stays empty; no rows means to wait, for `wait_us`
-or, where that is 0, until another request comes.
+Both return (rows, wait_us): the sequences to run, None for an empty row; no rows means to wait, for `wait_us`
+or, where that is 0, until the next request.
 """
 
 from collections.abc import Callable, Collection
@@ -14,7 +14,7 @@ from serving_runtime.scheduler.sequences.sequence import LiveSequence
 
 Rows: TypeAlias = list[LiveSequence | None]
 Choose: TypeAlias = Callable[[Collection[LiveSequence], int, int], tuple[Rows, int]]
-"""Takes an instance's sequences that are ready, the number of its slots, and the time now, in nanoseconds."""
+"""Takes an instance's ready sequences, its number of slots, and the time now, in nanoseconds."""
 
 
 def strategy(policy: SequencePolicy) -> Choose:
@@ -37,10 +37,10 @@ def strategy(policy: SequencePolicy) -> Choose:
 def direct(
     ready: Collection[LiveSequence], slots: int, now_ns: int, *, max_delay_us: int, utilization: float
 ) -> tuple[Rows, int]:
-    """Choose by slot: a sequence's row is its slot, rows between may stay empty.
+    """Choose by slot: a sequence's row is its slot; rows between may stay empty.
 
-    Leaves at once when the share of slots that are ready reaches `utilization`, else when the oldest request has
-    waited for `max_delay_us`. Requests of another shape than the oldest one wait for the next run.
+    Runs at once when the share of ready slots reaches `utilization`, else when the oldest request has waited for
+    `max_delay_us`. Requests of another shape than the oldest one wait for the next run.
     """
     if not ready:
         return [], 0

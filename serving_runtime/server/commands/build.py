@@ -1,7 +1,7 @@
 """The command `build`: an ONNX model's folder into a new one, as FP16 or INT8, or as a TensorRT plan; exit 0, or 2.
 
-A plan is built on the GPU or slice that is to run it, and serves that kind of GPU or slice only. It prints as JSON
-what was built, of what and on what.
+A plan is built on the GPU or slice that will run it, and serves that kind of GPU or slice only. It prints as JSON the
+result, its source and the device.
 """
 
 import argparse
@@ -120,7 +120,7 @@ def _plan(found: argparse.Namespace, typed: Path, gpu: Gpu) -> tuple[Path, dict[
 
 
 def _timing_cache(found: argparse.Namespace, on: dict[str, Any]) -> Path | None:
-    """Return the file of kernels that were measured by this TensorRT on this kind of GPU or slice."""
+    """Return the timing cache file of this TensorRT on this kind of GPU or slice."""
     if found.timing_caches is None:
         return None
     found.timing_caches.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """The command `check-config`: fields of a model's config in, JSON out; exit 0, or 2 when no model could have them.
 
-It loads nothing, so that whoever applies a file has the answer at once.
+It loads nothing, so that the response to an applied file is immediate.
 """
 
 import argparse

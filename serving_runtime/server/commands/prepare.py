@@ -1,11 +1,11 @@
 """The command `prepare`: a stored model into a model repository, before a server starts in the same pod.
 
-What is stored is one model file, or one model's folder in Triton's layout, or an ensemble's with those of the models of
-its steps beside it, which keep their names; the model gets the name and the version it
-is to be served by, and fields of its configuration are replaced. It is in a folder here (`--artifact`), or it is
-fetched (`--origin`, `--registry`), with or without a cache that pods share. The request of a trial is fetched too
-(`--request-from`), so that the container which opens the model has no token. Exit 0; 2 when it cannot be
-done now; `REFUSED` when trying again cannot help, since the model does not go with what was asked.
+The artifact is one model file, or one model's folder in Triton's layout, or an ensemble's with those of the models of
+its steps beside it, which keep their names; the model gets its serving name and version, and fields of its
+configuration are replaced. It is in a local folder (`--artifact`), or it is fetched (`--origin`, `--registry`), with or
+without a cache that pods share. The request of a trial is fetched too (`--request-from`), so that the container which
+opens the model has no token. Exit 0; 2 for a temporary failure; `REFUSED` when a retry cannot help, since the model
+does not match the request.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from serving_runtime.shared.code_files import is_code_file
 from serving_runtime.shared.model_files import ensemble_in
 
 ALLOW_CODE_FILES = "FAIRLEAD_ALLOW_CODE_FILES"
-"""A variable, which older runtimes ignore, where an unknown flag would keep them from starting."""
+"""An environment variable, which older runtimes ignore: an unknown flag would keep them from starting."""
 
 REFUSED = 3
 _CONFIG, _CONFIGS = "config.pbtxt", "configs"
@@ -47,7 +47,7 @@ _Source = Callable[[argparse.Namespace], Sequence[Remote]]
 
 
 class _RefusedError(ModelError):
-    """The model does not go with what was asked of it."""
+    """The model does not match the request."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -112,7 +112,7 @@ def _parser() -> Parser:
 
 
 def _fetch(found: argparse.Namespace, model: Path) -> None:
-    """Lay out what is fetched; the repository holds what came so far until it is whole."""
+    """Lay out the fetched artifact; the repository holds partial downloads until it is complete."""
     if not _DIGEST.fullmatch(found.digest):
         raise ModelError(f"--digest {found.digest!r} is not sha256:<64 hex digits>")
     place = found.model_repository / INCOMING
@@ -131,7 +131,7 @@ def _fetch(found: argparse.Namespace, model: Path) -> None:
 def _lay_out(
     found: argparse.Namespace, folder: Path, model: Path, copy: Callable[[str, str], object] = shutil.copy2
 ) -> None:
-    """Lay out what `folder` holds; _RefusedError where it does not go with what was asked."""
+    """Lay out the content of `folder`; _RefusedError where it does not match the request."""
     try:
         with_code: bool = found.allow_code_files
         lay_out(folder, model, version=found.version, config=found.config, with_code=with_code, copy=copy)
@@ -140,7 +140,7 @@ def _lay_out(
 
 
 def _brought(found: argparse.Namespace, source: _Source, place: Path) -> Path:
-    """Return the model's folder in `place`, out of the cache where there is one that can be used."""
+    """Return the model's folder in `place`, from the cache where a usable one exists."""
     order = Order(found.digest, lambda: source(found), _say, Patience(tries=found.fetch_tries))
     folder = place / order.hex
     if found.cache is not None and not folder.is_dir():
@@ -175,7 +175,7 @@ def _say(line: str) -> None:
 
 
 def check(artifact: Path, digest: str) -> None:
-    """Raise ModelError where the files of `artifact` are not those of `digest`."""
+    """Raise ModelError where the files of `artifact` do not match `digest`."""
     if not artifact.is_dir():
         raise ModelError(f"there is no model at {artifact}; push the model version again")
     found = digest_of_folder(artifact)
@@ -195,11 +195,11 @@ def lay_out(
     """Make the model folder `model`, whose name becomes the model's; what an interrupted run left there is replaced.
 
     Args:
-        with_code: lay out too what an interpreter or the loader could run (`is_code_file`).
+        with_code: include files that an interpreter or the loader could run (`is_code_file`).
         copy: brings one file from the artifact into the folder.
 
     Raises:
-        ModelError: its config.pbtxt does not parse, or `config` has fields that a ModelConfig has not.
+        ModelError: its config.pbtxt does not parse, or `config` has unknown fields.
     """
     shutil.rmtree(model, ignore_errors=True)
     ensemble = ensemble_in(path.relative_to(artifact).as_posix() for path in artifact.rglob("*") if path.is_file())
@@ -246,7 +246,7 @@ def _copy_tree(
     with_code: bool,
     copy: Callable[[str, str], object],
 ) -> None:
-    """Copy a folder without what is named `left_out` anywhere in it, and without code where that is to stay away."""
+    """Copy a folder without entries named `left_out` at any depth, and without code where it is not allowed."""
 
     def ignored(folder: str, names: Sequence[str]) -> set[str]:
         paths = [Path(folder, name) for name in names]

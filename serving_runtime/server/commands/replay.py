@@ -79,7 +79,7 @@ async def _run(chosen: command_line.Options, model: str) -> int:
 
 
 async def answered(engine: Engine, model: str, line: bytes) -> bytes:
-    """Return the event, without a line's end, of the model's first answer or error to a recorded request."""
+    """Return the event, without a line's end, of the model's first response or error to a recorded request."""
     asked = orjson.loads(line)
     at = datetime.now(UTC)
     request = InferRequest(model, "", ())
@@ -93,7 +93,7 @@ async def answered(engine: Engine, model: str, line: bytes) -> bytes:
 
 
 async def _answer(engine: Engine, request: InferRequest) -> Outcome:
-    """Return the first answer, of a decoupled model without the others; raises the error of a refusal."""
+    """Return the first response, for a decoupled model without the others; raises the error of a refusal."""
     first: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     def take(outcome: Outcome) -> None:

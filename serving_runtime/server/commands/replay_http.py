@@ -3,8 +3,8 @@
     GET  /v2/health/live, /v2/health/ready    200 once the model is loaded
     POST /replay                              a line as on standard input; answers what the line on standard output has
 
-There is nothing else, so it is no server for clients. It ends with 0 when it is told to, and when nobody has asked it
-anything for `--idle-timeout-secs`: its caller is gone then.
+It has no other endpoint, so it is no server for clients. It exits 0 on a termination signal, and after
+`--idle-timeout-secs` without a request: its caller is gone then.
 """
 
 import argparse
@@ -31,14 +31,14 @@ _HEALTH = (b"/v2/health/live", b"/v2/health/ready")
 _PATH = b"/replay"
 _LOOK_S = 0.25
 _MAX_BODY_BYTES = 1 << 30
-"""Of a request that was taken as at most 64 MiB: as JSON its numbers can take several times as much."""
+"""Memory of a request accepted with at most 64 MiB: as JSON its numbers can take several times as much."""
 
 Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where requests come in, and for how long it stays open without any."""
+    """Its address, and its idle timeout."""
 
     address: str
     port: int
@@ -47,12 +47,12 @@ class Door:
 
     @classmethod
     def of(cls, found: argparse.Namespace) -> "Door":
-        """Return what the command line says."""
+        """Return the options of the command line."""
         return cls(found.http_address, found.http_port, found.idle_timeout_secs, found.port_file)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Offer the flags."""
+    """Add the flags."""
     group = parser.add_argument_group("over HTTP, in place of standard input and output")
     group.add_argument(
         "--http-port", type=port_number, metavar="N", help="answer POST /replay on this port; 0 takes a free one"
@@ -65,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 async def serve(door: Door, sock: socket.socket, answer: Answer) -> None:
-    """Answer on a bound socket until told to end, or until nothing is asked any more."""
+    """Serve on a bound socket until terminated or idle for too long."""
     application = _Application(answer)
     listener = Listener(application, sock, HttpLimits(max_body_bytes=_MAX_BODY_BYTES))
     await listen(listener, door.address, place(sock), "http")
@@ -82,7 +82,7 @@ async def serve(door: Door, sock: socket.socket, answer: Answer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request that is being answered."""
+    """A request in progress."""
 
     task: "asyncio.Task[None]"
 
@@ -91,7 +91,7 @@ class _Asked:
 
 
 class _Application:
-    """Hands requests to `answer`."""
+    """Passes requests to `answer`."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -101,7 +101,7 @@ class _Application:
 
     @property
     def idle_s(self) -> float:
-        """Return for how long nothing was asked and nothing is being answered."""
+        """Return the idle time; 0 while a request is in progress."""
         return 0.0 if self._running else self._loop.time() - self._asked_at
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
@@ -123,7 +123,7 @@ class _Application:
             said = await self._answer(line)
         except (ValueError, KeyError, TypeError) as error:
             reply(error_response(InvalidArgument(f"this is no recorded request: {type(error).__name__}: {error}")))
-        except Exception:  # a mistake of ours: whoever asked is told so, the log has the rest
+        except Exception:  # a bug of ours: the caller gets an error, the log has the rest
             logger.exception("answering a recorded request failed")
             reply(text_error(500, "internal error"))
         else:

@@ -1,8 +1,8 @@
 """The command `report`: what a server recorded into a folder to the control plane, with the pod's token.
 
-It runs in a container of its own beside the one that opens a model, which has no token. A file stays until it is taken
-or refused; meanwhile the server drops the oldest. It ends by SIGTERM, once what is there by then is taken, or after a
-few seconds. Exit 0, or 2 when there is no such folder.
+It runs in a container of its own beside the one that opens a model, which has no token. A file stays until it is
+accepted or refused; when the folder is full the server drops the oldest. On SIGTERM it drains the folder for a few
+seconds at most. Exit 0, or 2 when the folder does not exist.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     found = _parser().parse_args(arguments[1:])
     logging.basicConfig(format="fairlead-serve report: %(message)s", level=logging.INFO)
     quiet_clients()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # it is waited for
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # the caller waits for it
     try:
         spool = Spool(found.folder)
     except OSError as error:
@@ -45,11 +45,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def report(spool: Spool, opened: Callable[[], HttpSink], ends: Callable[[float], bool]) -> None:
-    """Send what comes into the folder, in the end what is there by then, where that takes no more than some seconds.
+    """Upload new files, and at the end the remaining ones, for a few seconds at most.
 
     Args:
-        opened: opens the sink, which tries each batch once; may raise OSError, and is tried again then.
-        ends: waits for so many seconds, and returns whether this is the end meanwhile.
+        opened: opens the sink, which tries each batch once; may raise OSError, and is retried then.
+        ends: waits for so many seconds, and returns whether the end came meanwhile.
     """
     sink: HttpSink | None = None
     pause_s, problem = _LOOK_S, ""
@@ -81,10 +81,10 @@ def _ends(seconds: float) -> bool:
 
 
 def _send(spool: Spool, sink: HttpSink) -> None:
-    """Send each file that waits; one that is never to be taken is dropped.
+    """Send each pending file; one that is permanently refused is dropped.
 
     Raises:
-        SinkError: the receiver may take them later.
+        SinkError: the receiver may accept them later.
         OSError: the folder cannot be read, or a file not be removed.
     """
     for name in spool.names():

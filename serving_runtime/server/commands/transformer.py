@@ -2,8 +2,8 @@
 
     fairlead-serve transformer FOLDER --model_name=digits --predictor_host=digits-00001.default:8000
 
-FOLDER holds model.py, and may hold a config.pbtxt and what model.py imports. It is served under the model's name as any
-model in Python is; only its `predict` is the predictor.
+FOLDER holds model.py, and may hold a config.pbtxt and what model.py imports. It is served under the model's name like
+any Python model; only its `predict` is the predictor.
 """
 
 import os
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def lay_out(folder: Path, repository: Path, name: str) -> None:
-    """Make a model repository of the transformer's folder; raises ModelError where it holds none."""
+    """Make a model repository of the transformer's folder; raises ModelError where it has none."""
     if not (folder / _MODEL).is_file():
         raise ModelError(f"there is no {_MODEL} in {folder}; a transformer is a class Transformer in it")
     model = repository / name

@@ -1,8 +1,8 @@
 """The command `try`: one model answers one V2 request as the server would, and tells how long that took.
 
-It listens nowhere. Standard output has one object: the answer in V2's JSON or the refusal in the server's words, with
-the time to load the model, of the first answer, and the median of some more; a model whose answers depend on those
-before, by sequences, answers once. Exit 0 when it was answered, 3 when it was refused, 2 when no model could be asked.
+It opens no port. Standard output has one object: the response in V2's JSON or the server's error, with the load time of
+the model, the time of the first response, and the median of some more; a stateful model, with sequences, runs once.
+Exit 0 for a response, 3 for a refusal, 2 when the model cannot be served.
 """
 
 import argparse
@@ -116,12 +116,12 @@ def _options(found: argparse.Namespace, folder: Path) -> command_line.Options:
 
 
 def _may_repeat(engine: Engine, name: str) -> bool:
-    """Return whether the same request may be answered again: not where it is one of a sequence."""
+    """Return whether the request may be repeated: not where it is one of a sequence."""
     return engine.servable(name).config.sequences is None
 
 
 async def _warm(application: V2Application, asked: Request) -> list[float]:
-    """Return how long some more answers took, in milliseconds; of a slow model fewer."""
+    """Return the durations of some more runs, in milliseconds; of a slow model fewer."""
     times: list[float] = []
     until = time.perf_counter() + _WARM_S
     while len(times) < _WARM_RUNS and time.perf_counter() < until:
@@ -130,7 +130,7 @@ async def _warm(application: V2Application, asked: Request) -> list[float]:
 
 
 async def _answered(application: V2Application, asked: Request) -> _Answered:
-    """Return what a connection would have written."""
+    """Return the bytes that a connection would have written."""
     replied: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
     began = time.perf_counter()
     try:
@@ -138,7 +138,7 @@ async def _answered(application: V2Application, asked: Request) -> _Answered:
         response = await replied
     except ServingError as error:
         response = error_response(error)
-    except Exception as error:  # a mistake of ours, told as a server tells it
+    except Exception as error:  # a bug of ours, reported as a server reports it
         sys.stderr.write(f"answering failed: {type(error).__name__}: {error}\n")
         response = text_error(500, "internal error")
     took_ms = 1000 * (time.perf_counter() - began)
@@ -147,7 +147,7 @@ async def _answered(application: V2Application, asked: Request) -> _Answered:
 
 
 def _said(found: argparse.Namespace, answered: _Answered, engine: Engine, name: str) -> dict[str, Any]:
-    """Return the answer with the labels of its classes, or a sentence in its place."""
+    """Return the response with the labels of its classes, or a sentence instead."""
     if answered.status != _OK:
         return {"error": orjson.loads(answered.body)["error"]}
     if not answered.is_json:

@@ -1,7 +1,7 @@
 """The command `tune`: how a model is best configured on this machine, so that its p99 stays under a limit.
 
-Exit 0, 2 when the model cannot be measured, or 3 when nothing that was tried keeps to the limit. The model's folder is
-not changed: what was chosen is written where --config, --output and --plot say.
+Exit 0, 2 when the model cannot be measured, or 3 when no tried setting keeps to the limit. The model's folder is not
+changed: the result is written to the files of --config, --output and --plot.
 """
 
 import argparse

@@ -1,1 +1,1 @@
-"""The command line of the server, flags named as Triton names them."""
+"""Command line of the server, flags named as Triton names them."""

@@ -1,4 +1,4 @@
-"""The command line of the server, flags named as Triton names them. A flag that is not offered is refused by name."""
+"""Command line parser of the server, flags named as Triton names them. Unsupported flags are refused by name."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ from serving_runtime.telemetry.log_settings import LogSettings
 from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions
 
 CONTROL_CALLS = "FAIRLEAD_ALLOW_CONTROL_CALLS"
-"""A variable, which older runtimes ignore, where an unknown flag would keep them from starting."""
+"""An environment variable, which older runtimes ignore: an unknown flag would keep them from starting."""
 
 DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
 
@@ -46,7 +46,7 @@ other commands:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asks for."""
+    """Parsed options."""
 
     models: ModelOptions
     http: HttpOptions
@@ -68,24 +68,24 @@ class Options:
 
     @property
     def closed_groups(self) -> frozenset[str]:
-        """Return the groups of calls that are closed to everybody."""
+        """Return the groups of calls that are closed to all clients."""
         return frozenset() if self.allow_control_calls else CONTROL
 
     @property
     def exports_traces(self) -> bool:
-        """Return whether requests are followed by the traces that they belong to."""
+        """Return whether traces are exported as OpenTelemetry spans, which continue the callers' traces."""
         return self.trace.mode == OPENTELEMETRY
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells what is wrong in one line, and ends with 1."""
+    """Reports errors in one line, and exits with 1."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: {message}; see --help\n")
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Return the options; ends the process with one line and 1 where they are wrong."""
+    """Return the options; exits with one line and 1 where they are wrong."""
     parser = _parser()
     found = parser.parse_args(arguments)
     if not (found.allow_http or found.allow_grpc):
@@ -114,7 +114,7 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def _place_of_two(found: argparse.Namespace) -> str:
-    """Return the Unix socket that two endpoints are to have; empty where there is none."""
+    """Return the Unix socket that two endpoints share by mistake; empty where they do not."""
     asked = (
         (found.allow_http, found.http_address),
         (found.allow_grpc, found.grpc_address),

@@ -1,4 +1,4 @@
-"""The flags of the gRPC endpoint."""
+"""Flags of the gRPC endpoint."""
 
 import argparse
 import re
@@ -24,12 +24,12 @@ from serving_runtime.server.flags.types import (
 _DEFAULTS = GrpcSettings()
 
 GRPCIO, H2 = "grpcio", "h2"
-"""Who speaks gRPC: grpcio's server, or our own on HTTP/2."""
+"""gRPC implementations: grpcio's server, or our own on HTTP/2."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrpcOptions:
-    """What the command line says about gRPC."""
+    """gRPC options."""
 
     allow: bool
     server: str
@@ -41,7 +41,7 @@ class GrpcOptions:
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "GrpcOptions":
-        """Return the options in a parsed command line; ends the process where they contradict each other."""
+        """Return the options in a parsed command line; exits where they contradict each other."""
         settings = GrpcSettings(
             max_message_bytes=found.http_max_input_size,
             reuse_port=found.reuse_grpc_port,

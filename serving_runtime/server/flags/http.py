@@ -1,4 +1,4 @@
-"""The flags of the HTTP endpoint."""
+"""Flags of the HTTP endpoint."""
 
 import argparse
 import re
@@ -20,7 +20,7 @@ from serving_runtime.server.flags.types import (
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """What the command line says about HTTP."""
+    """HTTP options."""
 
     allow: bool
     address: str
@@ -34,7 +34,7 @@ class HttpOptions:
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "HttpOptions":
-        """Return the options in a parsed command line; ends the process where they contradict each other."""
+        """Return the options in a parsed command line; exits where they contradict each other."""
         if group := twice(found.http_restricted_api):
             parser.error(f"--http-restricted-api names '{group}' twice")
         return cls(

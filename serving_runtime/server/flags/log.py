@@ -1,4 +1,4 @@
-"""The flags of the log."""
+"""Flags of the log."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""The flags of the metrics endpoint."""
+"""Flags of the metrics endpoint."""
 
 import argparse
 import dataclasses
@@ -11,11 +11,11 @@ from serving_runtime.telemetry.metrics.settings import MetricsSettings
 
 @dataclass(frozen=True, slots=True)
 class MetricsOptions:
-    """What the command line says about metrics.
+    """Metrics options.
 
     Attributes:
-        cpu: whether to show how the machine is used.
-        gpu: whether to show how its GPUs are used, where it has any.
+        cpu: whether to show CPU and memory metrics of the machine.
+        gpu: whether to show GPU metrics, where it has GPUs.
     """
 
     allow: bool
@@ -28,7 +28,7 @@ class MetricsOptions:
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "MetricsOptions":
-        """Return the options in a parsed command line; ends the process where they contradict each other."""
+        """Return the options in a parsed command line; exits where they contradict each other."""
         address = found.metrics_address if found.metrics_address is not None else found.http_address
         if found.metrics_address is None and found.allow_metrics and address.startswith((UNIX, INHERITED)):
             parser.error(f"--http-address={address} has no port beside which metrics could be; give --metrics-address")
@@ -96,7 +96,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _quantiles(text: str) -> tuple[float, ...]:
-    """Return the quantiles of `q:error,q:error`; the errors are checked and not needed, ours are smaller."""
+    """Return the quantiles of `q:error,q:error`; the errors are checked and unused, ours are smaller."""
     quantiles = []
     for item in text.split(","):
         quantile, _, error = item.partition(":")

@@ -1,4 +1,4 @@
-"""The flags about models: where they are, when they are loaded, how."""
+"""Flags of models: repositories, model control, backends."""
 
 import argparse
 from collections.abc import Iterable
@@ -14,10 +14,10 @@ from serving_runtime.server.flags.types import add_bool, add_config_name, cache_
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What the command line says about models, flag by flag.
+    """Model options, flag by flag.
 
     Attributes:
-        memory_budget_bytes: 0 for no limit, None to find it out.
+        memory_budget_bytes: 0 for no limit, None for automatic.
     """
 
     repositories: tuple[Location, ...]
@@ -43,7 +43,7 @@ class ModelOptions:
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "ModelOptions":
-        """Return the options in a parsed command line; ends the process where they contradict each other."""
+        """Return the options in a parsed command line; exits where they contradict each other."""
         if found.load_model and found.model_control_mode != "explicit":
             parser.error("--load-model needs --model-control-mode=explicit")
         if "*" in found.load_model and len(found.load_model) > 1:
@@ -202,7 +202,7 @@ def _location(text: str) -> Location:
 
 
 def _backend_setting(text: str) -> tuple[str, str, str]:
-    """Return backend, key and value; what is said for all backends is said for the built-in one."""
+    """Return backend, key and value; settings of all backends belong to the built-in one."""
     if "," not in text.partition("=")[0]:
         text = f"{next(iter(registry.BUILT_IN))},{text}" if text.startswith("default-max-batch-size=") else text
     backend, comma, setting = text.partition(",")

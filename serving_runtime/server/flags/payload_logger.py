@@ -1,4 +1,4 @@
-"""The flags of the payload logger, which does what KServe's does: it tells a URL of all requests and answers."""
+"""Flags of the payload logger, which is compatible with KServe's: it posts all requests and responses to a URL."""
 
 import argparse
 import re
@@ -15,7 +15,7 @@ from serving_runtime.telemetry.tap.tap import Tap, Told
 
 @dataclass(frozen=True, slots=True)
 class LoggerOptions:
-    """What the command line says about the payload logger; no url, no logger."""
+    """Payload logger options; off without a url."""
 
     url: str
     told: Told
@@ -37,7 +37,7 @@ class LoggerOptions:
 
 
 def open_logger(options: LoggerOptions, source: str) -> Tap:
-    """Return the tap that tells all requests."""
+    """Return the tap that records all requests."""
     from serving_runtime.telemetry.tap.delivering import LoggerSink  # noqa: PLC0415 - httpx: a third of a start's imports
 
     sink = LoggerSink(options.url, options.attributes, options.allowed, through=options.through)

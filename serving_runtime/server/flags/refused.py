@@ -1,4 +1,4 @@
-"""Flags of Triton's that this server does not have; each is refused by name, with the reason."""
+"""Unsupported flags of Triton's; each is refused by name, with the reason."""
 
 import argparse
 from typing import Any, NoReturn
@@ -38,7 +38,7 @@ REFUSED = {
 
 
 class _Refuse(argparse.Action):
-    """Ends the command line with the reason."""
+    """Exits with the reason."""
 
     def __call__(self, parser: argparse.ArgumentParser, _namespace: Any, _values: Any, flag: Any = None) -> NoReturn:
         parser.error(f"{flag} is not supported: {REFUSED[flag]}")

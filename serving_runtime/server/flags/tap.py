@@ -1,4 +1,4 @@
-"""The flags of the payload tap, which are ours: Triton has none."""
+"""Flags of the payload tap, which are ours: Triton has none."""
 
 import argparse
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from serving_runtime.telemetry.tap.tap import Tap
 
 @dataclass(frozen=True, slots=True)
 class TapOptions:
-    """What the command line says about the payload tap; no url, no tap."""
+    """Payload tap options; off without a url."""
 
     url: str
     share: float
@@ -38,7 +38,7 @@ class TapOptions:
 
 
 def open_tap(options: TapOptions, source: str) -> Tap:
-    """Return the tap; raises StartError when its URL is none or its file cannot be written."""
+    """Return the tap; raises StartError when its URL is invalid or its file cannot be written."""
     try:
         sink = open_sink(options)
     except (ValueError, OSError) as error:
@@ -48,7 +48,7 @@ def open_tap(options: TapOptions, source: str) -> Tap:
 
 
 def open_sink(options: TapOptions) -> Sink:
-    """Return the sink of a `file:`, `http:` or `https:` URL; raises ValueError or OSError with what is wrong."""
+    """Return the sink of a `file:`, `http:` or `https:` URL; raises ValueError or OSError with the error."""
     url, max_bytes = options.url, options.max_file_bytes
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.startswith("/"):

@@ -1,4 +1,4 @@
-"""The flag of the tracer: --trace-config, given once per setting."""
+"""Flag of the tracer: --trace-config, given once per setting."""
 
 import argparse
 import dataclasses
@@ -35,7 +35,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
 
 
 def parsed(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TraceOptions:
-    """Return the options in a parsed command line; ends the process where they make no sense."""
+    """Return the options in a parsed command line; exits where they are invalid."""
     options = TraceOptions()
     for mode, name, value in found.trace_config:
         try:

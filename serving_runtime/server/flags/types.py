@@ -1,4 +1,4 @@
-"""What the values of flags look like; argparse tells the message of an ArgumentTypeError beside the flag's name."""
+"""Types of flag values; argparse prints the message of an ArgumentTypeError beside the flag's name."""
 
 import argparse
 import re
@@ -8,7 +8,7 @@ from serving_runtime.protocol.restrictions import Restriction, parse_restriction
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - as Triton: a server serves
 UNIX, INHERITED = "unix:", "fd:"
-"""How addresses of endpoints begin that are no hosts: see `sockets`."""
+"""Prefixes of endpoint addresses that are not hosts: see `sockets`."""
 
 
 def boolean(text: str) -> bool:
@@ -50,7 +50,7 @@ def address(text: str) -> str:
 
 
 def endpoint(text: str) -> str:
-    """Return where an endpoint listens: an address, `unix:/path`, or `fd:N`."""
+    """Return the listen address of an endpoint: an address, `unix:/path`, or `fd:N`."""
     if text.startswith(UNIX):
         if not text.startswith(f"{UNIX}/") or "\0" in text or text.endswith("/"):
             raise argparse.ArgumentTypeError(f"'{text}' is not unix: with an absolute path, as in unix:/run/http.sock")
@@ -63,7 +63,7 @@ def endpoint(text: str) -> str:
 
 
 def revision(text: str) -> str:
-    """Return a name that can stand in a header: a DNS label or several, as Kubernetes' names are."""
+    """Return a valid header value of a name: one or several DNS labels, like Kubernetes' names."""
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?", text):
         raise argparse.ArgumentTypeError(f"'{text}' is no name: letters, digits, '-', '_' and '.', at most 253")
     return text
@@ -79,7 +79,7 @@ def header_pattern(text: str) -> "re.Pattern[str]":
 
 
 def cache_size(text: str) -> int:
-    """Return the bytes of a cache, local,size=N; raises for others, which Triton finds in shared libraries."""
+    """Return the bytes of a cache, local,size=N; raises for other caches, which Triton finds in shared libraries."""
     name, _, setting = text.partition(",")
     key, _, value = setting.partition("=")
     if name != "local":
@@ -90,7 +90,7 @@ def cache_size(text: str) -> int:
 
 
 def resource(text: str) -> tuple[str, int]:
-    """Return name and size of a resource, NAME:COUNT; the device that Triton allows behind it would be a GPU."""
+    """Return name and size of a resource, NAME:COUNT; Triton's optional device suffix would be a GPU."""
     name, *rest = text.split(":")
     if not name or not rest or not rest[0].isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME:COUNT")
@@ -120,7 +120,7 @@ def add_bool(group: "argparse._ActionsContainer", flag: str, *, default: bool, t
 
 
 def add_config_name(group: Any) -> None:
-    """Add the flag by which a model may have another configuration, as on one kind of MIG slice."""
+    """Add the flag that selects an alternative configuration of models, as on one kind of MIG slice."""
     group.add_argument(
         "--model-config-name",
         type=_config_name,

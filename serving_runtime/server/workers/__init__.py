@@ -1,1 +1,1 @@
-"""Several worker processes that are one server."""
+"""Multi-process server: several worker processes as one server."""

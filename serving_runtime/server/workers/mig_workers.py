@@ -1,4 +1,4 @@
-"""How many processes a server is; under MIG a CUDA process sees one slice (NVIDIA: MIG user guide).
+"""MIG workers: one process per MIG slice, since a CUDA process sees a single slice (NVIDIA: MIG user guide).
 
 whole GPUs, or none   this process serves, or as many workers as --workers asks for
 one slice             this process serves, and CUDA is shown the slice by its UUID
@@ -21,7 +21,7 @@ from serving_runtime.telemetry.metrics.merged_pages import joined
 
 
 def run(options: Options, arguments: Sequence[str]) -> int:
-    """Serve until told to stop; returns the exit code. Raises ServingError when the server cannot start."""
+    """Serve until terminated; returns the exit code. Raises ServingError when the server cannot start."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML numbers them, and all libraries alike
     if serve.ONE_OF_SEVERAL in os.environ:
         return serve.run(options)
@@ -46,7 +46,7 @@ def run(options: Options, arguments: Sequence[str]) -> int:
 
 
 def check_slices(gpus: Sequence[Gpu], workers: int) -> None:
-    """Raise StartError for slices beside whole GPUs, and for another number of workers than of slices."""
+    """Raise StartError for slices beside whole GPUs, and where the number of workers is not that of slices."""
     slices = sum(bool(gpu.profile) for gpu in gpus)
     if slices < len(gpus):
         raise StartError(

@@ -1,4 +1,4 @@
-"""The engine of a worker: what concerns the models of all workers is done by all, and counted over all."""
+"""Worker engine: broadcasts repository commands to the models of all workers, and sums their statistics."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,17 +21,17 @@ _Statistics = proto.message("inference.ModelStatisticsResponse")
 
 
 class OneOfSeveral(Engine):
-    """An engine beside others; `member` is set before it is asked anything."""
+    """An engine beside others; `member` is set before its first call."""
 
     member: Member
 
     @property
     def does(self) -> Mapping[str, Do]:
-        """Return what this worker does when all are to."""
+        """Return the commands that this worker executes for all."""
         return {LOAD: self._load_here, UNLOAD: self._unload_here, STATISTICS: self._statistics_here}
 
     async def all_do(self, what: str, payload: bytes) -> bytes:
-        """Have all workers do something (see Member)."""
+        """Have all workers execute a command (see Member)."""
         return await self.member.all_do(what, payload)
 
     async def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
@@ -50,7 +50,7 @@ class OneOfSeveral(Engine):
     async def statistics(self, name: str = "", version: str = "") -> Any:
         asked = _StatisticsRequest(name=name, version=version)
         found = await self.all_do(STATISTICS, asked.SerializeToString())
-        return summed(_Statistics.FromString(found))  # messages one after another are one with the entries of all
+        return summed(_Statistics.FromString(found))  # concatenated messages are one with the entries of all
 
     async def _load_here(self, payload: bytes) -> bytes:
         request = _Load.FromString(payload)

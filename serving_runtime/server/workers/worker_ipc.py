@@ -1,7 +1,7 @@
-"""What several processes of one server tell each other: requests that concern all of them, and the answers.
+"""Inter-process communication of workers: broadcast of commands to all processes of a server.
 
-Each worker keeps a connection to the process that started it. What a client asks of one worker and concerns all, the
-worker asks of that process; it has every worker do it, one such thing after another, and hands back what they said.
+Each worker keeps a connection to its parent process. A worker sends a client's command that concerns all workers to
+the parent, which has every worker execute it, one command after another, and returns their results.
 
     frame    two 4-byte lengths, big-endian; a JSON object with kind and id; a payload
     ask      worker -> parent: have all workers do `what` with the payload
@@ -25,11 +25,11 @@ logger = logging.getLogger(__name__)
 _LENGTHS = struct.Struct(">II")
 
 Do: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-"""What a worker does when all are to; raises ServingError."""
+"""A worker's handler of a broadcast command; raises ServingError."""
 
 
 class Channel:
-    """One end of a connection: frames go out whole, and come in one at a time."""
+    """One end of a connection: sends whole frames, receives one at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -40,7 +40,7 @@ class Channel:
         self._writer.writelines((_LENGTHS.pack(len(text), len(payload)), text, payload))
 
     async def receive(self) -> tuple[dict[str, Any], bytes] | None:
-        """Return the next frame's object and payload, None where the other end has gone."""
+        """Return the next frame's object and payload, None where the other end has closed."""
         try:
             lengths = _LENGTHS.unpack(await self._reader.readexactly(_LENGTHS.size))
             text, payload = [await self._reader.readexactly(length) for length in lengths]
@@ -53,7 +53,7 @@ class Channel:
 
 
 class Pending:
-    """What was asked for over a channel and not answered yet."""
+    """Pending requests of a channel."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -61,7 +61,7 @@ class Pending:
         self._asked = 0
 
     async def ask(self, payload: bytes, **head: str) -> bytes:
-        """Return what the other end answers; raises ServingError, Unavailable where it goes."""
+        """Return the other end's response; raises ServingError, Unavailable where it closes."""
         self._asked += 1
         number = self._asked
         answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -82,7 +82,7 @@ class Pending:
             waiting.set_result(payload)
 
     def fail(self) -> None:
-        """Answer all with an error: the other end has gone."""
+        """Fail all pending requests: the other end has closed."""
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(Unavailable("a worker of the server has ended; it is about to stop"))
@@ -92,8 +92,8 @@ class Member:
     """A worker's end.
 
     Args:
-        does: what it can be told to do, by name.
-        on_lost: called when the process that started it has gone.
+        does: its command handlers, by name.
+        on_lost: called when the parent process has gone.
     """
 
     def __init__(self, channel: Channel, does: Mapping[str, Do], on_lost: Callable[[], None]) -> None:
@@ -104,9 +104,9 @@ class Member:
         self._tasks = {asyncio.get_running_loop().create_task(self._listen())}
 
     async def all_do(self, what: str, payload: bytes) -> bytes:
-        """Have all workers do something, this one among them; return their payloads, one after another.
+        """Have all workers execute a command, this one among them; return their payloads, one after another.
 
-        Raises the first ServingError there was; some workers may have done it then.
+        Raises the first ServingError; some workers may have executed it then.
         """
         return await self._pending.ask(payload, kind="ask", what=what)
 
@@ -132,17 +132,17 @@ class Member:
             self._channel.send(await self._does[what](payload), kind="done", id=number)
         except ServingError as error:
             self._channel.send(kind="done", id=number, error=_told(error))
-        except Exception:  # a mistake of ours: whoever asked must not wait for ever
+        except Exception:  # a bug of ours: the caller must not wait for ever
             logger.exception("what all workers were to do, %s, failed", what)
             self._channel.send(kind="done", id=number, error=_told(ServingError("internal error")))
 
 
 class Hub:
-    """The end of the process that started the workers.
+    """The parent process's end.
 
     Args:
-        count: of workers, none of which is told anything before all are there.
-        in_order: of what can be done, that which all workers are to do in the same order.
+        count: of workers; commands begin once all have connected.
+        in_order: the commands that all workers execute in the same order.
     """
 
     def __init__(self, count: int, in_order: frozenset[str]) -> None:

@@ -1,10 +1,10 @@
-"""Several worker processes that are one server: on the same sockets, with one metrics page, and the same models.
+"""Worker processes of one server: shared sockets, one metrics page, and the same models.
 
     bind --reuse--> start workers -> all listen -> (port file) -> ... --SIGTERM--> workers finish -> exit 0
 
-The kernel shares connections out among the workers: each binds the same port, or inherits the one Unix socket. A
-worker that ends takes the others along, and the server ends; its starter starts it again. What concerns the models of
-all goes through this process: see carrying.py.
+The kernel distributes connections among the workers: each binds the same port, or inherits the one Unix socket. When a
+worker ends the whole server ends; its supervisor restarts it. Commands on the models of all workers go through this
+process: see worker_ipc.py.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Worker(NamedTuple):
     Attributes:
         name: by which `join` knows its metrics page.
         environment: variables that it has beside this process's.
-        flags: behind those of the command line.
+        flags: appended to those of the command line.
     """
 
     name: str
@@ -60,22 +60,22 @@ class Worker(NamedTuple):
 
 
 Join = Callable[[Mapping[str, str]], str]
-"""From the workers' metrics pages, by their names, to the one page."""
+"""Merges the workers' metrics pages, by their names, into one page."""
 
 
 def alike(count: int) -> list[Worker]:
-    """Return workers that share whatever the machine has; what is the machine's, the first of them shows."""
+    """Return workers that share the machine's devices; the first shows the machine's own metrics."""
     silent = ("--allow-cpu-metrics=false", "--allow-gpu-metrics=false")
     return [Worker(str(number), {}, silent if number else ()) for number in range(count)]
 
 
 def sum_of(pages: Mapping[str, str]) -> str:
-    """Return one metrics page of workers that are alike."""
+    """Return one metrics page of equal workers."""
     return summed(list(pages.values()))
 
 
 def check_shareable(options: Options, what: str) -> None:
-    """Raise StartError for what would reach one of several workers only; `what` names them."""
+    """Raise StartError for options that would reach one of several workers only; `what` names them."""
     for asked, flag in (
         (options.models.load_on_demand, "--load-on-demand"),
         (options.allow_client_shm, "--allow-client-shm"),
@@ -88,7 +88,7 @@ def check_shareable(options: Options, what: str) -> None:
 
 
 class Workers:
-    """The workers of a server, from start to end."""
+    """The workers of a server, over its lifetime."""
 
     def __init__(self, options: Options, arguments: Sequence[str], workers: Sequence[Worker], join: Join) -> None:
         self._options = options
@@ -118,13 +118,13 @@ class Workers:
     async def _serve(self, folder: Path) -> int:
         options = self._options
         places: dict[str, int | str] = {}
-        held: dict[str, socket.socket] = {}  # until the workers have them: nobody else takes a port that was free
+        held: dict[str, socket.socket] = {}  # held until the workers have bound it: no other process takes a free port
         for name, allow, address, port in (
             ("http", options.http.allow, options.http.address, options.http.port),
             ("grpc", options.grpc.allow, options.grpc.address, options.grpc.port),
         ):
             if allow:
-                if port and is_shared_by_port(address):  # another server that shares it, too, would go unnoticed
+                if port and is_shared_by_port(address):  # another server sharing it would go unnoticed
                     bind(address, port, name).close()
                 held[name] = self._bind(name, address, port, places, reuse_port=True)
         metrics = None
@@ -178,7 +178,7 @@ class Workers:
         self._members.add(asyncio.create_task(self._hub.serve(*await asyncio.open_unix_connection(sock=ours))))
 
     async def _until_ready(self, folder: Path) -> bool:
-        """Return whether all workers listen; not where one has ended or the server is to stop."""
+        """Return whether all workers listen; False where one has ended or the server is stopping."""
         files = [folder / f"{number}.json" for number in range(len(self._workers))]
         while not all(file.exists() for file in files):
             if self._stop.is_set() or any(process.returncode is not None for process in self._processes):
@@ -194,7 +194,7 @@ class Workers:
         await listen(listener, self._options.metrics.address, place(sock), "metrics")
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
-        """Answer GET /metrics with the workers' pages."""
+        """Serve GET /metrics with the workers' pages."""
         if (request.method, request.target.split(b"?", 1)[0]) != (b"GET", b"/metrics"):
             reply(text_error(404, "there is nothing here but GET /metrics"))
             return None
@@ -210,7 +210,7 @@ class Workers:
         return self._join(pages).encode()
 
     async def _end(self) -> None:
-        """Have the workers finish what they accepted, for as long as the exit timeout says."""
+        """Have the workers drain accepted requests, within the exit timeout."""
         running = [process for process in self._processes if process.returncode is None]
         for process in running:
             process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The machine's CPU and memory, as /proc tells them (Triton: CPU metrics)."""
+"""CPU and memory metrics of the machine, from /proc (Triton: CPU metrics)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,11 @@ _MEMINFO = Path("/proc/meminfo")
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """What the machine used.
+    """CPU and memory use of the machine.
 
     Attributes:
-        utilization: share of all cores' time between two looks that was not idle, 0 to 1.
-        memory_used_bytes: what is not available to new processes.
+        utilization: share of all cores' time between two samples that was not idle, 0 to 1.
+        memory_used_bytes: memory that is not available to new processes.
     """
 
     utilization: float
@@ -22,7 +22,7 @@ class CpuUse:
 
 
 class CpuMeter:
-    """Looks at the machine; `use` is as of the last look."""
+    """Samples the machine; `use` is the last sample."""
 
     def __init__(self) -> None:
         self._ticks = cpu_ticks(_STAT.read_text())
@@ -32,7 +32,7 @@ class CpuMeter:
         return self.use
 
     def look(self) -> None:
-        """Renew `use`: the utilization is that since the look before."""
+        """Update `use`; the utilization is that since the sample before."""
         ticks = cpu_ticks(_STAT.read_text())
         self.use = CpuUse(busy_share(self._ticks, ticks), *memory_bytes(_MEMINFO.read_text()))
         self._ticks = ticks
@@ -45,7 +45,7 @@ def cpu_ticks(stat: str) -> tuple[int, int]:
 
 
 def busy_share(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Return the share of the ticks between two looks that were not idle; 0 where none have passed."""
+    """Return the non-idle share of the ticks between two samples; 0 where none have passed."""
     idle, total = after[0] - before[0], after[1] - before[1]
     return (total - idle) / total if total > 0 else 0.0
 

@@ -1,7 +1,7 @@
-"""Metrics that models make themselves (Triton: custom metrics of the Python backend), shown beside the server's.
+"""Custom metrics that models create (Triton: custom metrics of the Python backend), shown beside the server's.
 
-A series is one number, or one histogram, per family and labels: what several processes of a model, or several models,
-make under the same name and labels is added up. It is there until nobody has it, or its model is unloaded.
+A series is one number, or one histogram, per family and labels; values of several processes of a model, or of several
+models, under the same name and labels are summed. It lives until its last owner drops it or is unloaded.
 """
 
 import re
@@ -19,7 +19,7 @@ _SERVERS = ("nv_", "fairlead_", "process_")
 
 
 def problems_with(name: str, kind: str, labels: Mapping[str, str], edges: Sequence[float]) -> Iterator[str]:
-    """Yield what is wrong with a metric, in words."""
+    """Yield the errors of a metric, in words."""
     if not _NAME.fullmatch(name):
         yield f"'{name}' cannot be a metric's name: letters, digits, underscores and colons, no digit first"
     if name.startswith(_SERVERS):
@@ -37,7 +37,7 @@ def problems_with(name: str, kind: str, labels: Mapping[str, str], edges: Sequen
 
 @dataclass(slots=True)
 class _Series:
-    """Attributes: owners: how often each made it."""
+    """Attributes: owners: how often each created it."""
 
     edges: tuple[float, ...] = ()
     value: float = 0.0
@@ -56,7 +56,7 @@ class _Family:
 
 
 class OwnMetrics:
-    """The metrics of all models of a process; safe to use from several threads."""
+    """The metrics of all models of a process; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class OwnMetrics:
     def make(  # noqa: PLR0917
         self, owner: Hashable, name: str, kind: str, text: str, labels: Mapping[str, str], edges: Sequence[float] = ()
     ) -> str:
-        """Make a series, or count another who has it; returns why that cannot be, empty where it can."""
+        """Create a series, or count another owner; returns why that failed, empty on success."""
         for problem in problems_with(name, kind, labels, edges):
             return problem
         with self._lock:
@@ -79,7 +79,7 @@ class OwnMetrics:
         return ""
 
     def change(self, name: str, labels: Mapping[str, str], action: str, value: float) -> None:
-        """Increment, set or observe; a series that is gone is left alone."""
+        """Increment, set or observe; does nothing where the series is gone."""
         with self._lock:
             series = self._found(name, labels)
             if series is None:
@@ -95,7 +95,7 @@ class OwnMetrics:
             return series.value if series is not None else 0.0
 
     def drop(self, owner: Hashable, name: str, labels: Mapping[str, str]) -> None:
-        """Take note that one of the owner's has gone."""
+        """Drop one of the owner's references."""
         with self._lock:
             series = self._found(name, labels)
             if series is not None and owner in series.owners:
@@ -105,7 +105,7 @@ class OwnMetrics:
                 self._tidy()
 
     def close(self, owner: Hashable) -> None:
-        """Forget what only this owner has."""
+        """Drop all references of this owner."""
         with self._lock:
             for family in self._families.values():
                 for series in family.series.values():
@@ -113,7 +113,7 @@ class OwnMetrics:
             self._tidy()
 
     def families(self) -> Iterator[Family]:
-        """Yield what is to be shown."""
+        """Yield the families to show."""
         with self._lock:
             for name, family in sorted(self._families.items()):
                 samples: list[tuple[Mapping[str, str], Value]] = [

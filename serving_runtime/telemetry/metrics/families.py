@@ -1,7 +1,7 @@
-"""What the metrics page shows, as values: families of series, made from the statistics when somebody asks.
+"""Metric families as values, made from the statistics at each scrape; `text` and `protobuf` render them.
 
 Names, labels and meaning of nv_* are Triton's (metrics); the fairlead_* ones are ours, because Triton has no latency
-histogram from which a quantile over several replicas could be computed. `text` and `protobuf` render them.
+histogram from which a quantile over several replicas could be computed.
 """
 
 import time
@@ -20,7 +20,7 @@ PROCESS_START = time.time()
 
 @dataclass(frozen=True, slots=True)
 class ModelSeries:
-    """One model version's statistics, what its queue holds now, and the labels its config adds."""
+    """One model version's statistics, its queue depth, and the labels from its config."""
 
     model: str
     version: str
@@ -42,7 +42,7 @@ class SummaryValues(NamedTuple):
 
 
 class Buckets(NamedTuple):
-    """A histogram of a model's own; `counts` are not cumulative, the last one is above the last edge."""
+    """A model's custom histogram; `counts` are not cumulative, the last one is above the last edge."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
@@ -165,7 +165,7 @@ def families(
 
 
 def model_families(all_series: Iterable[ModelSeries], settings: MetricsSettings) -> Iterator[Family]:
-    """Yield the families of models: the same ones in the same order for any models, also for none."""
+    """Yield the families of models: the same ones in the same order for any set of models, also the empty one."""
     every = tuple(all_series)
     for metric in (*_COUNTS, *_HISTOGRAMS):
         yield _family(metric, every)
@@ -221,7 +221,7 @@ def _duration_counter(name: str, text: str, duration_ns: Callable[[ModelStatisti
 
 
 def _batch_families(every: tuple[ModelSeries, ...]) -> Iterator[Family]:
-    """Yield what executions of like size came to, each counted once, so that two runtimes can be compared.
+    """Yield executions by batch size, each counted once, so that two runtimes can be compared.
 
     The nv_* durations are summed per request, and a smaller batch takes more time per row: over all sizes together a
     runtime with less traffic would seem the slower one.

@@ -1,7 +1,7 @@
-"""How this process's GPUs and slices are used, as families of the metrics page (Triton: GPU metrics).
+"""GPU metrics of this process's GPUs and MIG slices, as families of the metrics page (Triton: GPU metrics).
 
-Triton shows whole GPUs only. A slice has its own memory here, and says what it is cut from; power is its GPU's. What
-NVML does not tell of a GPU is left out, and everything where there is none.
+Triton shows whole GPUs only. A slice has its own memory here, and names its parent GPU; power is its GPU's. Values that
+NVML does not report are left out, and everything on a machine without a GPU.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ _METRICS = (
 
 
 class GpuMeter:
-    """Looks at this process's GPUs; `look` waits for the driver, so that a thread is to call it."""
+    """Samples this process's GPUs; `look` blocks on the driver, so call it on a thread."""
 
     def __init__(self) -> None:
         self._readings: tuple[Reading, ...] = ()
@@ -59,7 +59,7 @@ class GpuMeter:
 
 
 def gpu_families(readings: Sequence[Reading]) -> Iterator[Family]:
-    """Yield the families that have any samples."""
+    """Yield the families that have samples."""
     for metric in _METRICS:
         samples: list[tuple[Mapping[str, str], Value]] = [
             (_labels(reading.gpu), value) for reading in readings if (value := metric.value(reading)) is not None

@@ -26,14 +26,14 @@ NATIVE_SCHEMA = 3
 _PER_OCTAVE = 1 << NATIVE_SCHEMA
 
 ZERO_THRESHOLD = 1.0
-"""In the histogram's unit; what is not above it is in the zero bucket."""
+"""In the histogram's unit; the zero bucket holds values up to it."""
 
 _LONGEST_NS = 2**42
-"""More than an hour; longer ones are counted in the native bucket that begins there."""
+"""More than an hour; longer durations count in the native bucket that begins there."""
 
 
 class NativeBuckets(NamedTuple):
-    """The native form of what was counted.
+    """The native form of a histogram.
 
     Attributes:
         positive: count by bucket index; bucket i is (2^((i-1)/2^schema), 2^(i/2^schema)] in the histogram's unit.
@@ -44,11 +44,11 @@ class NativeBuckets(NamedTuple):
 
 
 class Layout:
-    """Where the cells of a histogram are cut.
+    """Cell boundaries of a histogram.
 
     Args:
         edges: of the classic form, ascending, in the unit.
-        unit_ns: what one unit of the metric is, in nanoseconds.
+        unit_ns: one unit of the metric, in nanoseconds.
     """
 
     def __init__(self, edges: Sequence[float], unit_ns: int) -> None:
@@ -76,7 +76,7 @@ MICROSECONDS = Layout(EDGES_US, 1000)
 
 
 class Histogram:
-    """Counts per cell; a value equal to an edge falls below it, as Prometheus' `le` and native buckets say.
+    """Counts per cell; a value equal to an edge falls below it, as in Prometheus' `le` and native buckets.
 
     Attributes:
         cells: counts, not cumulative; the last one is everything above the last cut.
@@ -103,7 +103,7 @@ class Histogram:
         self.sum_ns += end_ns * len(begun_ns) - sum(begun_ns)
 
     def add(self, other: "Histogram") -> None:
-        """Add what another histogram has counted; where its cells are cut otherwise, by their upper ends."""
+        """Add another histogram's counts; where its boundaries differ, by the cells' upper ends."""
         for end, count in zip((*other.layout.cuts_ns, math.inf), other.cells, strict=True):
             if count:
                 self.cells[bisect_left(self._cuts_ns, end)] += count
@@ -124,7 +124,7 @@ class Histogram:
         return [sum(cells[part]) for part in self.layout.cells_of_classic]
 
     def native(self) -> NativeBuckets:
-        """Return the native form; only buckets that hold something."""
+        """Return the native form, without empty buckets."""
         zero, positive = 0, dict[int, int]()
         for bucket, count in zip(self.layout.native_of_cell, self.cells, strict=True):
             if not bucket:

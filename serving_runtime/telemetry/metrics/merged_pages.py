@@ -1,15 +1,15 @@
-"""The metrics pages of several worker processes as one page: summed, or told apart by the slices they have. Pure."""
+"""Merges the metrics pages of several worker processes: sums series, or labels them by the workers' slices. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from serving_runtime.telemetry.metrics.text import number
 
 _NEWEST = frozenset({"process_start_time_seconds"})
-"""Gauges of which the sum would say nothing: the highest stands for all."""
+"""Gauges whose sum has no meaning: the maximum is shown."""
 
 
 def summed(pages: Sequence[str]) -> str:
-    """Return one page in Prometheus' text format, with the sum of what the pages say of each series."""
+    """Return one page in Prometheus' text format, with the sum of each series over the pages."""
     told: dict[str, list[str]] = {}
     values: dict[str, dict[str, float]] = {}
     for page in pages:
@@ -35,7 +35,7 @@ def joined(pages: Mapping[str, str]) -> str:
     """Return one page in Prometheus' text format.
 
     Args:
-        pages: by the UUID of the slice that their worker has; series that name a GPU themselves stay as they are.
+        pages: by the UUID of their worker's slice; series that already have a GPU label stay as they are.
     """
     families: dict[str, list[str]] = {}
     for uuid, page in pages.items():

@@ -1,7 +1,7 @@
-"""The metrics page in pieces: each model's samples are rendered by themselves, and kept while they do not change.
+"""Incremental rendering of the metrics page: each model's samples are rendered separately and cached until they change.
 
-A page of 1,000 models is some 9 MB of text, which takes a quarter of a second and more to render. The pieces are so
-small that other work can be done between them; the samples of one model are all of one moment.
+A page of 1,000 models is some 9 MB of text, which takes a quarter of a second and more to render. The pieces are small
+enough that other work runs between them; the samples of one model are all of one moment.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -14,10 +14,10 @@ Answer: TypeAlias = tuple[str, list[bytes]]
 """A content type, and the page in order."""
 
 PIECE = 128
-"""How much is done in a piece, by the count of models that are looked at."""
+"""Work in a piece, as the count of models checked."""
 
 RENDERING = 64
-"""As much as one model takes that has to be rendered."""
+"""Work of one model that is rendered, in the same unit."""
 
 
 class Form(Protocol):
@@ -31,7 +31,7 @@ class Form(Protocol):
 
 
 class Page:
-    """The page in one form, for one scrape after the other.
+    """The page in one form, for successive scrapes.
 
     Args:
         form: whose `samples` are the parts of its `whole`.
@@ -46,10 +46,10 @@ class Page:
     def pieces(
         self, every: Sequence[ModelSeries], others: Callable[[], Iterable[Family]]
     ) -> Generator[None, None, Answer]:
-        """Yield when a piece is done; returns the page.
+        """Yield after each piece; returns the page.
 
         Args:
-            every: of the models there are; samples of others are forgotten.
+            every: of all current models; cached samples of others are dropped.
             others: returns families that are not of models.
         """
         kept: dict[tuple[str, str], tuple[Any, tuple[bytes, ...]]] = {}
@@ -79,9 +79,9 @@ class Page:
 
 
 def _mark(series: ModelSeries) -> Any:
-    """Return what differs once any sample of a model does; None where samples change by themselves."""
+    """Return a value that changes with any sample of a model; None where samples change by themselves."""
     found = series.statistics
-    if found.summaries is not None and found.accepted:  # they are of the last minute
+    if found.summaries is not None and found.accepted:  # a window of the last minute
         return None
     first = found.first_response
     return (

@@ -1,6 +1,6 @@
-"""The metrics page in Prometheus' protobuf format, which carries native histograms beside the classic buckets.
+"""Metrics page in Prometheus' protobuf format, which carries native histograms beside the classic buckets.
 
-Served to scrapers whose Accept header asks for it, as Prometheus does once its native histograms are on. Message
+Served to scrapers whose Accept header prefers it, as Prometheus does once its native histograms are on. Message
 layout: io.prometheus.client.MetricFamily, each after its length as a varint.
 """
 
@@ -25,9 +25,9 @@ def render(families: Iterable[Family]) -> bytes:
 
 
 def whole(family: Family, parts: Iterable[bytes]) -> bytes:
-    """Return a family with the metrics in these parts, whatever its own are; nothing for one without metrics."""
-    metrics = b"".join(parts)  # messages one after another are one with the fields of all
-    if not metrics:  # it would be an error to its readers
+    """Return a family with the metrics in these parts, in place of its own; empty for one without metrics."""
+    metrics = b"".join(parts)  # concatenated messages are one with the fields of all
+    if not metrics:  # readers refuse it
         return b""
     head = _MetricFamily(name=family.name, help=family.text, type=_TYPES[family.kind]).SerializeToString()
     return b"".join((_varint(len(head) + len(metrics)), head, metrics))
@@ -109,7 +109,7 @@ def _fill_histogram(message: Any, histogram: Histogram) -> None:
     native = histogram.native()
     message.schema, message.zero_threshold, message.zero_count = NATIVE_SCHEMA, ZERO_THRESHOLD, native.zero
     found, deltas = spans(native.positive)
-    for offset, length in found or [(0, 0)]:  # an empty span says that an empty histogram is a native one
+    for offset, length in found or [(0, 0)]:  # an empty span marks an empty histogram as native
         message.positive_span.add(offset=offset, length=length)
     message.positive_delta.extend(deltas)
 

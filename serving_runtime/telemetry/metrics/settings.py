@@ -1,4 +1,4 @@
-"""What --metrics-config says; plain values, so that the command line is read without anything else."""
+"""Values of --metrics-config; plain, so that the command line is parsed without further imports."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ DEFAULT_QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """What the metrics page shows beside counts, gauges and our histograms.
+    """Metrics beside counts, gauges and our histograms.
 
     Attributes:
         counter_latencies: the duration counters.
         summary_latencies: summaries of the durations.
-        histogram_latencies: how long first responses of decoupled models take.
+        histogram_latencies: time to first response of decoupled models.
     """
 
     counter_latencies: bool = True

@@ -1,7 +1,7 @@
-"""Quantiles of durations over the last minute (Triton: summaries; Prometheus: a sliding window of five parts).
+"""Latency summaries: quantiles over the last minute (Triton: summaries; Prometheus: a sliding window of five parts).
 
 Durations are counted in buckets that grow by 2^(1/256), so a quantile is of the right rank and off in value by at
-most 0.14 %, whatever error --metrics-config asks for. Only servers that are asked for summaries have them.
+most 0.14 %, whatever error --metrics-config sets. Only servers with summaries on keep them.
 """
 
 import math
@@ -44,7 +44,7 @@ class Summary:
         return [_at(ordered, rank * total) if total else math.nan for rank in ranks]
 
     def add(self, other: "Summary") -> None:
-        """Add what another summary, by the same clock, has counted."""
+        """Add the counts of another summary on the same clock."""
         self.count += other.count
         self.sum_ns += other.sum_ns
         self._turn()
@@ -57,7 +57,7 @@ class Summary:
         return int(self._clock() / (WINDOW_S / PARTS))
 
     def _turn(self) -> None:
-        """Empty the parts of the window that are over."""
+        """Clear the expired parts of the window."""
         now = self._now()
         for part in range(max(self._part + 1, now - PARTS + 1), now + 1):
             self._parts[part % PARTS] = {}

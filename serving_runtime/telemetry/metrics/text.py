@@ -1,4 +1,4 @@
-"""The metrics page in Prometheus' text format 0.0.4."""
+"""Metrics page in Prometheus' text format 0.0.4."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ def render(families: Iterable[Family]) -> bytes:
 
 
 def whole(family: Family, parts: Iterable[bytes]) -> bytes:
-    """Return a family with the samples in these parts, whatever its own are."""
+    """Return a family with the samples in these parts, in place of its own."""
     head = f"# HELP {family.name} {family.text}\n# TYPE {family.name} {family.kind}\n".encode()
     return b"".join((head, *parts))
 

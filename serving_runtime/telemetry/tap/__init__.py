@@ -1,1 +1,1 @@
-"""The payload tap: a share of the requests with their answers, as CloudEvents to a file or a URL."""
+"""Payload tap: records a share of the requests with their responses, as CloudEvents to a file or a URL."""

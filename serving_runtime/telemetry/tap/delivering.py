@@ -1,6 +1,7 @@
-"""A URL that takes events one by one, as KServe's payload logger sends them: CloudEvents in HTTP's binary mode, the
-attributes in headers and V2's JSON as the body. `ce-id` is the request's id in the events of a request and of its
-answers, which the type tells apart.
+"""Payload logger sink: posts single CloudEvents in HTTP's binary mode, as KServe's payload logger does.
+
+Attributes are in headers, V2's JSON is the body. `ce-id` is the request's id in the events of a request and of its
+responses, which the type distinguishes.
 """
 
 import asyncio
@@ -19,19 +20,19 @@ from serving_runtime.telemetry.tap.writing import written
 _TIMEOUT_S = 10.0
 _AT_ONCE = 8
 _RESOLVED_S = 30.0
-"""How long the addresses of a receiver are used before its name is resolved again."""
-# CloudEvents, HTTP binding: what a header's value may have as it is.
+"""How long a receiver's resolved addresses are used before its name is resolved again."""
+# CloudEvents, HTTP binding: characters of a header value that are not encoded.
 _AS_IT_IS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
 
 
 class LoggerSink:
-    """Posts events, several at once; each is sent once, whatever the answer. Follows no redirects.
+    """Posts events concurrently; each is sent once, whatever the response. Follows no redirects.
 
     Args:
         attributes: of every event, beside its own.
-        allowed: networks that may be posted to although they are not public; connections go to the addresses that
-            were checked, and to no proxy. None posts anywhere, for a server whose operator has chosen the URL.
-        through: a Unix socket behind which the receiver is; then no name is resolved here, and no address checked.
+        allowed: private networks that may be posted to; connections go to the checked addresses, without a proxy. None
+            allows any address, for a server whose operator has chosen the URL.
+        through: a Unix socket to the receiver; no name is resolved then, and no address checked.
     """
 
     gather_s = 0.0
@@ -57,7 +58,7 @@ class LoggerSink:
             raise SinkError(problems[0], taken=len(events) - len(problems))
 
     def flush(self) -> None:
-        """Every write is handed on at once."""
+        """Does nothing: every write is sent at once."""
 
     def close(self) -> None:
         if self._client is not None:
@@ -65,7 +66,7 @@ class LoggerSink:
         self._runner.close()
 
     async def _posted(self, events: list[Event]) -> list[str]:
-        """Return why each event was not taken, empty where it was."""
+        """Return why each event was refused, empty where it was accepted."""
         if self._client is None:
             self._client = self._opened()
         try:
@@ -98,7 +99,7 @@ class LoggerSink:
             try:
                 answer = await client.post(target, content=body, headers=headers, extensions=sni)
             except httpx.ConnectError as error:
-                problem = f"{self._url}: {error or type(error).__name__}"  # another of its addresses may answer
+                problem = f"{self._url}: {error or type(error).__name__}"  # another of its addresses may work
             except httpx.HTTPError as error:
                 return f"{self._url}: {error or type(error).__name__}"
             else:
@@ -107,7 +108,7 @@ class LoggerSink:
 
 
 class _Targets:
-    """The URLs by which a receiver is reached: one for each address that its host has and that may be posted to."""
+    """A receiver's URLs: one for each address of its host that may be posted to."""
 
     def __init__(self, url: httpx.URL, allowed: Sequence[Network] | None) -> None:
         self.host = url.host
@@ -119,7 +120,7 @@ class _Targets:
         self._resolved_until = 0.0
 
     async def now(self) -> Sequence[httpx.URL]:
-        """Return them; raises EgressRefusedError, and OSError or UnicodeError for a name that is nowhere."""
+        """Return them; raises EgressRefusedError, and OSError or UnicodeError for a name that does not resolve."""
         if self._allowed is None:
             return [self._url]
         if time.monotonic() >= self._resolved_until:

@@ -1,9 +1,9 @@
-"""A recorded request and its answers as CloudEvents 1.0, in V2's JSON form. Pure.
+"""CloudEvents 1.0 of a recorded request and its responses, in V2's JSON form. Pure.
 
-Types are those of KServe's payload logger, so that what reads its events reads these. FP16 and BF16, and what
-V2's JSON cannot carry (NaN, infinity, bytes that are no text), are base64 of the tensor's binary form instead, and the
-tensor's parameters say so: {"encoding": "base64"}. Nothing is rounded: floats are written in the shortest digits that
-read back the same.
+Types are those of KServe's payload logger, so that its consumers read these events. FP16 and BF16, and what V2's JSON
+cannot carry (NaN, infinity, bytes that are not text), are base64 of the tensor's binary form instead, marked by the
+tensor's parameters: {"encoding": "base64"}. Nothing is rounded: floats are written in the shortest digits that read
+back the same.
 """
 
 import struct
@@ -25,12 +25,12 @@ _WITHOUT_JSON = frozenset({"FP16", "BF16"})
 
 
 class Exchange(NamedTuple):
-    """One moment of a recorded request.
+    """One exchange of a recorded request: the request itself or a response.
 
     Attributes:
-        number: 0 for the request itself, then 1, 2, ... for its answers.
+        number: 0 for the request itself, then 1, 2, ... for its responses.
         outcome: None for the request itself.
-        at: when it was, with its time zone.
+        at: with its time zone.
     """
 
     request_id: str
@@ -41,7 +41,7 @@ class Exchange(NamedTuple):
 
 
 def event(exchange: Exchange, source: str) -> dict[str, Any]:
-    """Return the event of a request or of an answer, for `writing`; `requestid` is what joins them."""
+    """Return the event of a request or a response, for `writing`; `requestid` joins them."""
     request, outcome = exchange.request, exchange.outcome
     version = request.model_version
     if outcome is None:
@@ -69,7 +69,7 @@ def event(exchange: Exchange, source: str) -> dict[str, Any]:
 
 
 def size_bytes(exchange: Exchange) -> int:
-    """Return about how much memory an exchange holds while it waits to be written."""
+    """Return the approximate memory of an exchange while it waits to be written."""
     outcome = exchange.outcome
     tensors: Sequence[Tensor] = exchange.request.inputs if outcome is None else getattr(outcome, "outputs", ())
     return 1024 + sum([_held_bytes(item) for item in tensors])
@@ -116,7 +116,7 @@ def _text(array: Array) -> list[str] | None:
 
 
 def _bytes_content(array: Array) -> bytes:
-    """Return V2's binary form of BYTES: each element behind its length, four bytes little-endian."""
+    """Return V2's binary form of BYTES: each element after its length, four bytes little-endian."""
     return b"".join([struct.pack("<I", len(element)) + bytes(element) for element in array.flat])
 
 

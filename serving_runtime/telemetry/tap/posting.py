@@ -1,7 +1,7 @@
-"""A URL that takes batches of events, in CloudEvents' batched JSON form.
+"""Batch sink: posts CloudEvents to a URL in their batched JSON form.
 
-What the receiver did not take for want of an answer, or because it has too much to do, is sent again with growing
-pauses; meanwhile what comes waits in the tap, which is bounded. What it refuses is given up at once.
+Batches that get no response, or one of overload, are retried with back-off; meanwhile further events wait in the tap,
+which is bounded. Refused batches are given up at once.
 """
 
 import random
@@ -24,16 +24,16 @@ _AGAIN = frozenset({401, 408, 425, 429})  # 401: the token was replaced a moment
 
 
 class RefusedError(SinkError):
-    """The receiver will never take the events."""
+    """The receiver will never accept the events."""
 
 
 class HttpSink:
-    """Posts events; a second's go together.
+    """Posts events, one batch per second.
 
     Args:
-        token_file: holds a bearer token, and is read for each batch since it may be replaced; None for none.
-        ca_file: certificate authorities to trust; None for the usual ones.
-        patience_s: for how long a batch is sent again and again before it is given up.
+        token_file: holds a bearer token, read for each batch since it may be replaced; None for no token.
+        ca_file: certificate authorities to trust; None for the default ones.
+        patience_s: how long a batch is retried before it is given up.
     """
 
     gather_s = _GATHER_S
@@ -56,7 +56,7 @@ class HttpSink:
         self.send(b"[" + b",".join([written(event) for event in events]) + b"]")
 
     def send(self, body: bytes) -> None:
-        """Post a batch that is JSON already; raises SinkError, and RefusedError where it is of no use to try again."""
+        """Post a batch in JSON; raises SinkError, and RefusedError where a retry is useless."""
         deadline = time.monotonic() + self._patience_s
         pause_s = _FIRST_PAUSE_S
         while problem := self._posted(body):
@@ -67,13 +67,13 @@ class HttpSink:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def flush(self) -> None:
-        """Every write is handed on at once."""
+        """Does nothing: every write is sent at once."""
 
     def close(self) -> None:
         self._client.close()
 
     def _posted(self, body: bytes) -> str:
-        """Return why the receiver did not take the body but may later; raises RefusedError where it never will."""
+        """Return the reason of a retryable failure; raises RefusedError for a permanent one."""
         headers = {"content-type": BATCH_TYPE}
         try:
             if self._token_file is not None:

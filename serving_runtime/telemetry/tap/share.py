@@ -1,4 +1,4 @@
-"""Which share of the requests is recorded, where wanted as a file says while the server runs."""
+"""Sampling share of the payload tap: fixed, or read from a file while the server runs."""
 
 import logging
 from pathlib import Path
@@ -10,11 +10,11 @@ class Share:
     """A share of all requests, 0 to 1.
 
     Args:
-        file: holds the share as text, such as `0.25`, and may be replaced at any time; no file is a share of 0. None
-            for a share that stays as it is.
+        file: holds the share as text, such as `0.25`, and may be replaced at any time; a missing file is a share of 0.
+            None for a fixed share.
 
     Attributes:
-        now: the share as of the last look.
+        now: the share as last read.
     """
 
     def __init__(self, share: float, file: Path | None = None) -> None:
@@ -26,7 +26,7 @@ class Share:
             self.look()
 
     def look(self) -> None:
-        """Read the file if it was replaced since the last look; one that holds no share is one of 0, and logged."""
+        """Read the file if it has changed; invalid content is a share of 0, and logged."""
         if self._file is None:
             return
         try:
@@ -43,7 +43,7 @@ class Share:
 
 
 def parse(text: str) -> float:
-    """Return the share in `text`; raises ValueError where it is none."""
+    """Return the share in `text`; raises ValueError where it is invalid."""
     try:
         share = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where events go on this machine: a file of one JSON line each, or a folder of such files."""
+"""Event sinks on this machine: a JSON lines file, or a spool directory of such files."""
 
 import os
 import time
@@ -19,7 +19,7 @@ class SinkError(Exception):
     """Events could not be written; the text says why.
 
     Attributes:
-        taken: so many of them were written all the same.
+        taken: number of events that were written nevertheless.
     """
 
     def __init__(self, reason: str, taken: int = 0) -> None:
@@ -28,12 +28,12 @@ class SinkError(Exception):
 
 
 class Sink(Protocol):
-    """Takes events on the tap's own thread; raises SinkError.
+    """Writes events on the tap's own thread; raises SinkError.
 
-    `flush` hands on what was kept back; it is called when nothing came for a while, and before `close`.
+    `flush` writes what was held back; it is called after an idle period, and before `close`.
 
     Attributes:
-        gather_s: so long the tap waits for further events, to write them together.
+        gather_s: how long the tap waits for further events, to write them together.
     """
 
     gather_s: float
@@ -44,7 +44,7 @@ class Sink(Protocol):
 
 
 class FileSink:
-    """Appends a line per event; a file that grew beyond its limit becomes `<name>.1`, in place of an earlier one."""
+    """Appends a line per event; a file beyond its limit is renamed to `<name>.1`, replacing an earlier one."""
 
     gather_s = 0.0
 
@@ -63,21 +63,21 @@ class FileSink:
                 self._file = self._path.open("ab")
             self._file.writelines(lines)
             self._file.flush()
-        except (OSError, ValueError) as error:  # ValueError: the file could not be opened again before
+        except (OSError, ValueError) as error:  # ValueError: an earlier reopening failed
             raise SinkError(f"{self._path}: {error}") from error
 
     def flush(self) -> None:
-        """Every write is handed on at once."""
+        """Does nothing: every write is flushed."""
 
     def close(self) -> None:
         self._file.close()
 
 
 class FolderSink:
-    """Puts files with a line per event into a folder for somebody who takes them away: they are whole and never change.
+    """Spool directory writer: files with a line per event, complete and immutable, for another process to remove.
 
-    Events gather in a hidden file that gets its name, by which files sort in time, when it is full or a second old.
-    Events that are written together are in one file. Where nobody takes files away the oldest go.
+    Events gather in a hidden file that gets its name, which sorts by time, when it is full or a second old. Events that
+    are written together are in one file. Where no process removes files the oldest are deleted.
 
     Args:
         max_bytes: of all files together; one with a large event may be larger.
@@ -120,7 +120,7 @@ class FolderSink:
         return self._folder / ".open"
 
     def _opened(self) -> BinaryIO:
-        """Begin a file; what a server that was killed left there is dropped, its last line may be half of one."""
+        """Begin a file; one left by a killed server is dropped, its last line may be incomplete."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.fdopen(os.open(self._hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
@@ -130,7 +130,7 @@ class FolderSink:
         self._hidden.replace(self._folder / f"{time.time_ns():020}.jsonl")
         sizes = {}
         for path in sorted(self._folder.glob("*.jsonl"), reverse=True):
-            with suppress(FileNotFoundError):  # taken away just now
+            with suppress(FileNotFoundError):  # removed just now
                 sizes[path] = path.stat().st_size
                 if len(sizes) > 1 and sum(sizes.values()) > self._max_bytes:
                     path.unlink()

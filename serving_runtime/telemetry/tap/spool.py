@@ -1,7 +1,7 @@
-"""Spool directory: files of a `FolderSink` as batches for a receiver, read by a process that has its token.
+"""Spool directory reader: files of a `FolderSink` as batches for a receiver, read by a process that has its token.
 
-The writer opens models and has no token, so that nothing in the folder is believed: only regular files of a bounded
-size are read, no link is followed, and names lead nowhere but into the folder. What is no such file is removed.
+The writer opens models and has no token, so the folder is untrusted: only regular files of a bounded size are read,
+links are not followed, and names cannot leave the folder. Anything else is removed.
 """
 
 import os
@@ -11,26 +11,26 @@ from itertools import islice
 from pathlib import Path
 
 MAX_BATCH_BYTES = 32 << 20
-"""What the control plane takes at once."""
+"""The control plane's limit of a request."""
 _ENTRIES_AT_ONCE = 4096
 
 
 class Spool:
-    """The folder, whose files are taken in the order of their names; raises OSError where it is none."""
+    """The folder, whose files are read in the order of their names; raises OSError where it is no folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
 
     def names(self) -> list[str]:
-        """Return the names of what waits, the oldest first; of a folder with very many entries, some."""
+        """Return the names of pending files, oldest first; of a folder with very many entries, some."""
         with os.scandir(self._folder) as entries:
             found = [each.name for each in islice(entries, _ENTRIES_AT_ONCE) if not each.is_dir(follow_symlinks=False)]
         return sorted(name for name in found if name.endswith(".jsonl") and not name.startswith("."))
 
     def batch(self, name: str) -> bytes | None:
-        """Return the lines of a file as a JSON array; None where it is too large, empty or no file."""
+        """Return the lines of a file as a JSON array; None where it is too large, empty or not a file."""
         try:
-            # Without O_NONBLOCK a pipe would be waited for.
+            # Without O_NONBLOCK opening a pipe would block.
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
         except OSError:  # gone meanwhile, or a link
             return None
@@ -45,8 +45,8 @@ class Spool:
         return b"[%b]" % lines.replace(b"\n", b",")
 
     def remove(self, name: str) -> None:
-        """Remove a file; raises OSError where it stays."""
-        with suppress(FileNotFoundError):  # the writer dropped it, for want of room
+        """Remove a file; raises OSError on failure."""
+        with suppress(FileNotFoundError):  # the writer dropped it, for lack of room
             os.unlink(name, dir_fd=self._folder)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Takes recorded requests off the event loop and hands them, as events, to a sink on a thread of its own.
+"""Payload tap: takes recorded requests off the event loop and writes them, as events, to a sink on its own thread.
 
-Nothing here may slow an answer: the loop decides whether a request is recorded, notes references to its tensors after
-the answer was given, and goes on. When the sink is slower than the requests come, what waits is bounded and the rest
-is dropped and counted.
+Nothing here delays a response: the loop decides whether a request is recorded, keeps references to its tensors after
+the response was sent, and goes on. When the sink is slower than the requests, the queue is bounded and the rest is
+dropped and counted.
 """
 
 import logging
@@ -24,12 +24,12 @@ from serving_runtime.telemetry.tap.sinks import Sink, SinkError
 logger = logging.getLogger(__name__)
 
 _ENOUGH_BYTES = 1 << 20
-"""Of what events hold while they wait; a write takes no further ones beyond that."""
+"""Bytes of pending events; a write takes no further ones beyond that."""
 
 _CLOSE_S = 5.0
 
 _FLUSH_S = 1.0
-"""How long a sink may keep events back to get them together with others."""
+"""How long a sink may hold events back to write them together."""
 
 
 _Queued = tuple[tuple[Exchange, ...], int]
@@ -38,11 +38,11 @@ _Queued = tuple[tuple[Exchange, ...], int]
 
 @dataclass(slots=True)
 class TapCounts:
-    """What became of the events so far; each is written by one thread only.
+    """Counts of events by outcome; each is written by one thread only.
 
     Attributes:
-        written: taken by the sink.
-        dropped: not even queued, because too much waited already.
+        written: accepted by the sink.
+        dropped: not queued, because the queue was full.
         failed: refused by the sink.
     """
 
@@ -52,7 +52,7 @@ class TapCounts:
 
 
 class Told(StrEnum):
-    """Which events of a recorded request are told, in the words of KServe's payload logger."""
+    """Events of a recorded request to write, in the terms of KServe's payload logger."""
 
     ALL = "all"
     REQUEST = "request"
@@ -60,7 +60,7 @@ class Told(StrEnum):
 
 
 class Recording:
-    """One recorded request; it is written with its first answer."""
+    """One recorded request; it is written with its first response."""
 
     __slots__ = ("_answers", "_arrived", "_request", "_request_id", "_tap")
 
@@ -72,7 +72,7 @@ class Recording:
         self._answers = 0
 
     def note(self, outcome: Outcome) -> None:
-        """Take an answer, after the client has been given it."""
+        """Record a response, after it was sent to the client."""
         self._answers += 1
         answer = Exchange(self._request_id, self._answers, self._request, outcome, datetime.now(UTC))
         if self._answers > 1:
@@ -86,9 +86,9 @@ class Tap:
 
     Args:
         source: of the events, a URI reference that names the server.
-        share: of the requests; while it is 0 requests need not come by here at all.
+        share: of the requests; while it is 0 requests need not pass here at all.
         max_pending_bytes: of tensors that wait for the sink.
-        told: which events of a recorded request the sink gets.
+        told: the events of a recorded request that the sink gets.
 
     Attributes:
         on_change: called after `active` has changed.
@@ -115,7 +115,7 @@ class Tap:
         return self._share.now > 0
 
     def look(self) -> None:
-        """Look whether the share was changed from outside."""
+        """Check whether the share was changed from outside."""
         was_active = self.active
         self._share.look()
         if self.active is not was_active:
@@ -123,16 +123,16 @@ class Tap:
                 tell()
 
     def recording(self, request: InferRequest) -> "Recording | None":
-        """Return what to tell the answers of a request, None where it is not recorded.
+        """Return the recorder of a request's responses, None where it is not recorded.
 
-        A request that came without an id gets a random one.
+        A request without an id gets a random one.
         """
         context = request.context
         request_id = (context.request_id if context is not None else "") or str(uuid.uuid4())
         return Recording(self, request, request_id) if is_sampled(request_id, self._share.now) else None
 
     def put(self, *exchanges: Exchange) -> None:
-        """Queue exchanges to be written together, or drop and count them where too much waits already."""
+        """Queue exchanges to be written together, or drop and count them where the queue is full."""
         if self._told is not Told.ALL:
             exchanges = tuple([each for each in exchanges if (each.outcome is None) is (self._told is Told.REQUEST)])
             if not exchanges:
@@ -145,7 +145,7 @@ class Tap:
         self._queue.put((exchanges, size))
 
     def close(self) -> None:
-        """Write what waits, for a few seconds at most."""
+        """Write pending events, for a few seconds at most."""
         self._queue.put(None)
         self._thread.join(_CLOSE_S)
         if self._thread.is_alive():
@@ -171,7 +171,7 @@ class Tap:
         self._sink.close()
 
     def _gather(self, taken: "list[_Queued | None]") -> None:
-        """Add what waits, and what comes as long as the sink wants to get more at once; None ends it."""
+        """Add pending exchanges, and further ones while the sink gathers; None ends it."""
         until = time.monotonic() + self._sink.gather_s
         held = 0
         while (last := taken[-1]) is not None:
@@ -196,7 +196,7 @@ class Tap:
             self.counts.written += error.taken
             self.counts.failed += len(exchanges) - error.taken
             self._tell(failing=True, reason=str(error))
-        except Exception as error:  # a payload that cannot be told must not end the thread that tells the others
+        except Exception as error:  # a payload that cannot be rendered must not end the thread
             self.counts.failed += len(exchanges)
             logger.exception("payload tap: %d events could not be made", len(exchanges), exc_info=error)
         else:
@@ -204,7 +204,7 @@ class Tap:
             self._tell(failing=False, reason="")
 
     def _tell(self, *, failing: bool, reason: str) -> None:
-        """Log when the sink begins to refuse and when it takes events again, not in between."""
+        """Log when the sink begins to refuse and when it accepts events again, not in between."""
         if failing and not self._is_failing:
             logger.warning("payload tap: events are lost until the sink takes them again: %s", reason)
         elif self._is_failing and not failing:

@@ -1,4 +1,4 @@
-"""All that may record requests of one server: the payload tap and the payload logger, either, or none."""
+"""The recorders of one server: the payload tap and the payload logger, both optional."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -10,7 +10,7 @@ TAP_METRIC, LOGGER_METRIC = "fairlead_payload_tap_events_total", "fairlead_paylo
 
 
 class Taps:
-    """The taps of a server, by the name of the metric that counts the events of each."""
+    """The taps of a server, by the name of the metric that counts each one's events."""
 
     def __init__(self, taps: Mapping[str, Tap] | None = None) -> None:
         self._by_metric = dict(taps or {})
@@ -32,12 +32,12 @@ class Taps:
             tap.on_change.append(tell)
 
     def look(self) -> None:
-        """Look whether a share was changed from outside."""
+        """Check whether a share was changed from outside."""
         for tap in self:
             tap.look()
 
     def recordings(self, request: InferRequest) -> list[Recording]:
-        """Return what to tell the answers of a request."""
+        """Return the recorder of a request's responses."""
         found = [tap.recording(request) for tap in self if tap.active]
         return [recording for recording in found if recording is not None]
 
@@ -46,7 +46,7 @@ class Taps:
         return [events_family(name, tap.counts) for name, tap in self._by_metric.items()]
 
     def close(self) -> None:
-        """Write what waits, for a few seconds at most."""
+        """Write pending events, for a few seconds at most."""
         for tap in self:
             tap.close()
 

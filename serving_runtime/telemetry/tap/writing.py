@@ -1,5 +1,8 @@
-"""Events as JSON, made in small pieces: one call that writes a large tensor would keep the GIL, and with it the event
-loop and its answers, for as long as it takes."""
+"""Incremental JSON serialization of events.
+
+Writing a large tensor in one call would keep the GIL, and delay the event loop and its responses, for as long as it
+takes.
+"""
 
 import base64
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""Following single requests: which are followed, when they began, waited, ran and ended, and where that is told."""
+"""Request tracing: sampling, the timestamps of a request (arrival, queue, compute, end), and exporters."""

@@ -1,4 +1,4 @@
-"""Followed requests as OpenTelemetry spans, sent to a collector by OTLP over HTTP from a thread of the SDK.
+"""OpenTelemetry exporter: traces as spans, sent to a collector by OTLP over HTTP from a thread of the SDK.
 
 InferRequest                    continues the caller's trace where it sent a W3C traceparent
 |-- queue                       one pair per model that ran
@@ -12,7 +12,7 @@ from serving_runtime.telemetry.tracing.settings import TraceOptions, TraceSettin
 from serving_runtime.telemetry.tracing.trace import Step, Trace
 
 _EXPORT_TIMEOUT_S = 5
-"""Of one batch of spans; a server that stops waits for its last one."""
+"""Of one batch of spans; a stopping server waits for its last one."""
 
 _ARGUMENTS = {
     "bsp_max_queue_size": "max_queue_size",
@@ -22,7 +22,7 @@ _ARGUMENTS = {
 
 
 class OtlpSink:
-    """Makes spans of traces when they have ended; the SDK drops spans that a slow collector does not take."""
+    """Makes spans of finished traces; the SDK drops spans that a slow collector does not accept."""
 
     def __init__(self, options: TraceOptions, server: str) -> None:
         """Start the exporter; raises ImportError where the extra `tracing` is not installed."""
@@ -70,7 +70,7 @@ class OtlpSink:
         span.end(trace.ended_ns + trace.epoch_ns)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send pending spans."""
         self._provider.shutdown()
 
     def _write_step(self, step: Step, within: Any, epoch_ns: int) -> None:

@@ -1,7 +1,7 @@
-"""Which requests are followed (Triton: trace extension); may be changed while the server runs, for all models or one.
+"""Trace settings and sampling (Triton: trace extension); may change while the server runs, for all models or one.
 
-Values are shown and given as strings, the levels as a list of them; none (JSON null, an empty list in gRPC) takes a
-setting back: a model's to that of all models, that of all models to what the command line says.
+Values are shown and given as strings, the levels as a list of them; none (JSON null, an empty list in gRPC) resets a
+setting: a model's to that of all models, that of all models to the command line's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ OFF, TIMESTAMPS, TENSORS = LEVELS = ("OFF", "TIMESTAMPS", "TENSORS")
 
 @dataclass(frozen=True, slots=True)
 class TraceSettings:
-    """What is followed of one model's requests.
+    """Trace settings of one model's requests.
 
     Attributes:
-        levels: what is told, TIMESTAMPS and TENSORS; none for nothing (OFF).
-        rate: every so many requests one is followed.
-        count: so many more are followed, -1 for any number.
+        levels: TIMESTAMPS and TENSORS; empty for no tracing (OFF).
+        rate: one of so many requests is traced.
+        count: how many more are traced, -1 for any number.
         log_frequency: of mode triton: a new file after so many, 0 for one file.
     """
 
@@ -35,13 +35,13 @@ class TraceSettings:
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """What the command line says.
+    """Trace options of the command line.
 
     Attributes:
         mode: TRITON for a JSON file, OPENTELEMETRY for spans to a collector.
-        file: of mode triton; empty for none.
+        file: of mode triton; may be empty.
         url: of the collector's OTLP/HTTP traces.
-        through: a Unix socket behind which the collector is; empty to connect to its host.
+        through: a Unix socket to the collector; empty to connect to its host.
         resource: attributes of the spans' resource.
         batching: of the span processor, by the names of --trace-config.
     """
@@ -56,11 +56,11 @@ class TraceOptions:
 
 
 _NUMBERS = {"trace_rate": ("rate", 1), "trace_count": ("count", -1), "log_frequency": ("log_frequency", 0)}
-"""By name: the attribute and its least value."""
+"""By name: the attribute and its minimum."""
 
 
 def changed(settings: TraceSettings, fallback: TraceSettings, changes: Mapping[str, Any]) -> TraceSettings:
-    """Return settings with some of them changed or taken back; raises InvalidArgument for what cannot be."""
+    """Return settings with some of them changed or reset; raises InvalidArgument for invalid ones."""
     for name, value in changes.items():
         if name == "trace_level":
             settings = replace(settings, levels=fallback.levels if value is None else _levels(value))
@@ -90,7 +90,7 @@ def shown(settings: TraceSettings, options: TraceOptions) -> dict[str, str | lis
 
 
 def check_mode(options: TraceOptions, settings: TraceSettings) -> None:
-    """Raise InvalidArgument for levels that the mode cannot tell."""
+    """Raise InvalidArgument for levels that the mode does not support."""
     if options.mode == OPENTELEMETRY and TENSORS in settings.levels:
         raise InvalidArgument("trace_level TENSORS needs mode=triton: spans hold no tensors")
 

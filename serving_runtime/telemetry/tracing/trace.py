@@ -1,4 +1,4 @@
-"""One followed request: its moments, and those of the models that worked for it."""
+"""Trace of one request: its timestamps, and those of the models that ran for it."""
 
 import re
 import time
@@ -13,13 +13,13 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-
 
 
 QUEUE_INPUT, BACKEND_OUTPUT = "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"
-"""What Triton calls the tensors that come with a request, and those that answer it."""
+"""Triton's names of a request's tensors and of its response's."""
 
 MOST_TENSORS = 1000
 
 
 class Step(NamedTuple):
-    """One model's work for a request; of an ensemble there are several. Moments are of the monotonic clock."""
+    """One model's run for a request; an ensemble has several. Timestamps are of the monotonic clock."""
 
     model: str
     version: str
@@ -28,13 +28,13 @@ class Step(NamedTuple):
 
 
 class Trace:
-    """What is known of a followed request.
+    """The trace of a request.
 
     Attributes:
         id: counted from 1.
-        began_ns, ended_ns: of the monotonic clock; `epoch_ns` added, since the epoch.
-        error: why it failed; empty where it did not.
-        tensors: what came and went with it; None where that is not told.
+        began_ns, ended_ns: of the monotonic clock; with `epoch_ns` added, since the epoch.
+        error: why it failed; may be empty.
+        tensors: its inputs and outputs; None where they are not traced.
     """
 
     def __init__(self, number: int, model: str, version: str, context: RequestContext) -> None:
@@ -50,11 +50,11 @@ class Trace:
         self.epoch_ns = time.time_ns() - self.began_ns
 
     def executed(self, model: str, version: str, arrived_ns: int, timing: BatchTiming) -> None:
-        """Take note that a model ran for the request."""
+        """Record that a model ran for the request."""
         self.steps.append(Step(model, version, arrived_ns, timing))
 
     def carried(self, activity: str, tensors: Iterable[Tensor]) -> None:
-        """Take note of tensors; of a stream's that has many, of the first ones."""
+        """Record tensors; of a stream with many, the first ones."""
         if self.tensors is not None and len(self.tensors) < MOST_TENSORS:
             self.tensors += [(activity, tensor) for tensor in tensors]
 
@@ -65,6 +65,6 @@ class Trace:
 
 
 def wants_to_be_followed(context: RequestContext | None) -> bool:
-    """Return whether a caller follows this request already (W3C: the sampled flag)."""
+    """Return whether the caller already samples this request (W3C: the sampled flag)."""
     found = _TRACEPARENT.fullmatch(context.traceparent) if context is not None else None
     return found is not None and bool(int(found[1], 16) & 1)

@@ -1,6 +1,6 @@
-"""Decides which requests are followed, and hands them on when they have ended.
+"""Trace sampler: decides which requests are traced, and exports them when they have ended.
 
-Without anything to follow nothing of this is in a request's way: see engine.traced.
+With tracing off nothing of this is in the request path: see engine.serving.observers.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from serving_runtime.telemetry.tracing.trace import Trace, wants_to_be_followed
 
 
 class Sink(Protocol):
-    """Where followed requests are told; must not raise, and not wait."""
+    """Exporter of traces; must neither raise nor block."""
 
     def write(self, trace: Trace, settings: TraceSettings) -> None: ...
 
@@ -28,7 +28,7 @@ class Sink(Protocol):
 
 
 class _Sampler:
-    """Settings, how many requests they have seen, and how many they may still follow."""
+    """Settings, the count of requests seen, and the remaining count to trace."""
 
     def __init__(self, settings: TraceSettings) -> None:
         self.settings = settings
@@ -41,7 +41,7 @@ class _Sampler:
         self.settings = settings
 
     def takes(self, *, forced: bool) -> bool:
-        """Return whether to follow one more request; `forced` where its caller follows it already."""
+        """Return whether to trace one more request; `forced` where its caller traces it already."""
         settings = self.settings
         if not settings.levels or not self._left:
             return False
@@ -54,7 +54,7 @@ class _Sampler:
 
 
 class Tracer:
-    """Follows requests as the settings of all models, and those of single ones, say.
+    """Traces requests by the settings of all models and of single ones.
 
     Attributes:
         on_change: called after the settings have changed.
@@ -71,7 +71,7 @@ class Tracer:
 
     @property
     def active(self) -> bool:
-        """Return whether any request may be followed."""
+        """Return whether any request may be traced."""
         return any(sampler.settings.levels for sampler in (self._common, *self._by_model.values()))
 
     def shown(self, model: str = "") -> dict[str, str | list[str]]:
@@ -79,7 +79,7 @@ class Tracer:
         return shown(self._sampler(model).settings, self.options)
 
     def update(self, changes: Mapping[str, Any], model: str = "") -> None:
-        """Change settings of a model, or of all for no model; raises InvalidArgument and then changes nothing."""
+        """Change settings of a model, or of all for no model; raises InvalidArgument, changing nothing."""
         if not model:
             common = changed(self._common.settings, self.options.settings, changes)
             check_mode(self.options, common)
@@ -89,14 +89,14 @@ class Tracer:
             check_mode(self.options, changed(self._common.settings, self._common.settings, mine))
             self._changes[model] = {name: value for name, value in mine.items() if value is not None}
             self._by_model.setdefault(model, _Sampler(self._common.settings))
-        for name, own in self._changes.items():  # what a model has not of its own follows the common settings
+        for name, own in self._changes.items():  # what a model does not override follows the common settings
             self._by_model[name].change(changed(self._common.settings, self._common.settings, own))
         for name in [name for name, own in self._changes.items() if not own]:
             del self._changes[name], self._by_model[name]
         self.on_change()
 
     def begin(self, model: str, version: str, context: RequestContext | None) -> Trace | None:
-        """Return a trace for a request that is to be followed, else None."""
+        """Return a trace for a sampled request, else None."""
         forced = self.options.mode == OPENTELEMETRY and wants_to_be_followed(context)
         if not self._sampler(model).takes(forced=forced):
             return None
@@ -107,12 +107,12 @@ class Tracer:
         return trace
 
     def end(self, trace: Trace, version: str, error: str = "") -> None:
-        """Take the end of a request that was followed."""
+        """Export a finished trace."""
         trace.end(version, error)
         self._sink.write(trace, self._sampler(trace.model).settings)
 
     def close(self) -> None:
-        """Hand on what is left."""
+        """Export pending traces."""
         self._sink.close()
 
     def _sampler(self, model: str) -> _Sampler:

@@ -1,4 +1,4 @@
-"""Followed requests in a JSON file, as Triton's trace summary tools read it; the file is whole after each request.
+"""Triton trace file: JSON as Triton's trace summary tools read it; the file is complete after each request.
 
 With a log frequency of N the files are PATH.0, PATH.1 ... with N requests each.
 """
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class TritonFile:
-    """Writes traces; nothing where the path is empty."""
+    """Writes traces; does nothing where the path is empty."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -39,11 +39,11 @@ class TritonFile:
         self._in_file += 1
 
     def close(self) -> None:
-        """There is nothing left to write."""
+        """Does nothing: every trace is written at once."""
 
 
 def items(trace: Trace, levels: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a request, and of each model that worked for an ensemble's (Triton: trace)."""
+    """Yield the entries of a request, and of each model of an ensemble's (Triton: trace)."""
     about: dict[str, Any] = {"id": trace.id, "model_name": trace.model, "model_version": _number(trace.version)}
     if trace.context.request_id:
         about["request_id"] = trace.context.request_id
@@ -75,7 +75,7 @@ def _moments(trace: Trace) -> Iterator[dict[str, Any]]:
 
 
 def _tensor(tensor: Tensor) -> dict[str, str]:
-    """Return a tensor as Triton writes it: everything is text, elements are parted by commas."""
+    """Return a tensor as Triton writes it: everything is text, elements are separated by commas."""
     flat = tensor.array.ravel().tolist()
     elements = [item.decode("utf-8", "backslashreplace") if isinstance(item, bytes) else str(item) for item in flat]
     shape = ",".join(str(dim) for dim in tensor.array.shape)
@@ -92,7 +92,7 @@ def _timestamps(number: int | str, moments: dict[str, int], trace: Trace) -> dic
 
 
 def _append(path: Path, content: str, *, begins: bool) -> None:
-    """Put entries at the end of the list in a file, which is begun anew for the first ones."""
+    """Append entries to the list in a file; the first ones replace an old file."""
     with path.open("wb" if begins else "r+b") as file:
         if begins:
             file.write(b"[\n")

@@ -1,6 +1,6 @@
-"""HTTP session of requests, which sends spans, with all connections through one Unix socket.
+"""HTTP session of `requests` for the span exporter, with all connections through one Unix socket.
 
-TLS is spoken with the URL's host over the socket; the host's name is not resolved. Needs the extra `tracing`.
+TLS uses the URL's host over the socket; the host's name is not resolved. Needs the extra `tracing`.
 """
 
 import socket
@@ -15,7 +15,7 @@ _CONNECT_S = 5.0
 
 
 def session_through(path: str) -> Session:
-    """Return a session that connects through the socket at `path`, and uses no proxy of the environment."""
+    """Return a session that connects through the socket at `path`, and ignores the environment's proxies."""
 
     def connected() -> socket.socket:
         found = socket.socket(socket.AF_UNIX)

@@ -1,4 +1,4 @@
-"""`manage.py token_create`: the first API token, made by whoever can reach the database."""
+"""`manage.py token_create`: creates the first API token, with access to the database alone."""
 
 import os
 import tempfile
@@ -77,7 +77,7 @@ def _holds_live_token(file: Path) -> bool:
 
 
 def _write_private(file: Path, text: str) -> None:
-    """Put `text` into `file` by rename, never readable by others."""
+    """Write `text` to `file` atomically, by rename, never readable by others."""
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # mkstemp makes it 0600
     try:

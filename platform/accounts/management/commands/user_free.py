@@ -1,4 +1,4 @@
-"""`manage.py user_free`: lets another account of the provider have a user's name."""
+"""`manage.py user_free`: frees a user's name for another account of the provider."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,7 +11,7 @@ from common.errors import FairleadError
 
 
 class Command(BaseCommand):
-    """Frees a user from the account that signed in at the provider, and ends its sessions."""
+    """Unlinks a user from the provider account that signed in, and ends its sessions."""
 
     help = "Free a user from the provider's account that it belongs to; the next account of that name gets its roles."
 

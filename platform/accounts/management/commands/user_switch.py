@@ -1,4 +1,4 @@
-"""`manage.py user_switch`: lets a user in, or no more."""
+"""`manage.py user_switch`: activates or deactivates a user."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,7 +11,7 @@ from common.errors import FairleadError
 
 
 class Command(BaseCommand):
-    """Switches a user on or off; roles stay."""
+    """Activates or deactivates a user; roles stay."""
 
     help = "Switch a user off: no sign-in, and neither sessions nor tokens open anything until it is on again."
 

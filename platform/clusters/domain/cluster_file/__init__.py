@@ -1,6 +1,6 @@
-"""The cluster file: how a Kubernetes cluster is reached and how services are run there, as a value. Pure.
+"""Cluster file: how a Kubernetes cluster is reached and how services run there, as a value. Pure.
 
-Every field is in docs/reference/cluster-file.md, which a test compares with the parser.
+docs/reference/cluster-file.md lists every field; a test compares it with the parser.
 """
 
 from clusters.domain.cluster_file.connection import STORED, Connection, Way

@@ -1,4 +1,4 @@
-"""`artifacts` of a cluster file: where pods take their models from. Pure."""
+"""`artifacts` of a cluster file: the source of pods' model files. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from integrations.clusters.kubernetes.options import ModelCache, ModelSource
 
 @dataclass(frozen=True, slots=True)
 class Artifacts:
-    """Where pods take their models from; the fields are those of the driver's options."""
+    """Source of pods' model files; the fields are those of the driver's options."""
 
     models_from: ModelSource
     artifacts_claim: str = ""
@@ -23,7 +23,7 @@ class Artifacts:
 
 
 def parse_artifacts(document: Document, *, control_plane_url: str) -> Artifacts:
-    """Return what the file says of model files; raises InvalidInput with the name of the field at fault."""
+    """Return the file's `artifacts`; raises InvalidInput with the name of the field at fault."""
     source = document.choice("from", ModelSource, ModelSource.CLAIM)
     unsaid = None if source is ModelSource.CLAIM else ""
     result = Artifacts(

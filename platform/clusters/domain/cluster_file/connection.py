@@ -9,11 +9,11 @@ from common.errors import InvalidInput
 from integrations.clusters.kubernetes.api.access import Credentials
 
 STORED = "stored"
-"""What stands in a file for the kubeconfig that was given before, which is never shown again."""
+"""Placeholder in a file for the stored kubeconfig, which is never shown again."""
 
 
 class Way(StrEnum):
-    """How the API server is reached."""
+    """Ways of reaching the API server."""
 
     IN_CLUSTER = "inCluster"
     KUBECONFIG = "kubeconfig"
@@ -23,10 +23,10 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How the API server is reached.
+    """Connection to the API server.
 
     Attributes:
-        credentials: of a kubeconfig that stands in the file; None with the other ways.
+        credentials: of a kubeconfig inside the file; None with the other ways.
         path: of a kubeconfig that the operator mounted; empty with the other ways.
         context: of the kubeconfig; empty takes its current one.
     """
@@ -38,7 +38,7 @@ class Connection:
 
 
 def parse_connection(document: Document) -> Connection:
-    """Return how the file says that the API server is reached."""
+    """Return the file's connection to the API server."""
     field_name = document.path("kubeconfig")
     in_cluster = document.flag("inCluster", default=False)
     kubeconfig = document.raw("kubeconfig", None)

@@ -1,4 +1,4 @@
-"""Reads a cluster file. Pure."""
+"""Cluster file parser. Pure."""
 
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -18,18 +18,18 @@ from integrations.clusters.kubernetes.manifests.patched import check_target
 from integrations.clusters.kubernetes.options import POLLING_S, GatewayReference, Keda, Options, Reach, Repartition
 
 KIND = "kubernetes"
-_KNOWN = Options(GatewayReference("", ""), "")  # for the defaults of what may be left out
+_KNOWN = Options(GatewayReference("", ""), "")  # for the defaults of optional fields
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """What a cluster file says.
+    """A parsed cluster file.
 
     Attributes:
-        patches: of what is rendered for every service there.
-        allows_service_patches: services may have patches of their own, which can make anything of a pod.
-        gpus_autoscaled: nodes with GPUs are added as pods wait for them, so that what does not fit yet is taken.
-        gateway_url: where V2 clients reach the cluster's Gateway, without a slash at its end; shown on pages.
+        patches: of all manifests rendered for services there.
+        allows_service_patches: services may have patches of their own, which can change pods in any way.
+        gpus_autoscaled: the cluster autoscaler adds GPU nodes for pending pods, so that what does not fit is accepted.
+        gateway_url: where V2 clients reach the cluster's Gateway, without a trailing slash; shown on pages.
     """
 
     name: str
@@ -42,10 +42,10 @@ class ClusterFile:
 
 
 def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
-    """Return what a cluster file says.
+    """Return the parsed cluster file.
 
     Args:
-        name: what the file must call the cluster, where its address says so; the file may then leave it out.
+        name: the name the file must have, where the request's address gives it; the file may then leave it out.
 
     Raises:
         InvalidInput: with one sentence and the dotted name of the field at fault.
@@ -118,7 +118,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
 
 
 def _autoscalers(document: Document) -> tuple[bool, Keda | None]:
-    """Return what follows the load there: HorizontalPodAutoscalers by the custom metrics API, or KEDA."""
+    """Return the autoscaler there: HorizontalPodAutoscalers by the custom metrics API, or KEDA."""
     custom_metrics = document.flag("customMetrics", default=_KNOWN.custom_metrics)
     keda = document.optional("keda")
     if keda is None:
@@ -141,7 +141,7 @@ def _autoscalers(document: Document) -> tuple[bool, Keda | None]:
 
 
 def _repartition(document: Document | None) -> Repartition | None:
-    """Return how nodes may be cut anew; None where they may not."""
+    """Return how nodes may be repartitioned; None where they may not."""
     if document is None:
         return None
     known = Repartition()
@@ -154,7 +154,7 @@ def _repartition(document: Document | None) -> Repartition | None:
 
 
 def _jobs(document: Document | None) -> dict[str, Any]:
-    """Return where models are asked before a service runs them; what is not said is left out."""
+    """Return where models run in trials before a service runs them; unset fields are left out."""
     if document is None:
         return {}
     selector, tolerations = document.raw("nodeSelector", {}), document.raw("tolerations", [])
@@ -223,7 +223,7 @@ def _url(gateway: Document) -> str:
 
 
 def _defaults(document: Document | None) -> Resources:
-    """Return what a replica gets whose revision does not say."""
+    """Return the default resources of a replica whose revision sets none."""
     if document is None:
         return _KNOWN.defaults
     asked = parse_resources(document, gpu_refused="a service asks for a GPU by itself")
@@ -235,7 +235,7 @@ def _defaults(document: Document | None) -> Resources:
 
 
 def _networks(document: Document, reach: Reach) -> tuple[str, ...]:
-    """Return the address ranges that the API server asks pods from."""
+    """Return the address ranges from which the API server connects to pods."""
     name = "apiServerNetworks"
     found = _texts(document, name)
     if found and reach is not Reach.API_SERVER:

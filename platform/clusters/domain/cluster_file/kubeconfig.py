@@ -1,6 +1,6 @@
-"""A kubeconfig that is given to the control plane: only what stands in it itself is honoured. Pure.
+"""Kubeconfig parser: only inline credentials are accepted. Pure.
 
-Running a program, or reading a file of the control plane's machine, because somebody sent its name would hand that
+Running a program, or reading a file of the control plane's machine, because a user sent its name would hand that
 machine over: `exec`, `auth-provider` and paths are refused by name. Of several clusters and users only those of the
 context are kept.
 """
@@ -46,10 +46,10 @@ def parse_kubeconfig(value: object, context: str, *, field: str) -> Credentials:
     Args:
         value: the kubeconfig, as an object or as YAML text.
         context: the context's name; empty takes the current one.
-        field: dotted name of where the kubeconfig stands.
+        field: dotted name of the field that holds the kubeconfig.
 
     Raises:
-        InvalidInput: it is none, or says something that cannot be honoured, by its dotted name.
+        InvalidInput: it is no kubeconfig, or has a field that cannot be honoured, by its dotted name.
     """
     document = Document.of(_read(value, field), field, field)
     current = document.text("current-context", default="")
@@ -74,7 +74,7 @@ def _read(value: object, field: str) -> object:
 
 
 def _named(document: Document, plural: str, singular: str, name: str) -> Document:
-    """Return what the list has under a name."""
+    """Return the list's entry of a name."""
     named = {each.text("name"): each for each in document.documents(plural)}
     if name not in named:
         there = ", ".join(sorted(named)) or "none"
@@ -126,9 +126,9 @@ def _server(cluster: Document) -> str:
 
 
 def _pem(part: Document, name: str) -> str:
-    """Return what is base64 in the kubeconfig; empty where it is not there."""
+    """Return the decoded base64 value; empty where it is missing."""
     value, field = part.text(name, default=""), part.path(name)
     try:
         return base64.b64decode("".join(value.split()), validate=True).decode("ascii")
-    except ValueError:  # no base64, or no ASCII
+    except ValueError:  # not base64, or not ASCII
         raise InvalidInput(f"{field} is no base64 of a PEM", field=field) from None

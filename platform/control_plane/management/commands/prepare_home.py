@@ -1,4 +1,4 @@
-"""`manage.py prepare_home`: what `fairlead up` needs of the database before it starts the other processes.
+"""`manage.py prepare_home`: database preparation for `fairlead up`, before it starts the other processes.
 
 One command, since each start of Django takes as long as all three steps.
 """
@@ -22,7 +22,7 @@ class Command(BaseCommand):
     """Makes the tables or migrates them, where that is needed, makes this machine's token where it is missing, and says
     whether clusters are to be watched."""
 
-    requires_system_checks = (TAG,)  # all others are of the code: the tests run them
+    requires_system_checks = (TAG,)  # all other checks are of the code: the tests run them
     help = "Prepare the database of `fairlead up`; prints yes where there is a Kubernetes cluster to watch, else no."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         if plan and is_new():
             make_tables(migration for migration, _backwards in plan)
         elif plan:
-            gc.disable()  # Django makes all models again for each change; a quarter of that is collecting them
+            gc.disable()  # Django rebuilds all models for each change; a quarter of that is garbage collection
             try:
                 call_command("migrate", interactive=False, verbosity=0)
             finally:

@@ -1,4 +1,4 @@
-"""`manage.py search_indexes`: makes what migrations could not make before the database had the extension pg_trgm."""
+"""`manage.py search_indexes`: creates the indexes that migrations skipped while the extension pg_trgm was missing."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""`manage.py wait_for`: ends when the database answers, or when it has every table that this code wants.
+"""`manage.py wait_for`: ends when the database responds, or when it has every table that this code needs.
 
-Pods start in any order; those that need tables wait for whoever makes them, so that new code never meets old tables.
+Pods start in any order; those that need tables wait for the migrating one, so that new code never meets old tables.
 """
 
 import time
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after so long (default: never)")
 
     def handle(self, *_args: Any, what: str, timeout: float | None, **_options: Any) -> None:
-        """Return when it is so; CommandError with what is missing when the time is over."""
+        """Return once it is so; CommandError with what is missing after the timeout."""
         began = said_at = time.monotonic()
         while missing := self._missing(what):
             now = time.monotonic()
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             time.sleep(_POLL_S)
 
     def _missing(self, what: str) -> str:
-        """Return what is not there yet in one sentence; empty when all is."""
+        """Return what is missing in one sentence; empty when complete."""
         try:
             connection.ensure_connection()
             if what == "database":

@@ -1,6 +1,6 @@
 """`manage.py watch_clusters`: the process that watches Kubernetes clusters, one for each control plane.
 
-Two of them at once do no harm: each turns the reconciler to the same services, whose leases let one tick in at a time.
+Two of them at once do no harm: each turns the reconciler to the same services, whose leases admit one tick at a time.
 """
 
 import signal
@@ -16,7 +16,7 @@ from clusters.models import KUBERNETES, Cluster
 
 
 class Command(BaseCommand):
-    """Watches until it is told to end."""
+    """Watches until terminated."""
 
     help = "Watch Kubernetes clusters, and have the worker turn at once to services of which something changed."
 

@@ -1,15 +1,15 @@
-"""What one measurement of a gate is: the seam for new kinds of measurements. Pure.
+"""Analysis criterion: one measurement of a gate, and the interface for new kinds. Pure.
 
 A kind is a class in a module of its own beside `errors` and `latency`, with its limits as fields; `gate.questions_of`
-makes those that a step's gate asks. To add one:
+makes those of a step's gate. To add one:
 
 - `metric`: its name, unique within the gate; the evidence goes on under it from step to step.
-- `stakes(block)`: what a closed block says, as factors for `eprocess.bet`. Each factor must have a mean of at most 1
-  while the canary is within its limit; `eprocess.limit_factors` (a share against a limit) and
+- `stakes(block)`: the evidence of a closed block, as factors for `eprocess.bet`. Each factor must have a mean of at
+  most 1 while the canary is within its limit; `eprocess.limit_factors` (a share against a limit) and
   `eprocess.increase_factors` (a share against stable's) have that, for any value scaled to 0..1. None where the block
-  says nothing. What a block must know for it goes into `blocks.Tally`.
-- `judge(window, is_clear)`: the Measurement; `is_clear` says whether the evidence is.
-- `counted(window)`: the share of requests whose bounds are drawn; None where there is none.
+  has no evidence. The data it needs of a block goes into `blocks.Tally`.
+- `judge(window, is_clear)`: the Measurement; `is_clear` is whether the evidence is clear.
+- `counted(window)`: the share of requests whose bounds are drawn; None without one.
 """
 
 import math
@@ -33,15 +33,15 @@ POINTS = "percentage points"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was seen in one step.
+    """The observations of one step.
 
     Attributes:
-        edge_us: slower than that is slow; fixed from stable, None until stable had enough requests for it.
+        edge_us: slower requests are slow; fixed from stable, None until stable had enough requests.
         waited: since the canary's first request in the step; None without one.
-        stable_answered: by stable's replicas since they run, from which the edge is fixed.
-        subject: what sentences call the canary, which may be a shadow.
-        compared: what came of comparing its answers; None where they are not compared.
-        looks: what looks at the policy's own metrics came to, by name.
+        stable_answered: requests to stable's replicas since they started, from which the edge is fixed.
+        subject: the name of the canary in sentences; it may be a shadow.
+        compared: the comparison of its answers; None where they are not compared.
+        looks: the samples of the policy's own metrics, by name.
     """
 
     canary: Counts
@@ -56,7 +56,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Stakes:
-    """What one block says: `factors` [bettors] and `value` as `eprocess.bet` takes them."""
+    """The evidence of one block: `factors` [bettors] and `value`, the arguments of `eprocess.bet`."""
 
     factors: Floats
     value: float
@@ -76,13 +76,13 @@ class Question(Protocol):
         """Return its name."""
 
     def stakes(self, block: Block) -> Stakes | None:
-        """Return what a closed block says; None where it says nothing."""
+        """Return the stakes of a closed block; None where it has no evidence."""
 
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement over the step; Failed where the evidence is clear."""
 
     def counted(self, window: Window) -> "Share | None":
-        """Return the share of the canary's requests that it is about; None where it is about something else."""
+        """Return the share of the canary's requests that it measures; None where it measures something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Share:
 
     @property
     def shares(self) -> Shares:
-        """Return it as the stakes are computed from."""
+        """Return it in the form of which stakes are computed."""
         return Shares(np.array(self.fraction), np.array(float(self.total)))
 
     @property
@@ -131,7 +131,7 @@ def decided(share: Share, allowed_percent: float, min_requests: int, *, is_clear
 
 
 def more_requests(share: Share, allowed_percent: float, min_requests: int) -> int:
-    """Return how many more requests, all of them good, would be enough to pass."""
+    """Return how many more requests, all of them good, would suffice to pass."""
     missing = max(0, min_requests - share.total)
     if share.percent <= allowed_percent and not missing:
         return 0

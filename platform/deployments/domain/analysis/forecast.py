@@ -1,10 +1,10 @@
-"""How many requests a policy needs to find a stated regression: the plan of a rollout, before it starts. Pure numpy.
+"""Rollout forecast: how many requests a policy needs to detect a stated regression (its power). Pure numpy.
 
 For each step and measurement: blocks at the present rate are drawn with the stated regression on the canary's side and
-what was seen of stable on the other, and each bettor's mean log growth is taken over them. The best bettor's growth
+stable's observed traffic on the other, and each bettor's mean log growth is taken over them. The best bettor's growth
 fills the capital from its share of 1 to the threshold, so the expected number of blocks is about the distance over the
 growth (A. Wald, "Sequential Analysis", 1947). The evidence of earlier steps, which a real rollout carries on, is not
-counted. The draws are seeded, so the same question has the same answer.
+counted. The draws are seeded, so equal inputs give equal results.
 """
 
 import math
@@ -33,12 +33,12 @@ _GROUP_ASSUMED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What one measurement needs for the stated regression.
+    """What one measurement needs to detect the stated regression.
 
     Attributes:
         regression_percent: of the canary's requests that go wrong.
-        requests: expected number of the canary's requests until it is failed; None where that is out of reach.
-        seconds: how long that takes at the present rate; None where the rate is not known.
+        requests: expected number of the canary's requests until the verdict Failed; None where out of reach.
+        seconds: how long that takes at the present rate; None where the rate is unknown.
     """
 
     metric: str
@@ -53,7 +53,7 @@ class StepPlan:
     """One step's plan.
 
     Attributes:
-        weight_percent: of the requests, or of those that are copied; 0 where a group's requests come alone.
+        weight_percent: of the requests, or of the copies; 0 where only a group's requests come.
         warnings: where the step may end before the regression is found.
     """
 
@@ -81,7 +81,7 @@ def plan(policy: Policy, traffic: Traffic) -> tuple[StepPlan, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Of one block: whole requests of each side, and how long it takes; None where the rate is not known."""
+    """One block: whole requests of each side, and its duration; None where the rate is unknown."""
 
     canary: int
     stable: int
@@ -89,7 +89,7 @@ class _Sizes:
 
 
 def _sizes(step: Step, strategy: Strategy, per_second: float | None) -> _Sizes:
-    """Return what a block of the step has; how many requests a group or a preview gets is not known beforehand."""
+    """Return the requests of a block of the step; how many a group or a preview gets is not known beforehand."""
     part = max(step.weight, step.mirror) / 100
     if part == 0 or strategy is Strategy.BLUE_GREEN:
         part, per_second = _GROUP_ASSUMED, None
@@ -119,7 +119,7 @@ def _detections(
             case _:
                 continue
         if isinstance(question, ErrorIncrease) and not sizes.stable:
-            continue  # at weight 100 there is nothing to compare with
+            continue  # at weight 100 there is no stable traffic to compare with
         found = _blocks(question, canary, stable, sizes, threshold)
         yield _detection(question.metric, 100 * canary, what, found, sizes)
 
@@ -154,7 +154,7 @@ def _detection(metric: str, percent: float, what: str, found: float | None, size
 
 
 def _warnings(gate: Gate, detections: Iterable[Detection]) -> Iterable[str]:
-    """Tell where a step may be Successful before the regression would be clear, and how likely that is."""
+    """Yield warnings that a step may be Successful before the regression would be clear, with the probability."""
     fastest: dict[float, Detection] = {}
     for each in detections:
         best = fastest.get(each.regression_percent)
@@ -174,7 +174,7 @@ def _warnings(gate: Gate, detections: Iterable[Detection]) -> Iterable[str]:
 
 
 def _passes(requests: int, share: float, limit: float) -> float:
-    """Return how likely a canary with this share is seen within the limit after so many requests (binomial)."""
+    """Return the probability that a canary with this share is within the limit after so many requests (binomial)."""
     if share >= 1:
         return 1.0 if limit >= 1 else 0.0
     bad = np.arange(math.floor(requests * limit + 1e-9) + 1)

@@ -1,9 +1,9 @@
-"""What a step's counts and an attempt's evidence say about the canary under the policy's gate. Pure.
+"""Analysis gate: evaluates a step's counts and an attempt's evidence under the policy's limits. Pure.
 
-The reconciler asks on every tick. A measurement is Failed as soon as its evidence is clear (`eprocess`), with however
-few requests. It is Successful once the canary has had `minRequests` and what was seen is within the limit. In between
-the step holds, and past its deadline it is Inconclusive. One unlucky request out of twenty is above a limit of 1 % and
-proves nothing: such a step waits for more requests.
+The reconciler calls it on every tick. A measurement is Failed as soon as its evidence is clear (`eprocess`), with
+however few requests. It is Successful once the canary has had `minRequests` and its numbers are within the limit. In
+between the step holds, and past its deadline it is Inconclusive. One unlucky request out of twenty is above a limit of
+1 % and proves nothing: such a step waits for more requests.
 """
 
 import math
@@ -28,23 +28,23 @@ from deployments.domain.policy import Gate, Policy
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the attempt's ledger says, and from which capital on it is clear."""
+    """The attempt's ledger, and the capital from which on evidence is clear."""
 
     ledger: Ledger
     threshold: float
 
     def of(self, metric: str) -> float:
-        """Return how far the evidence against the canary is, 0 for none, 1 or more for clear."""
+        """Return the progress of the evidence against the canary, 0 for none, 1 or more for clear."""
         return max(0.0, self.ledger.log_capital(metric) / self.threshold)
 
     @property
     def alpha(self) -> float:
-        """Return the part of the policy's alpha that one measurement has (`eprocess.threshold`)."""
+        """Return the part of the policy's alpha for one measurement (`eprocess.threshold`)."""
         return math.exp(1 - self.threshold)
 
 
 def questions_of(gate: Gate) -> tuple[Question, ...]:
-    """Return what a gate asks; new kinds of measurements (`question`) are added here."""
+    """Return a gate's criteria; new kinds of measurements (`criterion`) are added here."""
     increase = gate.max_error_increase_percent
     questions: list[Question] = [ErrorLimit(gate.max_error_percent, gate.min_requests, increase is not None)]
     if increase is not None:
@@ -63,12 +63,12 @@ def questions_of(gate: Gate) -> tuple[Question, ...]:
 
 
 def threshold_of(policy: Policy) -> float:
-    """Return how much capital is clear evidence: all measurements of all steps share the policy's alpha."""
+    """Return the capital of clear evidence: all measurements of all steps share the policy's alpha."""
     return eprocess.threshold(policy.alpha, _measurements(policy))
 
 
 def alpha_each(policy: Policy) -> float:
-    """Return the part of the policy's alpha that one measurement has."""
+    """Return the part of the policy's alpha for one measurement."""
     return policy.alpha / max(1, _measurements(policy))
 
 
@@ -80,7 +80,7 @@ def _measurements(policy: Policy) -> int:
 
 
 def edges_of(policy: Policy, stable: Histogram) -> dict[str, float]:
-    """Return the edge that fixes what is slow for each quantile in the policy, once stable has had enough requests."""
+    """Return the edge of slow requests for each quantile in the policy, once stable has had enough requests."""
     edges: dict[str, float] = {}
     for gate in policy.gates:
         if gate.max_slow_percent is not None and stable.total >= gate.min_requests:
@@ -91,17 +91,17 @@ def edges_of(policy: Policy, stable: Histogram) -> dict[str, float]:
 
 
 def quantile_key(gate: Gate) -> str:
-    """Return under which name `edges_of` keeps the edge for a gate."""
+    """Return the name under which `edges_of` keeps the edge for a gate."""
     return f"{gate.latency_quantile:g}"
 
 
 def evaluate(gate: Gate | None, window: Window, proof: Proof) -> Finding:
-    """Return what the window and the proof say; a step without a gate is Successful whatever was seen."""
+    """Return the finding for the window and the proof; a step without a gate is always Successful."""
     return _about(window.subject, _evaluate(gate, window, proof))
 
 
 def _about(subject: str, finding: Finding) -> Finding:
-    """Return the finding with its sentences, which are written for a canary, about what is on trial."""
+    """Return the finding with `subject` in its sentences, which are written for a canary."""
 
     def said(message: str) -> str:
         return message.replace("the canary", f"the {subject}")
@@ -139,7 +139,7 @@ def _measured(question: Question, window: Window, proof: Proof) -> Measurement:
     share = question.counted(window)
     if share is None or not share.total:
         return measurement
-    # Requests of the same moment fare alike: what counts as one in the evidence counts as one here.
+    # Concurrent requests share their fate: what counts as one in the evidence counts as one here.
     alike = proof.ledger.run_blocks(question.metric)
     low, high = bounds(share.bad / alike, share.total / alike, proof.alpha)
     return replace(measurement, low=round(100 * low, 4), high=round(100 * high, 4))

@@ -1,11 +1,11 @@
-"""What an analysis says: verdicts and measurements with their evidence. Pure."""
+"""Analysis verdicts, and measurements with their evidence. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What is known about a canary at one step.
+    """The verdict on a canary at one step.
 
     Running: evidence still comes in, hold. Failed: the evidence is clear. Inconclusive: the step's deadline passed
     undecided.
@@ -22,13 +22,13 @@ class Measurement:
     """One metric of the gate.
 
     Attributes:
-        unit: what `canary`, `stable` and `limit` count; those are None where there is no number yet.
+        unit: what `canary`, `stable` and `limit` count; those are None without a number yet.
         message: one sentence with the numbers and the sample sizes.
-        more_requests: how many more requests of the canary a verdict of Successful needs at least; None where requests
-            do not tell.
-        evidence_percent: how far the evidence that the limit is broken has come; 100 is clear, and fails the canary.
-        low, high: between what the canary's true value surely is, at all looks at the step together (`comparison.
-            interval`); None where that is not known.
+        more_requests: how many more requests of the canary a verdict of Successful needs at least; None where it does
+            not depend on requests.
+        evidence_percent: progress of the evidence that the limit is broken; 100 is clear, and fails the canary.
+        low, high: anytime-valid confidence bounds of the canary's true value (`comparison.interval`); None where
+            unknown.
     """
 
     metric: str
@@ -46,7 +46,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the analysis of one step says now.
+    """The result of the analysis of one step.
 
     Attributes:
         canary_requests, stable_requests: what the gateway sent to each in the step.

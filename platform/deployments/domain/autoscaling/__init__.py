@@ -1,1 +1,1 @@
-"""How many replicas a revision should have. Pure."""
+"""Horizontal autoscaling of revisions. Pure."""

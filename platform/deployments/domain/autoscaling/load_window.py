@@ -1,4 +1,4 @@
-"""What each replica had to do lately, from the counters of its last seconds. Pure."""
+"""Load window: each replica's recent load, from its counters of the last seconds. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from deployments.domain.service_file.scaling import ScaleMetric
 from integrations.clusters.base import Sample
 
 WINDOW_S = 10.0
-"""Over so many seconds requests in flight are averaged and rates are taken."""
+"""Window over which requests in flight are averaged and rates are computed, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class Look:
 
     Attributes:
         at: Unix seconds.
-        started_at: of its process; counters begin again with it.
-        answered: requests without error, which are those that `queue_us` sums up.
+        started_at: of its process; counters restart with it.
+        answered: requests without error, the ones in `queue_us`.
     """
 
     at: float
@@ -34,9 +34,9 @@ Looks = Mapping[str, Sequence[Look]]  # by replica, oldest first
 
 
 def looked(before: Looks, samples: Iterable[Sample], revision: str, at: float) -> dict[str, list[Look]]:
-    """Return the looks of the last seconds with one more of each replica of the revision that has a sample now.
+    """Return the samples of the last seconds, with a new one of each of the revision's replicas that has one.
 
-    What was seen while there were other replicas says nothing of what each of these has to do.
+    Samples from before the set of replicas changed say nothing about each one's load, and are dropped.
     """
     now = {
         sample.source: Look(
@@ -67,7 +67,7 @@ def readings(looks: Looks, targets: Mapping[str, float]) -> list[Reading]:
 
 
 def _value(metric: str, looks: Sequence[Look]) -> float | None:
-    """Return one replica's value; None where the looks do not tell it."""
+    """Return one replica's value; None where the samples do not give it."""
     first, last = looks[0], looks[-1]
     if metric == ScaleMetric.CONCURRENCY:
         return sum(look.in_flight for look in looks) / len(looks)
@@ -76,7 +76,7 @@ def _value(metric: str, looks: Sequence[Look]) -> float | None:
     if metric == ScaleMetric.RPS:
         return (last.requests - first.requests) / (last.at - first.at)
     if metric != ScaleMetric.QUEUE_TIME:
-        return None  # the cluster's autoscaler alone knows it
+        return None  # only the cluster's autoscaler knows it
     answered = last.answered - first.answered
     if not answered:
         return None if last.in_flight else 0.0
@@ -84,10 +84,10 @@ def _value(metric: str, looks: Sequence[Look]) -> float | None:
 
 
 def looks_json(looks: Looks) -> dict[str, Any]:
-    """Return the looks as JSON."""
+    """Return the samples as JSON."""
     return {replica: [asdict(look) for look in each] for replica, each in looks.items()}
 
 
 def stored_looks(value: Mapping[str, Any]) -> dict[str, list[Look]]:
-    """Return the looks out of their JSON."""
+    """Return the samples from their JSON."""
     return {replica: [Look(**look) for look in each] for replica, each in value.items()}

@@ -1,9 +1,9 @@
-"""How fast a number of replicas may change: the policies of autoscaling/v2, and what was changed lately. Pure.
+"""Rate limits of scaling: the policies of autoscaling/v2, and the recent changes that count against them. Pure.
 
     limit = number at the begin of the period, and what the policy allows of it
 
-is Kubernetes' ("Scaling policies"): what was added within the period counts against what may be added, and what was
-taken away meanwhile does not.
+is Kubernetes' ("Scaling policies"): replicas added within the period count against the limit; replicas removed
+meanwhile do not.
 """
 
 import math
@@ -21,12 +21,12 @@ Moments = tuple[tuple[datetime, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What was right, and what was changed, before.
+    """Past desired numbers and changes.
 
     Attributes:
-        right: moments and the number that was right then; each larger than all that follow it.
+        right: moments and the desired number then; each larger than all that follow it.
         low: the same for scaling up; each smaller than all that follow it.
-        added, removed: moments and how many replicas were added, or taken away, then.
+        added, removed: moments and how many replicas were added, or removed, then.
     """
 
     right: Moments = ()
@@ -36,7 +36,7 @@ class Memory:
 
 
 def most_now(replicas: int, memory: Memory, rules: ScalingRules, now: datetime) -> int:
-    """Return up to how many replicas there may be at this moment."""
+    """Return the most replicas allowed at this moment."""
     if rules.select is Selection.DISABLED:
         return replicas
     limits = []
@@ -48,7 +48,7 @@ def most_now(replicas: int, memory: Memory, rules: ScalingRules, now: datetime) 
 
 
 def least_now(replicas: int, memory: Memory, rules: ScalingRules, now: datetime) -> int:
-    """Return down to how many replicas there may be at this moment."""
+    """Return the fewest replicas allowed at this moment."""
     if rules.select is Selection.DISABLED:
         return replicas
     limits = []
@@ -60,13 +60,13 @@ def least_now(replicas: int, memory: Memory, rules: ScalingRules, now: datetime)
 
 
 def longest_period(behavior: Behavior) -> timedelta:
-    """Return for how long a change counts at most."""
+    """Return the longest time for which a change counts."""
     policies = (*(behavior.up.policies or DEFAULT_UP), *(behavior.down.policies or DEFAULT_DOWN))
     return timedelta(seconds=max(policy.period_s for policy in policies))
 
 
 def _before(replicas: int, memory: Memory, policy: ScalingPolicy, now: datetime) -> int:
-    """Return how many there were when the policy's period began."""
+    """Return the number of replicas when the policy's period began."""
     return replicas - _lately(memory.added, policy, now) + _lately(memory.removed, policy, now)
 
 

@@ -1,13 +1,12 @@
-"""How many replicas a revision should have, from what each of them has to do. Pure.
+"""Replica count: the horizontal autoscaler's decision from the load of each replica. Pure.
 
     desired = ceil(replicas * value / target)
 
 is Kubernetes' Horizontal Pod Autoscaler ("Algorithm details"), and so are the rules around it: a tolerance of 10 %;
-replicas that could not be measured count as idle before scaling up and as busy as they should be before scaling down;
-of several metrics the one that asks for most, and no scaling down while one of them is missing; scaling down to the
-highest number that was right at any moment of the stabilization window, and up to the lowest one of its own; as fast as
-the policies of its `behavior` allow, by default to twice as many or four more within 15 seconds ("Default behavior").
-Without any evidence the number stays.
+replicas without a measurement count as idle for scaling up and as on target for scaling down; of several metrics the
+highest result, and no scaling down while one of them is missing; scaling down to the highest desired number of the
+stabilization window, and up to the lowest one of its own; as fast as the policies of its `behavior` allow, by default
+to twice as many or four more within 15 seconds ("Default behavior"). Without any evidence the number stays.
 """
 
 import math
@@ -35,8 +34,8 @@ class Reading:
     """One metric of a revision.
 
     Attributes:
-        value: the mean over the replicas that could be measured; None where none could.
-        measured: how many could.
+        value: the mean over the measured replicas; None without any.
+        measured: the number of measured replicas.
     """
 
     metric: str
@@ -52,7 +51,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Between which numbers of replicas to choose, and why there should be at least `least`."""
+    """The allowed range of replicas, and the reason for `least`."""
 
     least: int
     most: int
@@ -61,7 +60,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How many replicas there should be and why, and what to remember."""
+    """The desired number of replicas, the reason, and the memory to keep."""
 
     replicas: int
     why: str
@@ -78,23 +77,23 @@ def decide(
     now: datetime,
     behavior: Behavior = _DEFAULTS,
 ) -> Decision:
-    """Return how many replicas there should be.
+    """Return the desired number of replicas.
 
     Args:
-        replicas: how many there should be so far.
-        readings: of each metric that is watched.
-        window: for how long a smaller number must have been right before replicas are stopped (`window_of`).
-        behavior: how fast besides.
+        replicas: the number so far.
+        readings: of each watched metric.
+        window: for how long a smaller number must have been desired before replicas are stopped (`window_of`).
+        behavior: the rate limits.
     """
     right, why = _right(replicas, readings, behavior)
     if right < bounds.least:
-        # Remembered like a number that the load asked for: when the bound falls, the window begins.
+        # Remembered like a number that the load required: when the bound falls, the window begins.
         right, why = bounds.least, bounds.why_least if replicas < bounds.least else why
     return _settled(replicas, right, why, bounds, memory, behavior=behavior, window=window, now=now)
 
 
 def window_of(behavior: Behavior, default: timedelta) -> timedelta:
-    """Return for how long a smaller number must have been right before replicas are stopped."""
+    """Return for how long a smaller number must have been desired before replicas are stopped."""
     said = behavior.down.window_s
     return default if said is None else timedelta(seconds=said)
 
@@ -110,9 +109,9 @@ def _settled(
     window: timedelta,
     now: datetime,
 ) -> Decision:
-    """Return the number on the way to the one that is right."""
+    """Return the next number on the way to the desired one."""
     if not memory.right:
-        before = ((now, replicas),)  # which is not known to be wrong
+        before = ((now, replicas),)  # assumed right
         memory = replace(memory, right=before, low=before)
     memory = _remembering(memory, right, behavior, window, now)
     if right >= replicas:
@@ -132,10 +131,10 @@ def _settled(
 
 
 def hold(replicas: int, bounds: Bounds, memory: Memory, *, window: timedelta, now: datetime) -> Decision:
-    """Return how many replicas there should be at least, where a cluster's own autoscaler follows the load above it.
+    """Return the least number of replicas, where a cluster's own autoscaler follows the load above it.
 
-    The bound is followed up at once, and down when it has been lower for the whole window: until then the autoscaler
-    has seen the load that is left.
+    A higher bound applies at once, a lower one after it has been lower for the whole window: by then the autoscaler has
+    seen the remaining load.
     """
     return _settled(
         replicas, bounds.least, bounds.why_least, bounds, memory, behavior=_DEFAULTS, window=window, now=now
@@ -143,7 +142,7 @@ def hold(replicas: int, bounds: Bounds, memory: Memory, *, window: timedelta, no
 
 
 def _right(replicas: int, readings: Sequence[Reading], behavior: Behavior) -> tuple[int, str]:
-    """Return the number that is right by the metrics alone, and the one that asks for it."""
+    """Return the desired number by the metrics alone, and the metric that decides it."""
     wanted = [(_by(each, replicas, behavior), str(each)) for each in readings if each.measured and replicas]
     if not wanted:
         return replicas, "nothing could be measured"
@@ -154,7 +153,7 @@ def _right(replicas: int, readings: Sequence[Reading], behavior: Behavior) -> tu
 
 
 def _by(reading: Reading, replicas: int, behavior: Behavior) -> int:
-    """Return the number that is right by one metric."""
+    """Return the desired number by one metric."""
     value, target, measured = reading.value or 0.0, reading.target, min(reading.measured, replicas)
     first = value / target
     if _is_tolerable(first, behavior):
@@ -168,15 +167,15 @@ def _by(reading: Reading, replicas: int, behavior: Behavior) -> int:
 
 
 def _is_tolerable(ratio: float, behavior: Behavior) -> bool:
-    """Return whether a value is so near to its target that nothing changes."""
+    """Return whether a value is within the tolerance of its target."""
     said = behavior.up.tolerance if ratio > 1 else behavior.down.tolerance
     return abs(ratio - 1) <= (TOLERANCE if said is None else said)
 
 
 def _remembering(memory: Memory, right: int, behavior: Behavior, window: timedelta, now: datetime) -> Memory:
-    """Return the memory with what is right now and without what is too long ago, or will never be the one that counts.
+    """Return the memory with the present desired number, without those that are too old or can no longer decide.
 
-    A moment of the window for scaling up is kept as long as that one lasts; without a window it is this moment alone.
+    For scaling up a moment is kept for its own window; without a window only the present one.
     """
     rise = timedelta(seconds=behavior.up.window_s or 0)
     high = [(at, number) for at, number in memory.right if number > right and now - at <= window]
@@ -203,7 +202,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
 
 
 def stored_memory(value: Mapping[str, Any]) -> Memory:
-    """Return the memory out of its JSON; an empty one for nothing."""
+    """Return the memory from its JSON; an empty one from nothing."""
     moments = (
         tuple((datetime.fromisoformat(at), int(number)) for at, number in value.get(name, ())) for name in _MEMORIES
     )

@@ -1,10 +1,10 @@
-"""How many replicas a revision needs for what its service's rollout wants of it. Pure.
+"""Rollout capacity: the replicas that each revision needs during a rollout. Pure.
 
-During a rollout the load that a revision has is not the load it may get in the next moment: the canary's share rises,
-and an abort gives all of it back to stable. So stable keeps what it has, the canary has the part of stable's replicas
-that its weight asks for, rounded up (Argo Rollouts: canary replicas), and each may have more by its own load. A
-revision that is tried on the preview address has as many as stable: all traffic moves to it in one switch. What is
-kept warm keeps what it had. The same holds for what stands before the predictors, of its own number.
+During a rollout a revision's present load is not the load of the next moment: the canary's share rises, and an abort
+returns all of it to stable. So stable keeps its replicas, the canary has the part of stable's replicas that its weight
+requires, rounded up (Argo Rollouts: canary replicas), and each may have more by its own load. A revision on trial at
+the preview address has as many as stable: all traffic moves to it in one switch. A revision kept warm keeps its
+replicas. The same holds for transformers, by their own number.
 """
 
 import math
@@ -17,7 +17,7 @@ from integrations.clusters.base import ObservedRevision
 
 
 def as_seen(stable: RevisionState, there: ObservedRevision | None) -> RevisionState:
-    """Return stable with as many replicas and transformers as the cluster's own autoscaler has come to, if more."""
+    """Return stable with the replicas and transformers of the cluster's own autoscaler, if more."""
     if there is None:
         return stable
     replicas = 0 if there.scaling is None else stable.scaling.within(there.scaling.replicas)
@@ -36,7 +36,7 @@ def at_full(stable: RevisionState, canary: RevisionState) -> int:
 
 
 def bounds_of_stable(stable: RevisionState, rollout: RolloutState | None) -> Bounds:
-    """Return between which numbers stable's replicas may be chosen; `rollout` is the one in progress."""
+    """Return the allowed range of stable's replicas; `rollout` is the one in progress."""
     scaling = stable.scaling
     if rollout is None:
         return Bounds(scaling.min_replicas, scaling.max_replicas)
@@ -44,7 +44,7 @@ def bounds_of_stable(stable: RevisionState, rollout: RolloutState | None) -> Bou
 
 
 def bounds_of_canary(stable: RevisionState, canary: RevisionState, rollout: RolloutState) -> Bounds:
-    """Return between which numbers the canary's replicas may be chosen."""
+    """Return the allowed range of the canary's replicas."""
     percent = _percent(rollout)
     least = canary.scaling.within(math.ceil(at_full(stable, canary) * percent / 100))
     why = f"{percent} % of what {stable.name} has, which is {stable.replicas}"
@@ -54,7 +54,7 @@ def bounds_of_canary(stable: RevisionState, canary: RevisionState, rollout: Roll
 def transformers_at_full(stable: RevisionState, canary: RevisionState) -> int:
     """Return how many transformers the canary needs for all the traffic; 0 without any.
 
-    Where stable has none, what they can do is not known: as few as the file says, and the autoscaler adds.
+    Where stable has none, their capacity is unknown: the file's minimum, and the autoscaler adds.
     """
     if canary.transformer is None:
         return 0
@@ -62,7 +62,7 @@ def transformers_at_full(stable: RevisionState, canary: RevisionState) -> int:
 
 
 def transformer_bounds(stable: RevisionState | None, own: RevisionState, rollout: RolloutState | None) -> Bounds | None:
-    """Return between which numbers a revision's transformers may be chosen; None where it has none, or they stay.
+    """Return the allowed range of a revision's transformers; None where it has none, or they stay.
 
     Args:
         stable: the stable revision, which may be the same.
@@ -80,5 +80,5 @@ def transformer_bounds(stable: RevisionState | None, own: RevisionState, rollout
 
 
 def _percent(rollout: RolloutState) -> int:
-    """Return for which part of the load a rollout's new revision has to be ready."""
+    """Return the percentage of the load that a rollout's new revision must be ready for."""
     return 100 if rollout.is_previewing else max(rollout.portion.load_percent, rollout.wanted.load_percent)

@@ -1,4 +1,4 @@
-"""What a report says of a shadow under a policy's terms. Pure.
+"""Answer agreement: a comparison report judged by a policy's terms. Pure.
 
 The agreement is the mean, over the requests, of the share of the answer's rows that agree.
 """
@@ -12,14 +12,14 @@ from deployments.domain.comparison.report import Report
 
 METRIC = "answer_agreement"
 ALPHA = 0.001
-"""How probable it is at most that the agreement is ever outside of its interval, where a policy says nothing."""
+"""Probability bound that the agreement is ever outside of its interval, where a policy has none."""
 
 LEAST_DIFFERING = 5
-"""So many requests must differ before that is clear; two unlucky ones in a row prove nothing about a model."""
+"""So many requests must differ for clear evidence; two unlucky ones in a row prove nothing about a model."""
 
 
 def interval_percent(report: Report, alpha: float = ALPHA) -> tuple[float, float]:
-    """Return bounds between which the agreement is, at all looks together, with a probability of 1 - alpha."""
+    """Return confidence bounds of the agreement, valid at all looks together with a probability of 1 - alpha."""
     low, high = bounds(report.disagreement, report.pairs, alpha)
     return 100 * (1 - high), 100 * (1 - low)
 
@@ -28,7 +28,7 @@ def measure(report: Report, terms: Terms, problem: str = "", alpha: float = ALPH
     """Return the measurement of the agreement.
 
     Args:
-        problem: why the recorded answers cannot be read now; nothing is decided then.
+        problem: why the recorded answers cannot be read now; the measurement is undecided then.
     """
     limit = terms.min_agreement_percent
     seen = report.agreement_percent
@@ -61,14 +61,14 @@ def measure(report: Report, terms: Terms, problem: str = "", alpha: float = ALPH
 
 
 def _is_clear(report: Report, limit: float, high: float) -> bool:
-    """Return whether the agreement is surely below the limit; a limit of 100 % is broken by any difference."""
+    """Return whether the agreement is certainly below the limit; any difference breaks a limit of 100 %."""
     if limit >= 100:
         return report.differing > 0
     return report.differing >= LEAST_DIFFERING and high < limit
 
 
 def _evidence(report: Report, limit: float, alpha: float) -> float:
-    """Return how far the evidence of too little agreement is, 0 for none, 1 for clear."""
+    """Return the progress of the evidence of too little agreement, 0 for none, 1 for clear."""
     if not report.pairs or report.disagreement <= (1 - limit / 100) * report.pairs:
         return 0.0
     return strength(report.disagreement, report.pairs, 1 - limit / 100, alpha)

@@ -1,4 +1,4 @@
-"""Two answers to the same request, compared. Pure.
+"""Pairwise comparison of two answers to the same request. Pure.
 
 An answer to a batch is an answer for each of its rows: where all inputs and outputs have the same first axis, each row
 agrees or does not by itself.
@@ -20,12 +20,12 @@ Tensors = Mapping[str, Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one side answered.
+    """The answer of one side.
 
     Attributes:
         outputs: by name; empty where the answer is an error.
-        error: the error's sentence; None where there are outputs.
-        blames_request: the error says that the request is wrong (4xx).
+        error: the error's sentence; None with outputs.
+        blames_request: the error blames the request (4xx).
     """
 
     outputs: Tensors
@@ -34,12 +34,12 @@ class Answer:
 
 
 class Outcome(StrEnum):
-    """What came of a pair.
+    """The outcome of a pair.
 
     Agrees, Differs: compared. ShadowFailed: it answered with an error where stable did not, which is a difference; so
-    is StableRefused, a request that stable calls wrong and the shadow answers. Both count as answers that do not agree.
-    StableFailed, BothFailed, NothingAsked (the policy leaves all outputs uncompared): there is nothing to compare, so
-    they count neither for nor against the shadow.
+    is StableRefused, a request that stable rejects and the shadow answers. Both count as answers that do not agree.
+    StableFailed, BothFailed, NothingAsked (the policy leaves all outputs uncompared): nothing is comparable, so they
+    count neither for nor against the shadow.
     """
 
     AGREES = "Agrees"
@@ -62,7 +62,7 @@ class Comparison:
 
     Attributes:
         rows, agreeing_rows: of the answers; of an error all rows of the request.
-        excess: the largest difference as a multiple of what is tolerated; above 1 is beyond.
+        excess: the largest difference as a multiple of the tolerance; above 1 is beyond.
         message: what differs, in words.
     """
 
@@ -75,7 +75,7 @@ class Comparison:
 
     @property
     def agreement(self) -> float:
-        """Return which share of the answer agrees, 0 to 1."""
+        """Return the share of the answer's rows that agree, 0 to 1."""
         return self.agreeing_rows / self.rows
 
 
@@ -102,7 +102,7 @@ def compare(inputs: Tensors, stable: Answer, shadow: Answer, terms: Terms) -> Co
 
 
 def _failed(stable: Answer, shadow: Answer) -> Comparison | None:
-    """Return what comes of a pair in which a side answered with an error; None where none did."""
+    """Return the outcome of a pair in which a side answered with an error; None where none did."""
     if shadow.error is not None and stable.error is None:
         return Comparison(Outcome.SHADOW_FAILED, excess=MOST, message=f"the new version failed: {shadow.error}")
     if stable.error is not None and shadow.error is None:
@@ -128,7 +128,7 @@ def _differences(stable: Tensors, shadow: Tensors, terms: Terms, rows: int) -> I
         if theirs is None and ours is not None:
             yield structural(name, ours.datatype, Kind.MISSING, rows, "the new version's answer has no such output")
         elif ours is None and theirs is not None:
-            # No client reads it yet, so it is told and counts neither way (registry.domain.contract takes it for a
+            # No client reads it yet, so it is reported but counts neither way (registry.domain.contract takes it for a
             # note).
             told = structural(name, theirs.datatype, Kind.EXTRA, rows, "stable's answer has no such output")
             yield replace(told, agrees=np.ones(rows, bool), excess=0.0)
@@ -137,7 +137,7 @@ def _differences(stable: Tensors, shadow: Tensors, terms: Terms, rows: int) -> I
 
 
 def _tolerance(terms: Terms, name: str, tensor: Tensor) -> Tolerance:
-    """Return what is asked of an output, the policy's top-k included where the output may be scores of classes."""
+    """Return the tolerance of an output, with the policy's top-k where the output may be scores of classes."""
     tolerance = terms.tolerance(name, tensor.datatype)
     if tolerance.top_k is None and name not in terms.tolerances and looks_like_scores(tensor.values):
         return replace(tolerance, top_k=terms.top_k)

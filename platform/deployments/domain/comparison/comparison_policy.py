@@ -1,8 +1,7 @@
-"""What a policy asks of a shadow's answers. Pure.
+"""Comparison policy: the tolerances and sample sizes for a shadow's answers. Pure.
 
-Without a word in the policy two floats may differ by the square root of their datatype's machine epsilon, absolutely or
-relative to the larger of the two: half of the digits that the datatype has are the same. Everything else is compared
-for equality.
+By default two floats may differ by the square root of their datatype's machine epsilon, absolutely or relative to the
+larger of the two: half of the datatype's digits are the same. Everything else is compared for equality.
 """
 
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far an output of the shadow may be from stable's; what is None is not asked.
+    """The tolerance of an output of the shadow to stable's; None is not checked.
 
     Attributes:
         abs, rel: |a - b| is at most `abs`, or at most `rel` times the larger of |a| and |b| (as `math.isclose` has it).
@@ -44,11 +43,11 @@ class Terms:
     """The `analysis.comparison` of a step.
 
     Attributes:
-        min_pairs: so many requests must have been compared before the answers can be found to agree.
-        min_agreement_percent: of the answers, that must agree.
-        top_k: asked of every output whose last axis may be classes, besides its tolerance; None asks it of none.
-        tolerances: of outputs by name, in the place of the datatype's; None leaves an output uncompared.
-        sample_percent: of the copied requests, that are compared.
+        min_pairs: compared requests required before the verdict that the answers agree.
+        min_agreement_percent: of the answers that must agree.
+        top_k: checked for every output whose last axis may be classes, besides its tolerance; None for no output.
+        tolerances: of outputs by name, instead of the datatype's; None leaves an output uncompared.
+        sample_percent: of the copied requests that are compared.
     """
 
     min_pairs: int = 200
@@ -62,5 +61,5 @@ class Terms:
         return output in self.tolerances and self.tolerances[output] is None
 
     def tolerance(self, output: str, datatype: str) -> Tolerance:
-        """Return what holds for an output; `top_k` is left to the caller, who knows the shape."""
+        """Return the tolerance of an output; `top_k` is left to the caller, who knows the shape."""
         return self.tolerances.get(output) or HALF_OF_THE_DIGITS.get(datatype, EXACT)

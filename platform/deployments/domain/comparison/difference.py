@@ -1,7 +1,7 @@
-"""How far one output of the shadow is from stable's. Pure numpy.
+"""Tensor difference: one output of the shadow against stable's. Pure numpy.
 
-All figures are symmetric: it does not matter which side is called stable. A relative difference is one to the larger of
-the two magnitudes, so that it is at most 2 and 0 has one too.
+All figures are symmetric in the two sides. A relative difference is one to the larger of the two magnitudes, so that it
+is at most 2 and 0 has one too.
 """
 
 import warnings
@@ -17,11 +17,11 @@ from deployments.domain.comparison.ranking import looks_like_scores, same_best
 
 Rows = NDArray[np.float64]
 MOST = 1e300
-"""Stands for a difference without a size: NaN on one side, or what cannot be subtracted."""
+"""Value of a difference without a size: NaN on one side, or types that cannot be subtracted."""
 
 
 class Kind(StrEnum):
-    """How two outputs compare.
+    """The relation of two outputs.
 
     Equal: to the last bit. Within, Beyond: of the tolerance. NotFinite: NaN or infinities are not at the same places.
     Shape, Datatype: changed. Missing, Extra: the shadow lacks the output, or stable does.
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
     @property
     def is_structural(self) -> bool:
-        """Return whether there is nothing to subtract."""
+        """Return whether the outputs cannot be subtracted."""
         return self in (Kind.SHAPE, Kind.DATATYPE, Kind.MISSING, Kind.EXTRA)
 
 
@@ -48,9 +48,9 @@ class Difference:
 
     Attributes:
         agrees: [rows], whether each row is within the tolerance.
-        max_abs, max_rel, angle: [rows], the largest differences and 1 - cosine; empty where there are none to tell.
-        excess: the largest difference as a multiple of what is tolerated; above 1 is beyond, MOST where it has no size.
-        rankings, flips: how many best classes were compared, and how many are others (top-1).
+        max_abs, max_rel, angle: [rows], the largest differences and 1 - cosine; empty without any.
+        excess: the largest difference as a multiple of the tolerance; above 1 is beyond, MOST where it has no size.
+        rankings, flips: how many best classes were compared, and how many differ (top-1).
         rankings_k, flips_k: the same of the k best, where the policy asks for them.
         message: what differs, in words; empty where nothing does.
     """
@@ -71,16 +71,16 @@ class Difference:
 
 
 def structural(output: str, datatype: str, kind: Kind, rows: int, message: str) -> Difference:
-    """Return a difference of which there is nothing to measure."""
+    """Return a difference without measurable values."""
     none = np.zeros(0)
     return Difference(output, datatype, kind, np.zeros(rows, bool), none, none, none, excess=MOST, message=message)
 
 
 def compare_tensors(output: str, stable: Tensor, shadow: Tensor, tolerance: Tolerance, rows: int) -> Difference:
-    """Return how far an output of the shadow is from stable's.
+    """Return the difference of an output of the shadow to stable's.
 
     Args:
-        rows: how many rows the first axis has; 1 where the tensor is one row as a whole.
+        rows: how many rows the first axis has; 1 where the whole tensor is one row.
     """
     if stable.datatype != shadow.datatype:
         changed = f"the datatype is {shadow.datatype}, stable's is {stable.datatype}"
@@ -170,7 +170,7 @@ def _differences(a: Array, b: Array) -> tuple[Rows, Rows, NDArray[np.bool_]]:
 
 
 def _multiple(apart: Rows, relative: Rows, tolerance: Tolerance) -> Rows:
-    """Return each difference as a multiple of what is tolerated there."""
+    """Return each difference as a multiple of the tolerance there."""
     multiples = [
         np.where(difference == 0, 0.0, difference / allowed if allowed else MOST)
         for difference, allowed in ((apart, tolerance.abs), (relative, tolerance.rel))
@@ -180,9 +180,9 @@ def _multiple(apart: Rows, relative: Rows, tolerance: Tolerance) -> Rows:
 
 
 def _angle(a: Array, b: Array, is_odd: NDArray[np.bool_]) -> Rows:
-    """Return 1 - cosine of each row's angle, 0 to 2; what is not finite on both sides is left out.
+    """Return 1 - cosine of each row's angle, 0 to 2; values that are not finite on both sides are left out.
 
-    Two vectors of zeros have the same direction; one alone has none, which counts as a right angle.
+    Two vectors of zeros have the same direction; a single one has none, which counts as a right angle.
     """
     x, y = (np.where(np.isfinite(each), each, 0.0).astype(np.float64) for each in (a, b))
     x, y = (each / np.maximum(_row_maxima(np.abs(each)), 1e-300)[:, None] for each in (x, y))

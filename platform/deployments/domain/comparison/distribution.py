@@ -1,7 +1,7 @@
-"""How large differences are, on a logarithmic scale. Pure.
+"""Logarithmic histogram of differences. Pure.
 
-Ten buckets per decade from 1e-12 to 1e12, so a quantile is known to a quarter of its size, however many values there
-were; zeros and what has no size (`difference.MOST`) are counted apart. Two distributions add up to that of all values.
+Ten buckets per decade from 1e-12 to 1e12, so a quantile is known to a quarter of its size, for any number of values;
+zeros and values without a size (`difference.MOST`) are counted apart. Distributions can be merged.
 """
 
 import math
@@ -32,7 +32,7 @@ class Distribution:
 
     @property
     def total(self) -> int:
-        """Return how many values there are."""
+        """Return the number of values."""
         return self.zeros + self.sizeless + sum(self.buckets.values())
 
     def plus(self, values: Iterable[float]) -> "Distribution":
@@ -49,7 +49,7 @@ class Distribution:
         return self.merged(Distribution(zeros, sizeless, largest, buckets))
 
     def merged(self, other: "Distribution") -> "Distribution":
-        """Return the distribution of both's values."""
+        """Return the distribution of the values of both."""
         return Distribution(
             self.zeros + other.zeros,
             self.sizeless + other.sizeless,
@@ -74,7 +74,7 @@ class Distribution:
         return None
 
     def decades(self) -> list[tuple[int, int]]:
-        """Return (n, how many values from 10^n up to 10^(n+1)), from the least to the largest decade that has any."""
+        """Return (n, how many values from 10^n up to 10^(n+1)), from the least to the largest decade with any."""
         counts = Counter[int]()
         for number, count in self.buckets.items():
             counts[number // _PER_DECADE] += count
@@ -87,6 +87,6 @@ class Distribution:
 
     @classmethod
     def stored(cls, value: Mapping[str, Any]) -> "Distribution":
-        """Return the distribution out of what `as_json` gave."""
+        """Return the distribution from the value of `as_json`."""
         buckets = {int(number): count for number, count in value["buckets"].items()}
         return cls(value["zeros"], value["sizeless"], value["largest"], buckets)

@@ -1,4 +1,4 @@
-"""Bounds for the mean of values from 0 to 1 that stay valid however often one looks. Pure.
+"""Confidence sequence: anytime-valid bounds for the mean of values from 0 to 1. Pure.
 
 The analysis looks every two seconds and may stop at any look, which an ordinary interval does not allow. These bounds
 come from Robbins' method of mixtures: for the true mean p of values with the sum s, n of them, the ratio
@@ -18,11 +18,11 @@ _BISECTIONS = 48
 
 
 def bounds(total: float, count: float, alpha: float) -> tuple[float, float]:
-    """Return between what the true mean is, at all looks together with a probability of at least 1 - alpha.
+    """Return bounds of the true mean, valid at all looks together with a probability of at least 1 - alpha.
 
     Args:
         total: the sum of the values, 0 to `count`.
-        count: how many there are; fewer than were seen where some are not independent of each other.
+        count: their number; fewer than observed where some are not independent of each other.
     """
     if not count:
         return 0.0, 1.0
@@ -30,7 +30,7 @@ def bounds(total: float, count: float, alpha: float) -> tuple[float, float]:
 
 
 def strength(total: float, count: int, limit: float, alpha: float) -> float:
-    """Return how far the evidence is that the true mean is not `limit`; from 1 on `bounds` exclude it."""
+    """Return the strength of the evidence that the true mean is not `limit`; from 1 on `bounds` exclude it."""
     return max(0.0, _log_mixture(total, count, limit) / -math.log(alpha / 2))
 
 
@@ -48,7 +48,7 @@ def _lower(total: float, count: float, alpha: float) -> float:
 
 
 def _log_mixture(total: float, count: float, p: float) -> float:
-    """Return log M(p); infinite where p makes what was seen impossible."""
+    """Return log M(p); infinite where p makes the observations impossible."""
     rest = max(0.0, count - total)
     if (p <= 0 and total) or (p >= 1 and rest):
         return math.inf

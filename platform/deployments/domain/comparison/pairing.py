@@ -1,9 +1,9 @@
-"""Pairs the exchanges of stable with those of the shadow that have the same request id. Pure.
+"""Pairing of recorded exchanges of stable and of the shadow by request id. Pure.
 
-A copy is made of the request that a client sent, so both sides were sent the same id. Halves come in any order and at
-different times; one without a counterpart waits, in bounded memory and for a bounded time, and is then counted as
-alone. Most of stable's are: only a share of the requests is copied. Clients may give an id twice; such halves are
-paired in their order, and whether the requests themselves are the same is checked where they are compared.
+A copy has the id of the client's request, so both sides received the same id. Halves come in any order and at different
+times; one without a counterpart waits, in bounded memory and for a bounded time, and then counts as alone. Most of
+stable's are: only a share of the requests is copied. Clients may use an id twice; such halves are paired in their
+order, and the comparison checks that the requests themselves are the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from itertools import chain
 from integrations.clusters.base import Exchange
 
 WAITS_S = 30.0
-"""A half is alone when this much later ones have been seen."""
+"""A half is alone once a half that is this much later was read."""
 
 MOST_WAITING = 500
 MOST_WAITING_BYTES = 4 * 2**20
@@ -22,7 +22,7 @@ _NUMBER_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Halves that may find their counterpart yet, and how many did not.
+    """Halves that may still find their counterpart, and how many did not.
 
     Attributes:
         stable, shadow: the oldest first.
@@ -39,7 +39,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both sides of one request."""
+    """Both exchanges of one request."""
 
     stable: Exchange
     shadow: Exchange
@@ -71,7 +71,7 @@ class _Side:
 def join(
     waiting: Waiting, exchanges: Sequence[Exchange], *, stable: str, shadow: str
 ) -> tuple[Waiting, tuple[Pair, ...]]:
-    """Return what still waits, and the pairs that are complete now, by the time of stable's half.
+    """Return the halves that still wait, and the pairs that are complete now, by the time of stable's half.
 
     Args:
         exchanges: newly read; those of other revisions than `stable` and `shadow` are left out.
@@ -99,7 +99,7 @@ def join(
 
 
 def _bounded(halves: Sequence[Exchange], newest: float) -> tuple[tuple[Exchange, ...], int]:
-    """Return the newest halves that may wait on, oldest first, and how many were given up."""
+    """Return the newest halves that may continue to wait, oldest first, and how many were given up."""
     kept: list[Exchange] = []
     held_bytes = 0
     for half in reversed(halves):

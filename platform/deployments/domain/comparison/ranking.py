@@ -1,4 +1,4 @@
-"""Whether two rankings of the same classes have the same best ones. Pure numpy."""
+"""Top-k agreement: whether two rankings of the same classes have the same best ones. Pure numpy."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ def looks_like_scores(values: Array) -> bool:
 def same_best(stable: Array, shadow: Array, k: int) -> NDArray[np.bool_]:
     """Return for each ranking whether there are k classes that are the best k of both sides.
 
-    Where scores are equal, a ranking leaves open which of them are among the best; any choice will do. A score that is
+    Where scores are equal, a ranking leaves open which of them are among the best; any choice counts. A score that is
     no number is the worst.
 
     Args:

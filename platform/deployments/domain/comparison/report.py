@@ -1,4 +1,4 @@
-"""What the comparisons of a step come to so far. Pure; every tick adds what it read, and parts add up to the whole."""
+"""Comparison report of a step so far. Pure; each tick adds its pairs, and reports can be merged."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from deployments.domain.comparison.distribution import Distribution
 from deployments.domain.comparison.worst_examples import Worst, keep, storable
 
 MOST_OUTPUTS = 64
-"""So many outputs have figures of their own; a service whose answers have ever new ones must not fill the row."""
+"""Limit of outputs with figures of their own; a service whose answers have ever new ones must not fill the row."""
 
 
 _NONE = Distribution()
@@ -22,7 +22,7 @@ class OutputReport:
 
     Attributes:
         kinds: `difference.Kind` -> in how many answers.
-        rankings, flips: best classes compared, and how many were others; `rankings_k`, `flips_k` of the k best.
+        rankings, flips: best classes compared, and how many differed; `rankings_k`, `flips_k` of the k best.
     """
 
     datatype: str = ""
@@ -51,7 +51,7 @@ class OutputReport:
         )
 
     def merged(self, other: "OutputReport") -> "OutputReport":
-        """Return the report of both's answers."""
+        """Return the report of the answers of both."""
         return OutputReport(
             datatype=self.datatype or other.datatype,
             kinds=_sum(self.kinds, other.kinds),
@@ -71,7 +71,7 @@ class Report:
 
     Attributes:
         outcomes: `answers.Outcome` -> pairs.
-        pairs: compared, which leaves out those where stable had no answer to compare with.
+        pairs: compared pairs, without those where stable had no comparable answer.
         disagreement: the sum, over the pairs, of the share of the answer that does not agree.
         differing: pairs that do not agree as a whole.
         rows, agreeing_rows: of all answers compared.
@@ -95,13 +95,13 @@ class Report:
 
     @property
     def agreement_percent(self) -> float | None:
-        """Return how much of the answers agrees, each answer counting alike; None without any."""
+        """Return how much of the answers agrees, each answer weighted equally; None without any."""
         return 100 * (1 - self.disagreement / self.pairs) if self.pairs else None
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A step's report as its analysis looks at it now.
+    """A step's report as input of its analysis.
 
     Attributes:
         alpha: the chance, at most, that the agreement is ever found outside of its interval.
@@ -139,7 +139,7 @@ def refuse(report: Report, unreadable: str = "") -> Report:
     """Return the report with one more pair that was not compared.
 
     Args:
-        unreadable: why a side cannot be read; empty where the sides were not sent the same request.
+        unreadable: why a side cannot be read; empty where the sides received different requests.
     """
     if not unreadable:
         return replace(report, strangers=report.strangers + 1)

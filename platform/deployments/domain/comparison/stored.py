@@ -1,4 +1,4 @@
-"""Reports and waiting halves as they are kept in a row. Pure.
+"""Storage form of comparison reports and of halves that wait. Pure.
 
 Halves hold whole bodies, which are kept compressed and only until their counterpart comes; a report is small JSON.
 """
@@ -31,20 +31,20 @@ def worst_json(report: Report) -> list[dict[str, Any]]:
 
 
 def stored_report(value: Mapping[str, Any], worst: list[Mapping[str, Any]]) -> Report:
-    """Return the report out of what `report_json` and `worst_json` gave; an empty one out of an empty object."""
+    """Return the report from the JSON of `report_json` and `worst_json`; an empty one from an empty object."""
     outputs = {name: _output(output) for name, output in value.get("outputs", {}).items()}
     return Report(**{**value, "outputs": outputs, "worst": tuple(Worst(**each) for each in worst)})
 
 
 def waiting_bytes(waiting: Waiting) -> bytes:
-    """Return what waits, compressed."""
+    """Return the halves that wait, compressed."""
     sides = {side: [_half_json(half) for half in getattr(waiting, side)] for side in _SIDES}
     rest = {"stable_alone": waiting.stable_alone, "shadow_alone": waiting.shadow_alone, "newest": waiting.newest}
     return zlib.compress(json.dumps(rest | sides).encode(), 1)
 
 
 def stored_waiting(value: bytes) -> Waiting:
-    """Return what waits out of what `waiting_bytes` gave; nothing out of nothing."""
+    """Return the halves that wait from the bytes of `waiting_bytes`; none from empty bytes."""
     if not value:
         return Waiting()
     read = json.loads(zlib.decompress(value))

@@ -1,4 +1,4 @@
-"""A report as the API and the pages show it. Pure."""
+"""Comparison summary for the API and the pages. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Decade:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How large differences are; quantiles are None where they have no size (NaN on one side).
+    """The distribution of differences; quantiles are None where they have no size (NaN on one side).
 
     Attributes:
         zeros: rows without any difference. sizeless: rows with one that has no size.
@@ -44,9 +44,9 @@ class OutputSummary:
     """One output.
 
     Attributes:
-        kinds: what the answers' outputs came to, `Equal`, `Within`, `Beyond`, ... -> in how many answers.
+        kinds: `Equal`, `Within`, `Beyond`, ... -> in how many answers.
         absolute, relative, angle: of the rows' largest differences, and of 1 - cosine; None where nothing was measured.
-        rankings, flips: best classes compared, and how many were others; `rankings_k`, `flips_k` of the k best.
+        rankings, flips: best classes compared, and how many differed; `rankings_k`, `flips_k` of the k best.
     """
 
     name: str
@@ -63,16 +63,16 @@ class OutputSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the comparisons came to.
+    """The result of the comparisons.
 
     Attributes:
         pairs: requests whose answers were compared; `differing` of them do not agree as a whole.
         agreement_percent: mean over the requests of the share of the answer's rows that agree; None without any.
-        low_percent, high_percent: where the true agreement surely is, however often one looks.
+        low_percent, high_percent: anytime-valid confidence bounds of the true agreement.
         outcomes: `Agrees`, `Differs`, `ShadowFailed`, ... -> pairs.
         unreadable, strangers: pairs that were not compared, since a side could not be read (`unreadable_message` says
-            why), or was not sent the same request.
-        measurement: what the gate says of it.
+            why), or received another request.
+        measurement: the gate's measurement.
     """
 
     pairs: int
@@ -92,7 +92,7 @@ class Summary:
 
 
 def summary_of(report: Report, terms: Terms, *, problem: str = "", alpha: float = ALPHA) -> Summary:
-    """Return what is shown of a report; `problem` and `alpha` as `agreement.measure` takes them."""
+    """Return the summary of a report; `problem` and `alpha` as `agreement.measure` takes them."""
     low, high = interval_percent(report, alpha)
     return Summary(
         pairs=report.pairs,

@@ -1,7 +1,7 @@
-"""The requests whose answers differ the most, small enough to keep and to show. Pure.
+"""Worst examples: the requests whose answers differ the most, shortened for storage and display. Pure.
 
-What is kept is the team's data. A tensor is shortened to its first values, a text to its first characters, an exchange
-to few tensors, so one of them takes a few kilobytes at most, whatever was sent.
+They contain the team's data. A tensor is shortened to its first values, a text to its first characters, an exchange to
+few tensors, so each takes a few kilobytes at most, whatever was sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ class Worst:
 
     Attributes:
         disagreement: the share of the answer's rows that do not agree, 0 to 1.
-        excess: the largest difference as a multiple of what is tolerated.
+        excess: the largest difference as a multiple of the tolerance.
         at: ISO 8601, when the request reached stable.
         inputs, stable, shadow: tensors as `shown` gives them; an answer that is an error is {"error": sentence}.
     """
@@ -43,7 +43,7 @@ class Worst:
 
     @property
     def rank(self) -> tuple[float, float, str, str]:
-        """Return where it stands; the least is the worst."""
+        """Return its sort key; the least is the worst."""
         return (-self.disagreement, -self.excess, self.at, self.request_id)
 
     def as_json(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Worst:
 def worst_of(
     request_id: str, at: datetime, comparison: Comparison, inputs: Tensors, answers: Sequence[Answer]
 ) -> Worst:
-    """Return a compared exchange as it is kept; `answers` are stable's and the shadow's."""
+    """Return a compared exchange in its stored form; `answers` are stable's and the shadow's."""
     stable, shadow = answers
     return Worst(
         request_id=storable(request_id),
@@ -70,7 +70,7 @@ def worst_of(
 
 
 def keep(worst: Iterable[Worst]) -> tuple[Worst, ...]:
-    """Return the worst of them, the very worst first; what agrees without any difference is not kept."""
+    """Return the worst of them, the very worst first, without answers that agree and have no difference."""
     return tuple(
         sorted((each for each in worst if each.disagreement or each.excess), key=lambda each: each.rank)[:KEPT]
     )
@@ -100,7 +100,7 @@ def _shown_all(tensors: Tensors) -> dict[str, Any]:
 
 
 def _shown_value(value: Any) -> bool | int | float | str:
-    """Return a value that any JSON can hold; a float to six digits."""
+    """Return a value in a form that any JSON can hold; a float to six digits."""
     if isinstance(value, bytes):
         return storable(value.decode("utf-8", "backslashreplace"))
     if isinstance(value, np.bool_):
@@ -111,7 +111,7 @@ def _shown_value(value: Any) -> bool | int | float | str:
 
 
 def storable(text: str, most: int = _SHOWN_CHARACTERS) -> str:
-    """Return a text as any database and any JSON takes it, shortened to `most` characters."""
-    text = text.replace("\x00", "\\0")  # which PostgreSQL has no place for
-    text = text.encode("utf-8", "backslashreplace").decode()  # nor for half a character
+    """Return a text that any database and any JSON accepts, shortened to `most` characters."""
+    text = text.replace("\x00", "\\0")  # PostgreSQL cannot store it
+    text = text.encode("utf-8", "backslashreplace").decode()  # nor half a surrogate pair
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""Rollout policies as values, and the policy file they are read from. Pure.
+"""Rollout policies as values, and the policy file. Pure.
 
 values    Policy, Step and their words
 approval  ApprovalRule: how many people must agree, and its part of the file

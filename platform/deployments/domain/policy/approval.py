@@ -1,4 +1,4 @@
-"""How many people must agree before a rollout goes on, read and written as a part of the policy file. Pure."""
+"""Approval rule of a rollout: how many people must approve it; read from and written to the policy file. Pure."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,11 +11,11 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRule:
-    """What is asked of people at one point of a rollout.
+    """The required approvals at one point of a rollout.
 
     Attributes:
         approvals: how many different people have to approve.
-        four_eyes: who started the rollout, or brought in what it rolls out, cannot be one of them.
+        four_eyes: the person who started the rollout, or registered its content, cannot be one of them.
         expires: how long an approval counts.
     """
 
@@ -25,7 +25,7 @@ class ApprovalRule:
 
 
 def parse_approval(document: Document) -> ApprovalRule:
-    """Return the rule that an object of the file says; raises InvalidInput."""
+    """Return the rule of an object of the file; raises InvalidInput."""
     rule = ApprovalRule(
         approvals=document.integer("approvals", minimum=1, maximum=_MOST, default=1),
         four_eyes=document.flag("fourEyes", default=False),
@@ -41,7 +41,7 @@ def approval_json(rule: ApprovalRule) -> dict[str, object]:
 
 
 def parse_pause(document: Document) -> tuple[bool, ApprovalRule | None]:
-    """Return whether a step's `pause` stops it, and what ends that; None is anybody's promote."""
+    """Return whether a step's `pause` stops it, and the approval that ends it; None is anybody's promote."""
     if isinstance(document.raw("pause", False), dict):
         return True, parse_approval(document.document("pause"))
     return document.flag("pause", default=False), None

@@ -1,5 +1,4 @@
-"""Which clients get the canary: a group by its headers, and sessions that stay. Read from the policy file and written.
-Pure.
+"""Header routing and session affinity of the canary, read from and written to the policy file. Pure.
 
 A header is one of the HTTP request, or an entry of the gRPC call's metadata.
 """
@@ -16,12 +15,12 @@ from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _TEXT = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,198}[\x21-\x7e])?")
 _MOST_VALUES = 20
-# What HTTP and the gateway use to find the service, or take off a request; no group is known by them.
+# HTTP and the gateway use these to find the service, or remove them; no group can be matched by them.
 _RESERVED = ("host", "connection", "content-length", "te", "transfer-encoding", "fairlead-service", "fairlead-shadow")
 
 
 def parse_match(step: Document) -> tuple[HeaderMatch, ...]:
-    """Return the group that a step's `match` names, empty where it names none; raise InvalidInput by the field."""
+    """Return the group of a step's `match`, empty for none; raise InvalidInput by the field."""
     if step.raw("match", None) is None:
         return ()
     match = tuple(_header_match(document) for document in step.documents("match"))
@@ -82,7 +81,7 @@ def _header(document: Document) -> str:
 
 
 def parse_affinity(document: Document) -> SessionAffinity:
-    """Return what `sessionAffinity` says; the rollout fills in whose sessions stay."""
+    """Return the affinity of `sessionAffinity`; the rollout fills in whose sessions stay."""
     cookie = document.optional("cookie")
     has_header = document.raw("header", None) is not None
     if has_header is (cookie is not None):
@@ -129,7 +128,7 @@ def match_json(match: Iterable[HeaderMatch]) -> list[dict[str, object]]:
 
 
 def stored_match(value: Iterable[Mapping[str, object]]) -> tuple[HeaderMatch, ...]:
-    """Return the group out of what `match_json` gave."""
+    """Return the group from the JSON of `match_json`."""
     return tuple(_header_match(Document(each)) for each in value)
 
 

@@ -1,4 +1,4 @@
-"""What a step asks of a shadow's answers: the `comparison` of its analysis. Pure."""
+"""Comparison policy in the policy file: the `comparison` of a step's analysis. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -12,7 +12,7 @@ _NAMES = {"abs": "abs", "rel": "rel", "top_k": "topK", "cosine": "cosine"}
 
 
 def parse_terms(document: Document) -> Terms:
-    """Return the terms that a comparison says; raise InvalidInput with the name of the field at fault."""
+    """Return the terms of a `comparison`; raise InvalidInput with the name of the field at fault."""
     terms = Terms(
         min_pairs=document.integer("minPairs", minimum=1, maximum=100_000_000, default=200),
         min_agreement_percent=document.number("minAgreementPercent", minimum=0, maximum=100, default=99.0),

@@ -1,4 +1,4 @@
-"""The regression that a rollout's plan is made for: the `detect` of a step's `analysis`. Pure."""
+"""Regression to detect, the basis of a rollout's forecast: the `detect` of a step's `analysis`. Pure."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from common.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Detect:
-    """How bad a canary is to be found; the plan tells in how many requests. It decides nothing.
+    """The severity of a regression; the forecast computes in how many requests it is found. No effect on verdicts.
 
     Attributes:
         error_percent: of its requests fail.
@@ -20,13 +20,13 @@ class Detect:
 
 
 def parse_detect(document: Document | None, path: str, max_errors: float, max_slow: float | None) -> Detect:
-    """Return the stated regression; where it is not stated, five times the errors and twice the slow requests.
+    """Return the stated regression; by default five times the errors and twice the slow requests.
 
     Args:
         max_errors, max_slow: the gate's limits in percent.
 
     Raises:
-        InvalidInput: it is within the limits, which no analysis is to find.
+        InvalidInput: it is within the limits, so that no analysis could find it.
     """
     document = Document({}, path) if document is None else document
     default_errors = min(100.0, max(5 * max_errors, max_errors + 4))

@@ -1,8 +1,8 @@
-"""The policy file, read and written. Pure.
+"""Policy file: parser and writer. Pure.
 
 A policy file is `{name, strategy, alpha, approval, steps: [{weight, mirror, match, hold, pause, analysis}],
 onInconclusive, scaleDownDelay, progressDeadline, sessionAffinity, analysis, deadline, onDeadline}`, for a shadow also
-`then` (docs/reference/rollouts.md). The rollout keeps the file it was started with.
+`then` (docs/reference/rollouts.md). A rollout keeps the file of its start.
 """
 
 from collections.abc import Mapping
@@ -39,10 +39,10 @@ _OF_A_CANARY = {
 
 
 def parse_policy(value: object, *, name: str | None = None) -> Policy:
-    """Return the policy that a policy file says.
+    """Return the policy of a policy file.
 
     Args:
-        name: what the file must call the policy, where its address says so; the file may then leave it out.
+        name: the required name, where the address has one; the file may then leave it out.
 
     Raises:
         InvalidInput: with one sentence and the dotted name of the field at fault.
@@ -126,7 +126,7 @@ def _step(document: Document, strategy: Strategy) -> Step:
 
 
 def _portion(document: Document, strategy: Strategy) -> dict[str, Any]:
-    """Return what a step gives; a shadow's weight is what it copies."""
+    """Return the traffic of a step; a shadow's weight is the share of its copies."""
     if strategy is Strategy.SHADOW:
         return {"mirror": document.integer("weight", minimum=1, maximum=100)}
     if strategy is Strategy.BLUE_GREEN:
@@ -178,5 +178,5 @@ def _step_json(step: Step, strategy: Strategy) -> dict[str, object]:
 
 
 def stored_policy(value: Mapping[str, object]) -> Policy:
-    """Return the policy out of what `policy_json` gave; unlike a file it may be DIRECT."""
+    """Return the policy from the JSON of `policy_json`; unlike a file it may be DIRECT."""
     return DIRECT if value.get("name") == "" else parse_policy(value)

@@ -1,4 +1,4 @@
-"""What a step's canary has to hold to: the `analysis` of a step. Pure."""
+"""Analysis gate in the policy file: the limits of a step's canary. Pure."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,7 +12,7 @@ from deployments.domain.policy.detect import Detect, detect_json, parse_detect
 from deployments.domain.policy.metrics import Metric, metrics_json, parse_metrics
 
 LONGEST_MS = 10_000.0
-"""Where the runtime's histograms end; how much longer a request took they do not tell."""
+"""Upper end of the runtime's histograms; they do not resolve longer latencies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +25,22 @@ class SlowLimit:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a step's canary has to hold to.
+    """The limits of a step's canary.
 
     Attributes:
-        min_requests: how many finished requests of the canary a verdict of Successful needs at least.
-        max_error_percent: server errors among the canary's requests, as clients saw them.
+        min_requests: the least finished requests of the canary for a verdict of Successful.
+        max_error_percent: server errors among the canary's requests, as clients received them.
         max_error_increase_percent: percentage points by which the canary's errors (server's and, apart, client's) may
             exceed stable's of the same window; None leaves them uncompared.
         latency_quantile: fixes the edge "slow" from stable: so many of stable's requests were faster.
         max_slow_percent: how many of the canary's requests may be slower than that edge; None leaves latency ungated.
-        max_slower_than: how many of the canary's requests may take longer than a time that is named; None names none.
-        min_throughput_percent: of stable's rows per second of execution, what the canary has to do at least; None
-            leaves throughput ungated.
-        metrics: what Prometheus is asked besides.
-        detect: decides nothing; the plan says how many requests it takes to find this.
+        max_slower_than: how many of the canary's requests may take longer than a named time; None for no limit.
+        min_throughput_percent: the canary's least rows per second of execution, in percent of stable's; None leaves
+            throughput ungated.
+        metrics: further queries to Prometheus.
+        detect: no effect on verdicts; the forecast computes how many requests it takes to find this.
         deadline: from the first request the canary gets; undecided by then is Inconclusive.
-        comparison: what is asked of the answers to copies; None leaves answers uncompared.
+        comparison: the terms for answers to copies; None leaves answers uncompared.
     """
 
     min_requests: int = 100
@@ -57,7 +57,7 @@ class Gate:
 
 
 def parse_gate(document: Document) -> Gate:
-    """Return the gate that the `analysis` of a step says; raise InvalidInput with the name of the field at fault."""
+    """Return the gate of a step's `analysis`; raise InvalidInput with the name of the field at fault."""
     comparison = document.optional("comparison")
     max_error_percent = document.number("maxErrorPercent", minimum=0, maximum=100, default=1.0)
     max_slow_percent = document.optional_number("maxSlowPercent", minimum=0, maximum=100, default=15.0)
@@ -103,7 +103,7 @@ def _slow_limit(document: Document | None) -> SlowLimit | None:
 
 
 def parse_background(document: Document) -> Gate:
-    """Return the gate that the `analysis` of a whole policy says; it has no deadline of its own."""
+    """Return the gate of a whole policy's `analysis`; it has no deadline of its own."""
     if document.raw("deadline", None) is not None:
         raise InvalidInput(
             f"{document.path('deadline')} is there, but the analysis in the background goes on as long as the rollout; "

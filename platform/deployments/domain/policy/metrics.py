@@ -1,4 +1,4 @@
-"""Measurements by queries to Prometheus: the `metrics` of a step's analysis. Pure."""
+"""Metric analysis by Prometheus queries: the `metrics` of a step's analysis. Pure."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,17 +26,17 @@ class Series(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number that Prometheus is asked for at every look, and what it has to hold to.
+    """A number sampled from Prometheus, and its limits.
 
     Either `minimum` and `maximum` bound the canary's number, or it is compared with stable's by one of the two others.
 
     Attributes:
         query: PromQL with placeholders (`deployments.domain.policy.promql`).
-        series: those of the service (`deployments.domain.policy.series`), or all, which takes an administrator to save.
-        interval: from one look to the next; the first comes so long after the step's weight was confirmed.
-        min_looks: so many looks with a number a verdict of Successful needs.
-        allowed_percent: so many looks may be out of bounds. Of a comparison it is 50: of two equal versions either is
-            the worse one as often as not.
+        series: those of the service (`deployments.domain.policy.series`), or all, which only an administrator can save.
+        interval: between samples; the first comes one interval after the step's weight was confirmed.
+        min_looks: samples with a number required for a verdict of Successful.
+        allowed_percent: percent of samples that may be out of bounds. For a comparison it is 50: of two equal versions
+            either is the worse one as often as not.
         max_increase_percent, max_decrease_percent: how far the canary's number may lie above or below stable's.
     """
 
@@ -58,7 +58,7 @@ class Metric:
 
 
 def parse_metrics(gate: Document, deadline: timedelta) -> tuple[Metric, ...]:
-    """Return what `metrics` of a step's analysis says; raise InvalidInput with the name of the field at fault."""
+    """Return the `metrics` of a step's analysis; raise InvalidInput with the name of the field at fault."""
     if gate.raw("metrics", None) is None:
         return ()
     metrics = tuple(_metric(document, deadline) for document in gate.documents("metrics"))

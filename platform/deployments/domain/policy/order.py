@@ -1,4 +1,4 @@
-"""Which steps may follow each other in a policy: copies, then a group's requests, then rising weights. Pure."""
+"""Step order of a policy: copies, then a group's requests, then rising weights. Pure."""
 
 from itertools import pairwise
 
@@ -46,7 +46,7 @@ def _check_step(step: Step, where: str) -> None:
 
 
 def _check_pair(before: Step, after: Step, where: str, mirror: str) -> None:
-    """Check two steps that follow each other; `mirror` is what the file calls the share that is copied."""
+    """Check two consecutive steps; `mirror` is the file's name of the share that is copied."""
     if before.weight == 100 or (mirror == "weight" and before.mirror == 100):
         raise InvalidInput(
             f"{where} comes after a step with weight 100, which is the last there can be; remove it", field=where

@@ -1,7 +1,7 @@
-"""Queries in PromQL as a policy file has them: their placeholders, and what they look back over. Pure.
+"""PromQL queries of a policy file: their placeholders, and the ranges they select. Pure.
 
-`{{revision}}` and its like are filled in at each look. Whether the query means anything only Prometheus can tell; what
-is refused here is what nobody could mean: an unknown placeholder, braces that do not match, a text without an end.
+`{{revision}}` and its like are filled in for each sample. Only Prometheus can check that the query is meaningful; the
+errors refused here are certain: an unknown placeholder, braces that do not match, an unterminated string.
 """
 
 import re
@@ -23,7 +23,7 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def check_query(query: str, *, field: str) -> str:
-    """Return `query`; raise InvalidInput where it cannot be one."""
+    """Return `query`; raise InvalidInput where it is none."""
     if not query.strip() or len(query) > LONGEST:
         raise InvalidInput(f"{field} has {len(query)} characters; expected 1 to {LONGEST}", field=field)
     for name in _PLACEHOLDER.findall(query):
@@ -43,7 +43,7 @@ def check_query(query: str, *, field: str) -> str:
 
 
 def is_per_revision(query: str) -> bool:
-    """Return whether the query has another answer for the canary than for stable."""
+    """Return whether the query differs between canary and stable."""
     return any(name in ("revision", "version") for name in _PLACEHOLDER.findall(query))
 
 
@@ -53,12 +53,12 @@ def fill(query: str, values: Mapping[str, str]) -> str:
 
 
 def sample(query: str) -> str:
-    """Return the query about some revision, to see whether it can be read."""
+    """Return the query with sample values, for a syntax check."""
     return fill(query, {**dict.fromkeys(PLACEHOLDERS, "x"), "version": "1", "interval": "1m"})
 
 
 def look_back(query: str) -> timedelta:
-    """Return the longest range that the query selects, `5m` of `rate(x[5m])`; nothing where it selects none."""
+    """Return the longest range that the query selects, `5m` of `rate(x[5m])`; zero where it selects none."""
     ranges = (_seconds(found) for found in _RANGE.findall(_code(_PLACEHOLDER.sub("x", query))))
     return timedelta(seconds=max(ranges, default=0.0))
 
@@ -71,13 +71,13 @@ def _seconds(written: str) -> float:
 
 
 def _code(query: str) -> str:
-    """Return the query with its texts emptied and without comments."""
+    """Return the query with empty strings and without comments."""
     whole = re.compile(f"{_TEXT.pattern}|{_COMMENT.pattern}")
     return whole.sub(lambda found: '""' if found[0][0] != "#" else "", query)
 
 
 def _unbalanced(query: str) -> str:
-    """Return what has no counterpart, as a part of a sentence; empty where all is well."""
+    """Return the bracket without a counterpart, as a part of a sentence; empty where all are balanced."""
     code = _code(query)
     if quote := next((sign for sign in ("'", '"', "`") if sign in code.replace('""', "")), None):
         return f"has a text that begins with {quote} and does not end"

@@ -1,9 +1,9 @@
-"""PromQL limited to the series of one service. Pure.
+"""PromQL label enforcement: limits a query to the series of one service. Pure.
 
-Each selector of a query gets matchers for the service's labels, as prom-label-proxy does. What comes out is written
-from the tokens that were understood, so that the server that answers reads what was read here. The grammar is that of
-Prometheus (querying: basics, operators, functions), without durations as numbers and `or` between matchers; what it
-has no rule for is refused.
+Each selector of a query gets matchers for the service's labels, as in prom-label-proxy. The output is written from the
+parsed tokens, so that Prometheus reads exactly what was checked here. The grammar is that of Prometheus (querying:
+basics, operators, functions), without durations as numbers and `or` between matchers; anything outside the grammar is
+refused.
 """
 
 import json
@@ -35,7 +35,7 @@ _ESCAPE = re.compile(r"\\.")
 
 
 class NotUnderstoodError(ValueError):
-    """A query cannot be limited; the message says what was found where."""
+    """A query cannot be limited; the message names what was found, and where."""
 
 
 class _Token(NamedTuple):
@@ -51,7 +51,7 @@ def limited(query: str, labels: Mapping[str, str]) -> str:
     """Return the query with each of its selectors limited to series that have the labels.
 
     Raises:
-        NotUnderstoodError: the query is not what this grammar knows.
+        NotUnderstoodError: the query is outside this grammar.
     """
     matchers = [f"{name}={_written(value)}" for name, value in labels.items()]
     return _Parser(list(_tokens(query)), matchers).whole()
@@ -75,19 +75,19 @@ def _after_space(query: str, at: int) -> int:
 
 
 def _written(value: str) -> str:
-    """Return a text as PromQL has it; its escapes are those of JSON as far as they are used here."""
+    """Return a text as a PromQL string; its escapes are those of JSON as far as they are used here."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def _read(text: str) -> str:
-    """Return what a quoted text says."""
+    """Return the value of a quoted string."""
     if text[0] == "`":
         return text[1:-1]
     return _ESCAPE.sub(lambda found: _ESCAPES[found[0]], text[1:-1])
 
 
 class _Parser:
-    """Reads a query from its first token to its last and writes it, selector by selector."""
+    """Parses a query from its first token to its last and writes it, selector by selector."""
 
     def __init__(self, tokens: list[_Token], matchers: list[str]) -> None:
         self._tokens = tokens
@@ -112,7 +112,7 @@ class _Parser:
         self._depth -= 1
 
     def _between(self) -> bool:
-        """Take an operator between two operands with what modifies it; returns whether there was one."""
+        """Take a binary operator with its modifiers; return whether there was one."""
         if not self._is_sign(*_SIGNS_BETWEEN) and not self._is_word(*_WORDS_BETWEEN):
             return False
         self._take()
@@ -195,7 +195,7 @@ class _Parser:
             self._refuse("a label")
 
     def _selector(self) -> None:
-        """Take matchers in braces, where there are any, and write them with those of the service."""
+        """Take matchers in braces, if any, and write them with those of the service."""
         written = list(self._matchers)
         if self._is_sign("{"):
             self._advance()
@@ -211,7 +211,7 @@ class _Parser:
         if token.kind == "text":
             name = _written(self._text())
             if self._is_sign(",", "}"):
-                return name  # the metric's own name, where it has letters that names usually lack
+                return name  # the metric's own name, where it has characters that names usually lack
         elif token.kind == "word" and ":" not in token.text:
             name = self._advance().text
         else:
@@ -283,7 +283,7 @@ class _Parser:
         return token
 
     def _take(self) -> None:
-        """Write the next token as it is."""
+        """Write the next token unchanged."""
         self._out.append(self._advance().text)
 
     def _skip(self, sign: str) -> None:

@@ -1,4 +1,4 @@
-"""Whether a policy lets a version through that answers wrongly, but in time and without errors. Pure."""
+"""Missing answer comparison: policies that let through a version with wrong but timely answers. Pure."""
 
 from deployments.domain.policy.values import Policy, Strategy, Then
 
@@ -20,7 +20,7 @@ def uncompared(policy: Policy) -> str:
 
 
 def _others(policy: Policy) -> str:
-    """Return what else could find wrong answers, with its verb; empty for nothing."""
+    """Return what else could detect wrong answers, with its verb; empty for nothing."""
     gates = [step.gate for step in policy.steps if step.gate is not None]
     if policy.background is not None:
         gates.append(policy.background)

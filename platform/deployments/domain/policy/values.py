@@ -1,4 +1,4 @@
-"""What a rollout policy is made of. Pure."""
+"""Rollout policy values. Pure."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,10 +11,10 @@ from integrations.clusters.base import HeaderMatch, SessionAffinity
 
 
 class Strategy(StrEnum):
-    """How traffic comes to the new revision.
+    """How traffic moves to the new revision.
 
-    canary: a rising share of clients' requests. shadow: copies of them, whose answers nobody sees. blueGreen: what is
-    sent to the preview address, and then all requests in one switch.
+    canary: a rising share of clients' requests. shadow: copies of them, whose answers are discarded. blueGreen:
+    requests to the preview address, and then all requests in one switch.
     """
 
     CANARY = "canary"
@@ -23,21 +23,21 @@ class Strategy(StrEnum):
 
 
 class OnInconclusive(StrEnum):
-    """What a rollout does when a step's analysis deadline passed undecided."""
+    """Action of a rollout when a step's analysis deadline passed undecided."""
 
     PAUSE = "pause"
     ABORT = "abort"
 
 
 class OnDeadline(StrEnum):
-    """What a rollout does that is not over by its deadline."""
+    """Action of a rollout that is not over by its deadline."""
 
     PAUSE = "pause"
     ABORT = "abort"
 
 
 class Then(StrEnum):
-    """What follows the last step: a person is asked, all traffic moves, or the new revision goes again."""
+    """What follows the last step: a pause, the promotion, or the removal of the new revision."""
 
     PAUSE = "pause"
     PROMOTE = "promote"
@@ -46,17 +46,17 @@ class Then(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the canary or shadow gets, for how long, and what it has to hold to.
+    """The traffic of the canary or shadow, its duration, and its gate.
 
     Attributes:
-        weight: percent of requests sent to the canary; 0 where it gets copies, or a group's requests alone.
-        hold: shortest time of it, from when the gateway confirmed it.
+        weight: percent of requests sent to the canary; 0 where it gets only copies, or only a group's requests.
+        hold: its shortest time, from the gateway's confirmation.
         pause: wait for people after hold and analysis.
         gate: None lets the step pass on time alone.
-        approval: what ends the pause; None is anybody's promote.
-        mirror: percent of requests that are copied, whose answers nobody sees; 0 where it gets requests themselves.
+        approval: ends the pause; None is anybody's promote.
+        mirror: percent of requests that are copied, whose answers are discarded; 0 where it gets requests themselves.
         match: requests with all of these headers go to the canary, besides `weight` percent of the others.
-        webhooks: systems outside that are asked before it begins, or after hold and analysis and before its pause.
+        webhooks: external systems that are queried before it begins, or after hold and analysis and before its pause.
     """
 
     weight: int = 0
@@ -71,19 +71,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How one rollout goes; without steps all traffic moves as soon as the new revision is ready.
+    """The policy of one rollout; without steps all traffic moves as soon as the new revision is ready.
 
     Attributes:
-        alpha: chance, 0..1, that a canary which is within all limits is ever failed, over the whole rollout.
+        alpha: probability, 0..1, that a canary within all limits ever gets the verdict Failed, over the whole rollout.
         scale_down_delay: how long the old revision is kept warm after the promotion.
-        progress_deadline: how long the canary may be not ready, at the start or later.
+        progress_deadline: how long the canary may be unready, at the start or later.
         then: what follows the last step; a canary always promotes.
-        approval: what people have to agree to before the first step begins; None where nobody is asked.
-        affinity: by what clients' requests belong together; None leaves each to chance.
-        deadline: how long an attempt may take, without the time in which nobody could look; None for ever.
-        background: what the canary has to hold to during all steps in which clients get its answers, and a shadow or
-            preview in its own; it never lets a step pass.
-        surge: the canary's replicas come on top of stable's; without it they are taken out of them.
+        approval: the approvals required before the first step; None without any.
+        affinity: the session key of clients' requests; None leaves each to chance.
+        deadline: how long an attempt may take, without the time in which the reconciler saw nothing; None for ever.
+        background: the gate during all steps in which clients get the canary's answers, and of a shadow or preview in
+            its own; it never lets a step pass.
+        surge: the canary's replicas come on top of stable's; without a surge they replace stable's.
     """
 
     name: str
@@ -103,13 +103,13 @@ class Policy:
 
     @property
     def gates(self) -> tuple[Gate, ...]:
-        """Return all that the canary has to hold to."""
+        """Return all gates of the policy."""
         every = (*(step.gate for step in self.steps), self.background)
         return tuple(gate for gate in every if gate is not None)
 
     @property
     def subject(self) -> str:
-        """Return what sentences call the new revision while it is on trial."""
+        """Return the name of the new revision in sentences while it is on trial."""
         return "shadow" if self.strategy is Strategy.SHADOW else "canary"
 
 

@@ -1,7 +1,7 @@
-"""The systems outside that a step asks whether it may begin or end; their part of the policy file. Pure.
+"""Step webhooks: external systems that confirm the start or end of a step, in the policy file. Pure.
 
-The file says where a system is, never its secret: what it is asked is signed with the secret of the webhook that is
-registered for that address.
+The file has a system's address, never its secret: requests are signed with the secret of the webhook registered for
+that address.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _LONGEST_TIMEOUT = timedelta(seconds=30)
 
 
 class When(StrEnum):
-    """When a webhook is asked: before the step's weight, or after its hold and analysis."""
+    """When a webhook is called: before the step's weight, or after its hold and analysis."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -27,12 +27,12 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepWebhook:
-    """One system that a step asks.
+    """A webhook of a step.
 
     Attributes:
         url: its address without query; the registered webhook's may have one.
-        timeout: how long one question waits for its answer.
-        deadline: from when it is asked first; without a go or a no by then the step is undecided.
+        timeout: of one request.
+        deadline: from the first request; without a go or a no by then the step is undecided.
     """
 
     name: str
@@ -43,7 +43,7 @@ class StepWebhook:
 
 
 def parse_webhooks(step: Document) -> tuple[StepWebhook, ...]:
-    """Return what a step's `webhooks` lists; raises InvalidInput."""
+    """Return the `webhooks` of a step; raises InvalidInput."""
     if step.raw("webhooks", None) is None:
         return ()
     webhooks = tuple(_webhook(document) for document in step.documents("webhooks"))

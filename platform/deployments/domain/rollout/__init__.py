@@ -1,4 +1,4 @@
-"""The rollout machine. Pure: the reconciler brings the clock and what was seen, and records what comes out.
+"""Rollout state machine. Pure: the reconciler supplies the clock and observations, and records the result.
 
             start, or retry of Degraded and Aborted
                              │
@@ -47,11 +47,10 @@
     deadline passed (onDeadline: abort): Pending, Progressing at a step, Paused ──► Aborted
     deadline passed (onDeadline: pause): Progressing at a step ──► Paused
 
-Degraded and Aborted want nothing for the canary at once. Requests or copies of them are only ever wanted for it while
-it is ready, and others than before only once the gateway confirmed those; a canary that stops being ready gives all to
-stable until it is ready again. From one step to the next the gateway goes in one update: from copies to weights there
-is no moment with both, and none with neither. An observation without evidence (metrics or cluster cannot be read) moves
-nothing.
+Degraded and Aborted remove the canary's traffic at once. It gets requests or copies only while it is ready, and a new
+portion only once the gateway confirmed the present one; while it is unready all traffic goes to stable. The gateway
+changes from one step to the next in one update: from copies to weights there is no moment with both, and none with
+neither. An observation without evidence (metrics or cluster cannot be read) moves nothing.
 """
 
 from deployments.domain.rollout.commands import (

@@ -1,11 +1,11 @@
-"""Which approvals count, and who may not give one. Pure: rows and clock are brought by the reconciler and the services.
+"""Rollout approvals: which count, and who may not approve. Pure: reconciler and services supply rows and clock.
 
     given ── as many as are asked for count together ──► used
       ├── withdrawn by who gave it ────────────────────► withdrawn
       └── too old; another attempt, step, artifact, configuration or policy; who gave it may no more ──► expired
 
-An approval is for exactly one `Subject`. It is compared with what is there now each time it is counted, so what was
-approved is what is rolled out.
+An approval is for exactly one `Subject`. It is compared with the present subject each time it is counted, so only what
+was approved is rolled out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from deployments.domain.policy import ApprovalRule
 
 
 class Standing(StrEnum):
-    """What an approval is good for."""
+    """The validity of an approval."""
 
     COUNTS = "counts"
     USED = "used"
@@ -28,12 +28,12 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is approved.
+    """The subject of an approval.
 
     Attributes:
         step_index: the step whose pause is to end; None for the beginning, before any traffic.
         artifact_digest: of the model files that the new revision serves.
-        configuration_digest: of all else that it is: model configuration, environment, resources, scaling.
+        configuration_digest: of the revision's other content: model configuration, environment, resources, scaling.
         policy_digest: of the text that the rollout follows.
     """
 
@@ -45,16 +45,16 @@ class Subject:
 
     @property
     def point(self) -> str:
-        """Return where in the rollout it is, as a part of a sentence."""
+        """Return its point in the rollout, as a part of a sentence."""
         return point_of(self.step_index)
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One that was given.
+    """An approval that was given.
 
     Attributes:
-        lost_right: why who gave it may not any more; empty while he may.
+        lost_right: why its author may no longer approve; empty while he may.
     """
 
     id: int
@@ -68,7 +68,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An approval and what it is good for now; `why` is there for one that is not good any more."""
+    """An approval and its present validity; `why` is set for one that is no longer valid."""
 
     approval: Approval
     standing: Standing
@@ -77,26 +77,26 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Somebody who is behind a rollout; `did` is what, such as `started the rollout`."""
+    """A person behind a rollout; `did` is the contribution, such as `started the rollout`."""
 
     actor: str
     did: str
 
     def is_user(self, username: str) -> bool:
-        """Return whether that is the user, with whichever token."""
+        """Return whether that is the user, with any token."""
         return identifiers.is_user(self.actor, username)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was approved of what is asked for, at the point where a rollout waits."""
+    """The approvals given and required at the point where a rollout waits."""
 
     rule: ApprovalRule
     judged: tuple[Judged, ...]
 
     @property
     def counting(self) -> tuple[Approval, ...]:
-        """Return the approvals that count, one for each person."""
+        """Return the approvals that count, one per person."""
         newest = {each.approval.user: each.approval for each in self.judged if each.standing is Standing.COUNTS}
         return tuple(newest.values())
 
@@ -107,12 +107,12 @@ class Tally:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the rollout may go on."""
+        """Return whether the rollout may proceed."""
         return not self.missing
 
     @property
     def message(self) -> str:
-        """Return how far it is, as a part of a sentence."""
+        """Return the progress, as a part of a sentence."""
         needed = "an approval" if self.rule.approvals == 1 else f"{self.rule.approvals} approvals"
         given = ", ".join(approval.user for approval in self.counting)
         so_far = f", {len(self.counting)} of which {given} gave" if given else ""
@@ -126,23 +126,23 @@ class Tally:
 
 
 def point_of(step_index: int | None) -> str:
-    """Return where in a rollout something is approved, as a part of a sentence; None is its beginning."""
+    """Return the point of an approval, as a part of a sentence; None is the beginning."""
     return "the beginning" if step_index is None else f"step {step_index + 1}"
 
 
 def tally(rule: ApprovalRule, given: Iterable[Approval], now_there: Subject, now: datetime) -> Tally:
-    """Return what counts of what was given, in its order."""
+    """Return the tally of the given approvals, in their order."""
     return Tally(rule, tuple(judge(approval, now_there, now, rule=rule) for approval in given))
 
 
 def judge(
     approval: Approval, now_there: Subject, now: datetime, *, rule: ApprovalRule | None, over: str = ""
 ) -> Judged:
-    """Return what an approval is good for.
+    """Return an approval with its present validity.
 
     Args:
-        now_there: what an approval would be for if it were given now.
-        rule: what is asked for there; None where nothing is.
+        now_there: the subject of an approval given now.
+        rule: the rule there; None without one.
         over: the phase of a rollout that is over; empty while it goes on.
     """
     if approval.withdrawn_at is not None:
@@ -158,7 +158,7 @@ def judge(
 
 
 def refusal(user: str, rule: ApprovalRule, authors: Iterable[Author], judged: Iterable[Judged]) -> str:
-    """Return why a user, whose role would let him, may not approve; empty where he may."""
+    """Return why a user whose role allows it may not approve; empty where he may."""
     if any(each.standing is Standing.COUNTS and each.approval.user == user for each in judged):
         return f"{user} has approved already; {_of_others(rule)}"
     author = next((author for author in authors if author.is_user(user)), None) if rule.four_eyes else None
@@ -172,7 +172,7 @@ def _of_others(rule: ApprovalRule) -> str:
 
 
 def _changed(approved: Subject, now_there: Subject) -> str:
-    """Return what is not any more as it was approved; empty where all is."""
+    """Return what differs from what was approved; empty for nothing."""
     differences: Sequence[tuple[bool, str]] = (
         (
             approved.artifact_digest != now_there.artifact_digest,

@@ -1,4 +1,4 @@
-"""What people, newer rollouts and time away do to a rollout. Pure."""
+"""Rollout commands: transitions by people, by newer rollouts, and after downtime. Pure."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ def promote(state: RolloutState) -> RolloutState:
     """Return the rollout past its pause.
 
     Raises:
-        InvalidTransition: it is not paused, or waits for more than one person's word.
+        InvalidTransition: it is not paused, or waits for more than one person's approval.
     """
     if state.approval is not None:
         raise InvalidTransition(
@@ -42,16 +42,16 @@ def promote(state: RolloutState) -> RolloutState:
 
 
 def pass_webhooks(state: RolloutState) -> RolloutState:
-    """Return a rollout, paused because a webhook of its step stayed undecided, as it goes on at the same step.
+    """Return a rollout, paused because a webhook of its step stayed undecided, continued at the same step.
 
-    What else the step asks for, such as approvals, it goes on asking for.
+    Other conditions of the step, such as approvals, still apply.
     """
     after = replace(state, phase=Phase.PROGRESSING)
     return because(after, Code.PROMOTING, f"{state.where} goes on without the answer of its webhook")
 
 
 def abort(state: RolloutState, now: datetime, by: str, why: str = "") -> RolloutState:
-    """Return the rollout given up by a person; all traffic goes to stable.
+    """Return the rollout aborted by a person; all traffic goes to stable.
 
     Raises:
         InvalidTransition: it is over.
@@ -67,10 +67,10 @@ def abort(state: RolloutState, now: datetime, by: str, why: str = "") -> Rollout
 
 
 def reject(state: RolloutState, now: datetime, by: str, why: str) -> RolloutState:
-    """Return the rollout given up by somebody who was asked to approve it.
+    """Return the rollout aborted by a person whose approval it waits for.
 
     Raises:
-        InvalidTransition: nobody is asked.
+        InvalidTransition: it waits for no approval.
     """
     if not state.asks_for_approval:
         raise InvalidTransition(
@@ -85,14 +85,14 @@ def _at(state: RolloutState) -> str:
 
 
 def supersede(state: RolloutState, now: datetime, by: str) -> RolloutState:
-    """Return the rollout given up for what `by` names; one that is over stays as it is."""
+    """Return the rollout superseded by `by`; one that is over stays as it is."""
     if state.phase.is_finished:
         return state
     return finish(state, Phase.ABORTED, Code.SUPERSEDED, f"superseded by {by} at {state.where}", now)
 
 
 def retry(state: RolloutState, now: datetime) -> RolloutState:
-    """Return the rollout begun again at its first step.
+    """Return the rollout restarted at its first step.
 
     Raises:
         InvalidTransition: it is neither degraded nor aborted.
@@ -108,7 +108,7 @@ def retry(state: RolloutState, now: datetime) -> RolloutState:
 
 
 def pass_over(state: RolloutState, unseen: timedelta) -> RolloutState:
-    """Return the rollout as if the time in which nobody could look had not been.
+    """Return the rollout with its deadlines shifted by the time in which the reconciler saw nothing.
 
     A control plane that was off overnight must not find every deadline passed in the morning.
     """

@@ -1,4 +1,4 @@
-"""What to write into the list of events when a rollout moved. Pure."""
+"""Event messages of rollout transitions. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from deployments.domain.rollout import RolloutState
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kind of an event."""
 
     SERVICE_CREATED = "ServiceCreated"
     SERVICE_CHANGED = "ServiceChanged"
@@ -81,7 +81,7 @@ ENDS = {
 
 
 def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Iterator[Line]:
-    """Return what happened between two states of a rollout; progress in the evidence alone is no event."""
+    """Return the events between two states of a rollout; progress in the evidence alone is no event."""
     if after.attempt != before.attempt:
         yield Line(Kind.ROLLOUT_RETRIED, f"the rollout to {canary} begins again (attempt {after.attempt})")
         return

@@ -1,4 +1,4 @@
-"""A rollout as recorded, and what one tick sees of it. Pure."""
+"""Rollout state as recorded, and the observation of one tick. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ class RolloutState:
     """A rollout as recorded.
 
     Attributes:
-        step_index: the step it is at; the number of steps once all traffic is to move.
-        portion: what the canary or shadow should get now.
-        confirmed_at: when the gateway first sent the present portion; hold counts from there.
+        step_index: the present step; the number of steps once all traffic is to move.
+        portion: the desired traffic of the canary or shadow now.
+        confirmed_at: when the gateway first sent the present portion; the hold counts from then.
         waiting_since: since when the canary has not been ready; None while it is.
-        restart_baseline: restarts of each of the canary's replicas before this attempt; None until they were seen.
+        restart_baseline: restarts of each of the canary's replicas before this attempt; None until observed.
         deadline_at: when its time is up; None where it has no end, or was paused for it.
-        full_replicas: how many stable had when it began, where the canary's are taken out of them; None before that is
-            known, and with a surge.
+        full_replicas: how many stable had at the start, where the canary's replace them; None before that is known, and
+            with a surge.
     """
 
     policy: Policy
@@ -47,64 +47,64 @@ class RolloutState:
 
     @property
     def step(self) -> Step | None:
-        """Return the step it is at; None once all traffic is to move."""
+        """Return the present step; None once all traffic is to move."""
         return self.policy.steps[self.step_index] if self.step_index < len(self.policy.steps) else None
 
     @property
     def is_mirroring(self) -> bool:
-        """Return whether the present step gives copies of requests, whose answers no client sees."""
+        """Return whether the present step copies requests, whose answers no client gets."""
         return self.step is not None and self.step.mirror > 0
 
     @property
     def comparison(self) -> Terms | None:
-        """Return what is asked of the answers to copies at the present step; None where they are not compared."""
+        """Return the terms for answers to copies at the present step; None where they are not compared."""
         step = self.step
         return step.gate.comparison if self.is_mirroring and step is not None and step.gate is not None else None
 
     @property
     def is_previewing(self) -> bool:
-        """Return whether it is tried on the preview address, while all clients are stable's."""
+        """Return whether the canary is on trial at the preview address, while all clients are stable's."""
         return self.policy.strategy is Strategy.BLUE_GREEN and self.step is not None
 
     @property
     def has_its_portion(self) -> bool:
-        """Return whether the portion of the present step was asked for."""
+        """Return whether the gateway was given the portion of the present step."""
         return self.portion == self.wanted
 
     @property
     def pauses(self) -> bool:
-        """Return whether the present step waits for a person at its end."""
+        """Return whether the present step ends with a pause."""
         last = self.step_index == len(self.policy.steps) - 1
         return self.step is not None and (self.step.pause or (last and self.policy.then is Then.PAUSE))
 
     @property
     def approval(self) -> ApprovalRule | None:
-        """Return what people have to agree to here: before any traffic, or at the end of the present step."""
+        """Return the approvals required here: before any traffic, or at the end of the present step."""
         if self.phase is Phase.PENDING:
             return self.policy.approval
         return self.step.approval if self.step is not None and not self.phase.is_finished else None
 
     @property
     def asks_for_approval(self) -> bool:
-        """Return whether approvals can be given now; those of a step only once its evidence is there."""
+        """Return whether approvals can be given now; those of a step only once its evidence is complete."""
         is_early = self.reason.code is Code.PAUSED_BY_WEBHOOK
         return self.approval is not None and self.phase in (Phase.PENDING, Phase.PAUSED) and not is_early
 
     @property
     def approval_step(self) -> int | None:
-        """Return the step that an approval would be for now; None for the beginning."""
+        """Return the step of an approval given now; None for the beginning."""
         return None if self.phase is Phase.PENDING else self.step_index
 
     @property
     def wanted(self) -> Portion:
-        """Return what the present step gives, or what follows the last one."""
+        """Return the portion of the present step, or of what follows the last one."""
         if self.step is not None:
             return Portion() if self.is_previewing else Portion.of(self.step)
         return Portion() if self.policy.then is Then.END else Portion(weight=100)
 
     @property
     def where(self) -> str:
-        """Return where it stands, as a part of a sentence."""
+        """Return its position, as a part of a sentence."""
         if self.step is None:
             return "the end" if self.policy.then is Then.END else "the move to 100 %"
         if self.is_previewing:
@@ -121,9 +121,9 @@ class CanarySeen:
         replicas_at_full: how many it needs for all the traffic; 0 where it always has enough.
         restarts: of each replica, since the replica exists.
         message: why it is not ready; one sentence or empty.
-        shared_replicas: how many it and stable have together, where its own are taken out of stable's; else 0.
+        shared_replicas: how many it and stable have together, where its own replace stable's; else 0.
         refusal: why none of its replicas can ever start, one sentence; empty where they can.
-        transformer: the same of what stands before it; None for nothing. It is ready only when both are.
+        transformer: the same of its transformer; None without one. It is ready only when both are.
     """
 
     replicas_wanted: int
@@ -137,18 +137,18 @@ class CanarySeen:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it has the replicas it should have, so that it may get more traffic."""
+        """Return whether it has its desired replicas, so that it may get more traffic."""
         is_own = 0 < self.replicas_wanted <= self.replicas_ready
         return is_own and (self.transformer is None or self.transformer.is_ready)
 
     @property
     def serves(self) -> bool:
-        """Return whether anything of it takes requests."""
+        """Return whether any of its replicas accepts requests."""
         return self.replicas_ready > 0 and (self.transformer is None or self.transformer.serves)
 
     @property
     def all_restarts(self) -> Mapping[str, int]:
-        """Return the restarts of each of its replicas, and of those before it."""
+        """Return the restarts of each of its replicas, and of its transformers."""
         return self.restarts if self.transformer is None else {**self.restarts, **self.transformer.restarts}
 
     def lacks_for(self, portion: Portion) -> str:
@@ -169,17 +169,17 @@ class CanarySeen:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one tick saw.
+    """The observation of one tick.
 
     Attributes:
         canary: None where the cluster could not be read; `problem` says why.
-        confirmed: the gateway sends and copies exactly what was last asked for.
-        gateway_message: why it does not; empty where it gave no reason.
-        background: of the analysis in the background; None where nothing is counted for it.
+        confirmed: the gateway sends and copies exactly the last portion set.
+        gateway_message: why it does not; empty without a reason.
+        background: of the analysis in the background; None without one.
         finding: of the present step's analysis; None before the step began and where metrics could not be read.
         problem: why something could not be read.
-        approvals: what was approved where people are asked; None where nobody is.
-        webhooks: those that are asked at the present step of this attempt.
+        approvals: the approvals where some are required; None elsewhere.
+        webhooks: those called at the present step of this attempt.
     """
 
     canary: CanarySeen | None

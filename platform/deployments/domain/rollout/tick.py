@@ -1,4 +1,4 @@
-"""What one tick makes of a rollout and of what it saw. Pure."""
+"""Rollout tick: the transition of a rollout by one observation. Pure."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from deployments.domain.rollout.transitions import because, finish, next_step
 from deployments.domain.rollout.webhooks import Ruling, rule
 
 RESTART_LIMIT = 3
-"""So many restarts of one replica within an attempt are a crash loop."""
+"""Restarts of one replica within an attempt that are a crash loop."""
 
 
 def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:  # noqa: PLR0911 - guards in order
@@ -48,14 +48,14 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
 
 
 def _failure(state: RolloutState, seen: Observation, canary: CanarySeen) -> Reason | None:
-    """Return what is clear against the canary: by an analysis, by a refusal for good, by its restarts."""
+    """Return the clear failure of the canary: by an analysis, by a permanent refusal, by its restarts."""
     if state.step is not None and state.phase is not Phase.PENDING:
         for finding, what in ((seen.finding, "analysis"), (seen.background, "analysis in the background")):
             if finding is not None and finding.verdict is Verdict.FAILED:
                 return Reason(Code.ANALYSIS_FAILED, f"the {what} failed at {state.where}: {finding.message}")
     if canary.refusal and not canary.serves:
         message = f"the {state.policy.subject} can never start as it is: {canary.refusal}"
-        return Reason(Code.CANARY_CRASH_LOOPING, message)  # the release before reads no code that is new
+        return Reason(Code.CANARY_CRASH_LOOPING, message)  # the previous release cannot read a new code
     if restarts := _crash_loop(state, canary):
         who = f"a replica of the {state.policy.subject}"
         message = f"{who} ended {restarts} times since the rollout began{_because_of(canary)}"
@@ -64,9 +64,9 @@ def _failure(state: RolloutState, seen: Observation, canary: CanarySeen) -> Reas
 
 
 def _is_late(state: RolloutState, now: datetime) -> bool:
-    """Return whether the rollout's time is up, and something follows from it.
+    """Return whether the rollout's deadline passed, and has a consequence.
 
-    Once all traffic is to move it is as good as over; and what has not begun has nothing to be paused at.
+    Once all traffic is to move it is as good as over; a rollout that has not begun cannot be paused.
     """
     if state.deadline_at is None or now < state.deadline_at or state.step is None:
         return False
@@ -74,7 +74,7 @@ def _is_late(state: RolloutState, now: datetime) -> bool:
 
 
 def _past_deadline(state: RolloutState, now: datetime) -> RolloutState:
-    """Return the rollout whose time is up: ended, or paused once; one that was paused already waits on as it does."""
+    """Return the rollout after its deadline: ended, or paused once; one that was paused already continues to wait."""
     length = "" if state.policy.deadline is None else f" of {durations.render(state.policy.deadline)}"
     message = f"the rollout's deadline{length} passed at {state.where}"
     state = replace(state, deadline_at=None)
@@ -97,7 +97,7 @@ def _leave_pending(state: RolloutState, seen: Observation, now: datetime) -> Rol
 
 
 def _ask(state: RolloutState, seen: Observation) -> RolloutState:
-    """Return the rollout asking for its step's portion, unless the gateway still works on the one before."""
+    """Return the rollout with its step's portion set, unless the gateway still works on the one before."""
     if not seen.confirmed:
         return _wait_for_gateway(state, seen)
     if seen.canary is not None and (lacking := seen.canary.lacks_for(state.wanted)):
@@ -164,7 +164,7 @@ def _go_on(state: RolloutState, seen: Observation, now: datetime) -> RolloutStat
 
 
 def _what_to_send(state: RolloutState) -> str:
-    """Return what somebody can do where no request reaches the canary; empty where clients' traffic will."""
+    """Return what to do where no request reaches the canary; empty where clients' traffic will."""
     if state.is_previewing:
         return "; send requests to the preview address"
     if state.portion.match and not state.portion.weight:
@@ -181,10 +181,10 @@ def _on_inconclusive(state: RolloutState, finding: Finding, now: datetime) -> Ro
 
 
 def _stay_paused(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:
-    """Return the paused rollout with the evidence of now, which who decides will want to see.
+    """Return the paused rollout with the present evidence, for the person who decides.
 
-    As many approvals as a step asks for are its promotion: who gave them saw the evidence. What was inconclusive
-    or late stays said as it was; a reason that told of the canary or the gateway gives way to the pause.
+    Enough approvals of a step are its promotion: their authors saw the evidence. An inconclusive or late reason stays
+    as it was; a reason about the canary or the gateway gives way to the pause.
     """
     if any(asked.is_overdue for asked in seen.webhooks):
         return _kept_by_webhooks(state, seen, When.AFTER, now) or state
@@ -206,7 +206,7 @@ def _stay_paused(state: RolloutState, seen: Observation, now: datetime) -> Rollo
 
 
 def _kept_by_webhooks(state: RolloutState, seen: Observation, when: When, now: datetime) -> RolloutState | None:
-    """Return the rollout where the systems that its step asks keep or end it; None where all of them said go."""
+    """Return the rollout held or ended by its step's webhooks; None where all of them answered go."""
     if state.step is None:
         return None
     ruling, said = rule(state.step, state.step_index, when, seen.webhooks)
@@ -256,7 +256,7 @@ def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> 
 
 
 def _crash_loop(state: RolloutState, canary: CanarySeen) -> int:
-    """Return how often the worst replica was restarted in this attempt if that is a crash loop, else 0."""
+    """Return the restarts of the worst replica in this attempt if they are a crash loop, else 0."""
     before = state.restart_baseline or {}
     worst = max((count - before.get(name, 0) for name, count in canary.all_restarts.items()), default=0)
     return worst if worst >= RESTART_LIMIT else 0

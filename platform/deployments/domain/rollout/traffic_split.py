@@ -1,4 +1,4 @@
-"""What of a service's requests a rollout's new revision gets. Pure."""
+"""Traffic split between stable and a rollout's new revision. Pure."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from integrations.clusters.base import HeaderMatch
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What the canary or shadow gets of the requests.
+    """The requests of the canary or shadow.
 
     Attributes:
         weight: percent of clients' requests, of those outside the group where there is one.
-        mirror: percent of clients' requests of which it gets a copy; clients never see the answers.
+        mirror: percent of clients' requests that are copied to it; clients never get the answers.
         match: clients' requests with these headers, all of them.
     """
 
@@ -22,12 +22,12 @@ class Portion:
 
     @classmethod
     def of(cls, step: Step) -> "Portion":
-        """Return what a step gives."""
+        """Return the portion of a step."""
         return cls(step.weight, step.mirror, step.match)
 
     @property
     def load_percent(self) -> int:
-        """Return which part of the service's load it is, as far as a policy can say: a group's is not known."""
+        """Return its percentage of the service's load, as far as a policy defines it: a group's is unknown."""
         return max(self.weight, self.mirror)
 
     @property
@@ -36,12 +36,12 @@ class Portion:
         return bool(self.weight or self.match)
 
     def __bool__(self) -> bool:
-        """Return whether it is anything at all."""
+        """Return whether it is not empty."""
         return self != Portion()
 
     @property
     def short(self) -> str:
-        """Return it in as few words as can be: `10 %`, `copies of 20 %`, `x-group: beta and 10 % of the others`."""
+        """Return it in short form: `10 %`, `copies of 20 %`, `x-group: beta and 10 % of the others`."""
         if self.mirror:
             return f"copies of {self.mirror} %"
         if self.match:
@@ -50,7 +50,7 @@ class Portion:
 
     @property
     def requests(self) -> str:
-        """Return which requests these are: `10 % of the requests`, `the requests with x-group: beta`."""
+        """Return the requests as text: `10 % of the requests`, `the requests with x-group: beta`."""
         if self.match:
             others = f" and {self.weight} % of the others" if self.weight else ""
             return f"the requests with {match_text(self.match)}{others}"
@@ -58,17 +58,17 @@ class Portion:
 
     @property
     def got(self) -> str:
-        """Return what the new revision gets, after `to get`."""
+        """Return the new revision's part, after `to get`."""
         return f"copies of {self.requests}" if self.mirror else self.requests
 
     @property
     def asked(self) -> str:
-        """Return what the gateway is asked to do, after `asked to`."""
+        """Return the gateway's part, after `asked to`."""
         return f"{'copy' if self.mirror else 'send'} {self.requests}"
 
     @property
     def done(self) -> str:
-        """Return what the gateway does with it, after `the gateway`."""
+        """Return the gateway's action, after `the gateway`."""
         return f"{'copies' if self.mirror else 'sends'} {self.requests}"
 
 

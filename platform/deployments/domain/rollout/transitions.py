@@ -1,4 +1,4 @@
-"""The moves that people and ticks have in common: to the next step, and to an end. Pure."""
+"""Rollout transitions shared by commands and ticks: to the next step, and to an end. Pure."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -11,11 +11,10 @@ from deployments.domain.rollout.traffic_split import Portion
 
 
 def next_step(state: RolloutState) -> RolloutState:
-    """Return the rollout at its next step, whose portion the next observation of a ready canary will ask for.
+    """Return the rollout at its next step, whose portion the next observation of a ready canary sets.
 
-    What the gateway sends and copies until then stays as it is: it takes up the change from one step to the next in
-    one update, so no request meets half of it. Copies that are on their way by then finish on clusters of their own,
-    and are counted there.
+    Until then the gateway's traffic stays as it is: it moves from one step to the next in one update, so no request
+    meets half of it. Copies in flight by then finish on clusters of their own, and are counted there.
     """
     after = replace(
         state,
@@ -30,7 +29,7 @@ def next_step(state: RolloutState) -> RolloutState:
 
 
 def finish(state: RolloutState, phase: Phase, code: Code, message: str, now: datetime) -> RolloutState:
-    """Return the rollout over in `phase`, with the portion that its canary keeps."""
+    """Return the rollout ended in `phase`, with the portion that its canary keeps."""
     portion, verdict = Portion(), state.verdict
     if phase is Phase.HEALTHY:
         portion, verdict = state.wanted, Verdict.SUCCESSFUL
@@ -40,7 +39,7 @@ def finish(state: RolloutState, phase: Phase, code: Code, message: str, now: dat
         message += "; the preview address is closed"
         if code is not Code.SUPERSEDED:
             message += ", and all traffic stays on stable"
-    elif code is not Code.SUPERSEDED:  # what takes its place decides where the traffic goes; after a stop, nowhere
+    elif code is not Code.SUPERSEDED:  # the superseding rollout decides where the traffic goes; after a stop, nowhere
         message += "; all traffic goes to stable"
     if phase is Phase.DEGRADED:
         verdict = Verdict.FAILED
@@ -49,5 +48,5 @@ def finish(state: RolloutState, phase: Phase, code: Code, message: str, now: dat
 
 
 def because(state: RolloutState, code: Code, message: str) -> RolloutState:
-    """Return the rollout with a reason for being where it is."""
+    """Return the rollout with a new reason."""
     return replace(state, reason=Reason(code, message))

@@ -1,7 +1,7 @@
-"""What the systems outside said that a step asks, and what follows. Pure.
+"""Webhook verdicts: the answers of a step's external systems, and their effect on the rollout. Pure.
 
-Only a clear go lets a step pass and only a clear no ends the rollout; whatever else an answer is, and no answer, is to
-wait: an outage there neither promotes nor fails anything.
+Only a clear go lets a step pass and only a clear no ends the rollout; any other answer, and no answer, means wait: an
+outage there neither promotes nor fails anything.
 """
 
 import json
@@ -17,7 +17,7 @@ _FIRST_AGAIN, _LAST_AGAIN = timedelta(seconds=5), timedelta(seconds=60)
 
 
 class Answer(StrEnum):
-    """What a system said last; unavailable is no answer, or none that can be understood."""
+    """The last answer of a system; unavailable is no answer, or none that can be understood."""
 
     GO = "go"
     WAIT = "wait"
@@ -26,16 +26,16 @@ class Answer(StrEnum):
 
     @property
     def is_decided(self) -> bool:
-        """Return whether it is asked no more."""
+        """Return whether it is final."""
         return self in (Answer.GO, Answer.NO)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A webhook that is asked at a step, and how that stands.
+    """A webhook of a step, and its state.
 
     Attributes:
-        tries: how often it was asked.
+        tries: the number of calls.
         is_overdue: its deadline passed without a go or a no.
     """
 
@@ -48,7 +48,7 @@ class Asked:
 
 
 class Ruling(StrEnum):
-    """What all webhooks of a step together come to."""
+    """The combined result of all webhooks of a step."""
 
     GO = "go"
     WAIT = "wait"
@@ -57,7 +57,7 @@ class Ruling(StrEnum):
 
 
 def rule(step: Step, step_index: int, when: When, asked: Iterable[Asked]) -> tuple[Ruling, str]:
-    """Return what the webhooks of a step come to, and the sentence of those that decide it."""
+    """Return the ruling of a step's webhooks, and the sentence of those that decide it."""
     wanted = {webhook.name for webhook in step.webhooks if webhook.when is when}
     there = {each.name: each for each in asked if each.step_index == step_index and each.name in wanted}
     undecided = [
@@ -75,7 +75,7 @@ def rule(step: Step, step_index: int, when: When, asked: Iterable[Asked]) -> tup
 
 
 def to_ask(step: Step, step_index: int, asked: Sequence[Asked]) -> list[StepWebhook]:
-    """Return the webhooks that a step which waits for some has yet to begin to ask."""
+    """Return the webhooks of a waiting step that were not called yet."""
     ruling, _ = rule(step, step_index, When.BEFORE, asked)
     when = When.AFTER if ruling is Ruling.GO else When.BEFORE
     known = {each.name for each in asked if each.step_index == step_index}
@@ -83,7 +83,7 @@ def to_ask(step: Step, step_index: int, asked: Sequence[Asked]) -> list[StepWebh
 
 
 def read_answer(status: int | None, text: str) -> tuple[Answer, str]:
-    """Return what an answer says, and what it says beside.
+    """Return the answer and its message.
 
     Args:
         status: the HTTP status; None where no answer came, and `text` then says why.
@@ -104,7 +104,7 @@ def read_answer(status: int | None, text: str) -> tuple[Answer, str]:
 
 
 def ask_again_after(tries: int) -> timedelta:
-    """Return how long after its so-manieth answer an undecided webhook is asked again."""
+    """Return the delay of the next call after `tries` undecided answers (exponential back-off)."""
     return min(_LAST_AGAIN, _FIRST_AGAIN * (1 << min(tries - 1, 10)))
 
 

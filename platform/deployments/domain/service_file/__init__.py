@@ -1,7 +1,7 @@
-"""The service file (KServe's InferenceService, as far as Fairlead honours it) as a value. Pure.
+"""Service file: KServe's InferenceService, as far as Fairlead honours it, as a value. Pure.
 
-A field that cannot be honoured is refused by its dotted name, never ignored (docs/reference/rollouts.md lists those
-that are).
+A field that cannot be honoured is refused by its dotted name, never ignored (docs/reference/rollouts.md lists the
+fields that are honoured).
 """
 
 from deployments.domain.service_file.clusters import refuse_on

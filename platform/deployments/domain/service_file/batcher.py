@@ -1,4 +1,4 @@
-"""`spec.predictor.batcher` of a service file: KServe's words for what is the runtime's dynamic batcher here. Pure."""
+"""Batcher of a service file (KServe's `spec.predictor.batcher`), mapped to the runtime's dynamic batcher. Pure."""
 
 from collections.abc import Mapping
 
@@ -9,15 +9,15 @@ _MAX_BATCH_SIZE = 32  # KServe's default
 _MOST_ROWS = 1_000_000
 _LONGEST_MS = 3_600_000
 _LONGEST_S = 3600
-# Fields of a ModelConfig that say how requests are put together.
+# Fields of a ModelConfig that configure batching.
 _SAID_BY_BATCHER = ("max_batch_size", "dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 
 def with_batcher(predictor: Document, config: Mapping[str, object]) -> dict[str, object]:
-    """Return `config`, fields of a ModelConfig, with those that the predictor's batcher means.
+    """Return `config`, fields of a ModelConfig, with those of the predictor's batcher.
 
     Raises:
-        InvalidInput: both say how requests are put together.
+        InvalidInput: both configure batching.
     """
     field = predictor.path("batcher")
     batcher = predictor.optional("batcher")

@@ -1,4 +1,4 @@
-"""Fields of a service file that only some kinds of clusters can honour. Pure."""
+"""Cluster-specific fields of a service file: which kinds of clusters can honour them. Pure."""
 
 from common.document import Document
 from common.errors import InvalidInput
@@ -11,12 +11,12 @@ LOCAL = "local"
 
 
 def parse_drift(spec: Document) -> DriftPolicy | None:
-    """Return what `spec.drift` says; None where it says nothing."""
+    """Return the policy of `spec.drift`; None without one."""
     return spec.choice("drift", DriftPolicy, DriftPolicy.HEAL) if spec.raw("drift", None) is not None else None
 
 
 def refuse_on(kind: str, spec: ServiceSpec) -> None:
-    """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour what the file says."""
+    """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour the file."""
     if kind == LOCAL and spec.patches:
         raise InvalidInput(
             "spec.patches are for services on Kubernetes: the local cluster has no objects to patch; leave them out",

@@ -1,6 +1,6 @@
-"""How requests reach a service's replicas, and how those are replaced (KServe's words). Pure.
+"""Request timeout and rolling update of a service file (KServe's words). Pure.
 
-Both belong to the service and not to a revision: a route has one timeout for all revisions that it leads to.
+Both belong to the service and not to a revision: a route has one timeout for all its revisions.
 """
 
 import re
@@ -17,17 +17,17 @@ _ROLLING, _RECREATE = "RollingUpdate", "Recreate"
 
 
 def parse_timeout(predictor: Document) -> int:
-    """Return after how many seconds an HTTP request is given up; 0 where the file does not say."""
+    """Return the timeout of an HTTP request in seconds; 0 where the file has none."""
     if predictor.raw("timeout", None) is None:
         return 0
     return predictor.integer("timeout", minimum=1, maximum=_LONGEST_S)
 
 
 def parse_rolling(predictor: Document, min_replicas: int) -> Rolling | None:
-    """Return what `deploymentStrategy` says; None where it is not there.
+    """Return the `deploymentStrategy`; None without one.
 
     Raises:
-        InvalidInput: a value is wrong, or by it no replica might serve for some time.
+        InvalidInput: a value is wrong, or allows a time without any serving replica.
     """
     strategy = predictor.optional("deploymentStrategy")
     if strategy is None:
@@ -58,14 +58,14 @@ def parse_rolling(predictor: Document, min_replicas: int) -> Rolling | None:
 
 
 def rolling_json(rolling: Rolling | None) -> dict[str, int | str] | None:
-    """Return it as it is stored."""
+    """Return it in its stored form."""
     if rolling is None:
         return None
     return {"maxSurge": rolling.max_surge, "maxUnavailable": rolling.max_unavailable}
 
 
 def stored_rolling(stored: dict[str, Any] | None) -> Rolling | None:
-    """Return what was stored."""
+    """Return it from its stored form."""
     return None if stored is None else Rolling(stored["maxSurge"], stored["maxUnavailable"])
 
 

@@ -1,4 +1,4 @@
-"""Reads a service file. Pure."""
+"""Service file parser. Pure."""
 
 from common.document import Document
 from common.errors import InvalidInput
@@ -33,10 +33,10 @@ _INSTEAD = {
 
 
 def parse_service(value: object, *, namespace: str | None = None, name: str | None = None) -> ServiceSpec:
-    """Return what a service file says.
+    """Return the spec of a service file.
 
     Args:
-        namespace, name: what the file must say, where its address says so; it may then leave them out.
+        namespace, name: the required values, where the address has them; the file may then leave them out.
 
     Raises:
         InvalidInput: with one sentence and the dotted name of the field at fault.

@@ -1,4 +1,4 @@
-"""`spec.predictor.logger` of a service file, KServe's payload logger: who is told of every request. Pure."""
+"""Payload logger of a service file (KServe's `spec.predictor.logger`): where requests and answers are sent. Pure."""
 
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ def parse_logger(predictor: Document) -> Logger | None:
 
 
 def logger_json(logger: Logger | None) -> dict[str, str]:
-    """Return a logger as the file has it; empty where there is none."""
+    """Return a logger as the file has it; empty without one."""
     return {} if logger is None else {"url": logger.url, "mode": str(logger.mode)}
 
 

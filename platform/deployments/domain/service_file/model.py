@@ -1,4 +1,4 @@
-"""`spec.predictor.model` of a service file: its files, environment and configuration. Pure."""
+"""Model section of a service file (`spec.predictor.model`): files, environment and configuration. Pure."""
 
 import re
 
@@ -6,7 +6,7 @@ from common.document import Document
 from common.errors import InvalidInput
 from common.uris import parse
 
-# KServe's names, each with what the runtime calls the platform of such models.
+# KServe's format names, each with the runtime's platforms.
 FORMATS = {
     "onnx": {"onnxruntime_onnx", "openvino"},
     "openvino": {"openvino", "tensorflow_savedmodel", "tensorflow_graphdef"},
@@ -22,7 +22,7 @@ STORAGE_URI = "spec.predictor.model.storageUri"
 CONFIG = "spec.predictor.model.config"
 EGRESS = "spec.predictor.model.egress"
 
-# In UTF-8 below the 128 KiB that Linux gives one variable.
+# In UTF-8, below Linux's limit of 128 KiB per variable.
 _MAX_ENV_CHARACTERS = 30_000
 _MODEL_URI = re.compile(r"models:/[^/@]+(/\d{1,9}|@[^/@]+)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -37,14 +37,14 @@ def parse_format(model: Document) -> str:
 
 
 def format_of(platform: str) -> str:
-    """Return KServe's name for models of a platform; what has no format of its own goes by any."""
+    """Return KServe's format of a platform; a platform without a format of its own is accepted under any."""
     return next((name for name, platforms in FORMATS.items() if platform in platforms), "onnx")
 
 
 def check_format(model_format: str, platform: str, version: str) -> None:
     """Raise InvalidInput where `version` is of a platform that only other formats have.
 
-    What has no format of its own, as an ensemble or a model of an operator's own backend, goes by any.
+    Platforms without a format of their own, such as an ensemble or an operator's own backend, are accepted under any.
     """
     fitting = [name for name, platforms in FORMATS.items() if platform in platforms]
     if fitting and model_format not in fitting:

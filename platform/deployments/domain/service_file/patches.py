@@ -1,4 +1,4 @@
-"""Patches of what is rendered for a Kubernetes cluster, in service files and cluster files. Pure."""
+"""Patches of rendered Kubernetes manifests, in service files and cluster files. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -8,7 +8,7 @@ from common.errors import InvalidInput
 from integrations.clusters.base import Patch
 
 PATCHES = "spec.patches"
-"""Where a service file has its patches."""
+"""The field of patches in a service file."""
 
 _VALUED = ("add", "replace", "test")
 _FROM = ("move", "copy")
@@ -37,7 +37,7 @@ def patches_json(patches: Sequence[Patch]) -> list[dict[str, Any]]:
 
 
 def stored_patches(value: Sequence[object], where: str) -> tuple[Patch, ...]:
-    """Return the patches that `patches_json` wrote, which stood at `where`."""
+    """Return the patches that `patches_json` wrote, which were at `where`."""
     places = ((f"{where}[{number}]", each) for number, each in enumerate(value))
     return tuple(_patch(Document.of(each, place, place), place) for place, each in places)
 

@@ -1,4 +1,4 @@
-"""`spec.placement` of a service file: what the cluster cannot know of where replicas should run. Pure."""
+"""Placement preferences of a service file (`spec.placement`): arrangement, latency target and sharing of GPUs. Pure."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from integrations.clusters.base import Arrangement, Resources
 from placement.packing.measured_latency import LatencyTarget
 
 PLACEMENT = "spec.placement"
-"""Where a service file has it."""
+"""The field in a service file."""
 _LONGEST_MS, _LARGEST_BATCH = 600_000, 1 << 20
 
 
 def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
-    """Return what `spec.placement` says; raises InvalidInput."""
+    """Return the `spec.placement`; raises InvalidInput."""
     document = spec.optional("placement")
     if document is None:
         return PlacementWish()
@@ -42,7 +42,7 @@ def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
 
 
 def placement_json(wish: PlacementWish) -> dict[str, Any]:
-    """Return it as a file has it; empty where it says nothing."""
+    """Return it as a file has it; empty without preferences."""
     said: dict[str, Any] = {} if wish.replicas is None else {"replicas": wish.replicas.value}
     if wish.latency is not None:
         said["latency"] = {"p99Ms": wish.latency.p99_ms, "batchSize": wish.latency.batch_size}
@@ -52,7 +52,7 @@ def placement_json(wish: PlacementWish) -> dict[str, Any]:
 
 
 def stored_placement(stored: dict[str, Any]) -> PlacementWish:
-    """Return what `placement_json` wrote."""
+    """Return it from the JSON of `placement_json`."""
     latency = stored.get("latency")
     return PlacementWish(
         Arrangement(stored["replicas"]) if "replicas" in stored else None,

@@ -1,4 +1,4 @@
-"""Kubernetes quantities, and what a replica asks for. Pure."""
+"""Resource requests of a replica, and Kubernetes quantities. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]*)")
 _ACCELERATOR = re.compile(r"nvidia\.com/(gpu|mig-\d+g\.\d+gb)(\.shared)?")
 GPU = "nvidia.com/gpu"
 AUTO = "auto"
-"""Of `Resources.accelerator`: which GPU or slice is left to the platform."""
+"""Value of `Resources.accelerator` that leaves the GPU or slice to the platform."""
 _CPU_UNITS = {"": Decimal(1), "m": Decimal("0.001")}
 _INSTEAD = {
     "cpu": "a replica is never throttled: write cpu under requests",
@@ -25,10 +25,10 @@ _MEMORY_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
 
 
 def parse_resources(model: Document, *, gpu_refused: str = "") -> Resources:
-    """Return what `resources` asks for.
+    """Return the `resources` of a model.
 
     Args:
-        gpu_refused: why no GPU may be asked for, and so no limit, as the end of a sentence; empty where one may.
+        gpu_refused: why no GPU may be requested, and so no limit, as the end of a sentence; empty where one may.
     """
     resources = model.optional("resources")
     if resources is None:
@@ -69,12 +69,12 @@ def parse_quantity(value: object, units: Mapping[str, Decimal | int], field: str
 
 
 def is_accelerator(name: str) -> bool:
-    """Return whether an extended resource is a GPU, or a slice of one, that is known here."""
+    """Return whether an extended resource is a known GPU, or a slice of one."""
     return _ACCELERATOR.fullmatch(name) is not None
 
 
 def resources_json(resources: Resources) -> dict[str, dict[str, str]]:
-    """Return resources as a service file says them; empty where they say nothing."""
+    """Return resources as a service file has them; empty without any."""
     cpu = {} if resources.cpu_cores is None else {"cpu": f"{Decimal(str(resources.cpu_cores)):f}"}
     memory = {} if resources.memory_bytes is None else {"memory": str(resources.memory_bytes)}
     requests = cpu | memory
@@ -84,13 +84,13 @@ def resources_json(resources: Resources) -> dict[str, dict[str, str]]:
 
 
 def limit_of(resources: Resources) -> str:
-    """Return the field of a service file that asks for a GPU."""
+    """Return the field of a service file that requests a GPU."""
     name = GPU if resources.accelerator == AUTO else resources.accelerator
     return f"spec.predictor.model.resources.limits.{name}"
 
 
 def _parse_accelerator(limits: Document, asked: Sequence[str]) -> str:
-    """Return the one GPU, or slice of one, that a replica gets; empty for none."""
+    """Return the GPU, or slice of one, of a replica; empty for none."""
     if not asked:
         return ""
     field = limits.path(asked[0])

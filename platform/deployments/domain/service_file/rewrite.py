@@ -1,4 +1,4 @@
-"""Writes into a service file what a revision serves. Pure."""
+"""Service file rewrite: puts a revision's content into the file. Pure."""
 
 import copy
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from deployments.domain.service_file.values import RevisionContent, ServiceSpec
 
 
 def file_stopped(document: Mapping[str, Any], *, stopped: bool) -> dict[str, Any]:
-    """Return the service file `document` by which the service is stopped, or by which it runs."""
+    """Return the service file `document` with the service stopped, or running."""
     changed = copy.deepcopy(dict(document))
     metadata = dict(changed.get("metadata") or {})
     if stopped:
@@ -26,7 +26,7 @@ def file_stopped(document: Mapping[str, Any], *, stopped: bool) -> dict[str, Any
 
 
 def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: RevisionContent) -> dict[str, Any]:
-    """Return the service file `document`, which says `spec`, changed where `content` differs."""
+    """Return the service file `document`, whose spec is `spec`, changed where `content` differs."""
     changed = copy.deepcopy(dict(document))
     predictor = changed["spec"]["predictor"]
     model = predictor["model"]
@@ -40,7 +40,7 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         model["egress"] = content.egress
     if dict(content.model_config) != dict(spec.model_config):
         model["config"] = dict(content.model_config)
-        predictor.pop("batcher", None)  # the configuration says it too
+        predictor.pop("batcher", None)  # the configuration has it too
     if content.logger != spec.logger:
         predictor.pop("logger", None)
         if content.logger is not None:

@@ -1,4 +1,4 @@
-"""What a service file says of replicas and load: KServe's fields, as a value. Pure."""
+"""Scaling fields of a service file (KServe's): replicas, metric and target. Pure."""
 
 import re
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ MAX_CONCURRENCY = 1000
 DEFAULT_CONCURRENCY = 10.0
 DEFAULT_QUEUE_MS = 50.0
 DEFAULT_CPU_PERCENT = 80.0  # KServe's default target of CPU
-# Knative: autoscaling, target utilization; a replica at its hard limit has begun to make requests wait.
+# Knative: autoscaling, target utilization; a replica at its hard limit already queues requests.
 _UTILIZATION = 0.7
 _NAMED = re.compile(r"pods/[A-Za-z_:][A-Za-z0-9_:]{0,94}")
 _MEMORY = "a model takes its memory when it is loaded, whatever comes in"
 
 
 class ScaleMetric(StrEnum):
-    """What is measured of each replica; KServe's names, and the queue's time by the name it has as a metric.
+    """The scaling metric of a replica; KServe's names, and the queue's time by the name of its metric.
 
     CONCURRENCY: requests accepted and not yet answered. RPS: requests a second. QUEUE_TIME: milliseconds that a request
     waited before its model ran. CPU: percent of the CPU that a replica requests, as the cluster measures it.
@@ -36,14 +36,14 @@ class ScaleMetric(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How many replicas a revision may have, and how much each should do.
+    """The range of replicas of a revision, and the target of each.
 
     Attributes:
         metric: what to scale on, a ScaleMetric or `pods/<name>` for a metric of pods that the cluster has; None watches
             concurrency and queue time, whichever asks for more.
-        target: what each replica should have of `metric`, of concurrency where that is None; None is the default.
-        container_concurrency: so many requests at once in a replica, further ones wait; 0 is no limit.
-        behavior: how fast the number may follow.
+        target: the value of `metric` per replica, of concurrency where that is None; None is the default.
+        container_concurrency: the limit of concurrent requests in a replica, further ones wait; 0 is no limit.
+        behavior: how fast the number may change.
     """
 
     min_replicas: int
@@ -60,12 +60,12 @@ class Scaling:
 
     @property
     def is_measured_by_cluster(self) -> bool:
-        """Return whether the cluster alone knows what is scaled on, which no replica tells."""
+        """Return whether only the cluster knows the metric, which no replica reports."""
         return self.metric is not None and self.metric not in _TOLD
 
     @property
     def targets(self) -> dict[str, float]:
-        """Return what each replica should have of what is watched."""
+        """Return the target of each watched metric."""
         limit = self.container_concurrency
         concurrency = max(1.0, limit * _UTILIZATION) if limit else DEFAULT_CONCURRENCY
         watched: dict[str, float] = {ScaleMetric.CONCURRENCY: concurrency, ScaleMetric.QUEUE_TIME: DEFAULT_QUEUE_MS}
@@ -76,17 +76,17 @@ class Scaling:
         return {metric: self.target if self.target is not None else defaults[metric]}
 
     def within(self, replicas: int) -> int:
-        """Return the nearest number of replicas that is allowed."""
+        """Return the nearest allowed number of replicas."""
         return max(self.min_replicas, min(self.max_replicas, replicas))
 
 
 _TOLD = (ScaleMetric.CONCURRENCY, ScaleMetric.RPS, ScaleMetric.QUEUE_TIME)
-"""What replicas tell by their own metrics."""
+"""Metrics that replicas report themselves."""
 _DEFAULTED = (ScaleMetric.CONCURRENCY, ScaleMetric.QUEUE_TIME, ScaleMetric.CPU)
 
 
 def parse_scaling(predictor: Document) -> Scaling:
-    """Return what `spec.predictor` says of replicas; raises InvalidInput with the field at fault."""
+    """Return the scaling of `spec.predictor`; raises InvalidInput with the field at fault."""
     minimum = predictor.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
     maximum = predictor.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
     if maximum < minimum:
@@ -110,7 +110,7 @@ def parse_scaling(predictor: Document) -> Scaling:
 
 
 def put_scaling(predictor: dict[str, Any], scaling: Scaling) -> None:
-    """Let a service file's `spec.predictor` say `scaling`."""
+    """Write `scaling` into a service file's `spec.predictor`."""
     fields = {
         "minReplicas": scaling.min_replicas,
         "maxReplicas": scaling.max_replicas,

@@ -1,6 +1,6 @@
-"""`spec.predictor.autoScaling.behavior` of a service file: autoscaling/v2's words, as KServe has them. Pure.
+"""Scaling behavior of a service file (`spec.predictor.autoScaling.behavior`, autoscaling/v2's as in KServe). Pure.
 
-Where it says nothing the defaults of autoscaling/v2 hold, on every cluster alike.
+Missing fields have the defaults of autoscaling/v2, on every cluster alike.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def parse_behavior(predictor: Document) -> Behavior:
 
 
 def put_behavior(predictor: dict[str, Any], behavior: Behavior) -> None:
-    """Let a service file's `spec.predictor` say `behavior`."""
+    """Write `behavior` into a service file's `spec.predictor`."""
     if said := behavior_json(behavior):
         predictor[_FIELD] = {"behavior": said}
     else:
@@ -70,7 +70,7 @@ def _policies(rules: Document) -> tuple[ScalingPolicy, ...]:
 
 
 def _policy(policy: Document) -> ScalingPolicy:
-    policy.raw("type")  # which has no default
+    policy.raw("type")  # it has no default
     result = ScalingPolicy(
         unit=policy.choice("type", Unit, Unit.PODS),
         value=policy.integer("value", minimum=1, maximum=_MOST),

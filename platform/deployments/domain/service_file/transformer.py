@@ -1,4 +1,4 @@
-"""`spec.transformer` of a service file: one container that stands before the predictor, in KServe's words. Pure."""
+"""Transformer of a service file (KServe's `spec.transformer`): one container in front of the predictor. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _INSTEAD = {
 
 
 class TransformerMetric(StrEnum):
-    """What a transformer is scaled on: the share that it uses of what it requests."""
+    """The scaling metric of a transformer: the share used of what it requests."""
 
     CPU = "cpu"
     MEMORY = "memory"
@@ -37,12 +37,12 @@ class TransformerMetric(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transformer:
-    """What stands before the predictor.
+    """The transformer of a service.
 
     Attributes:
-        command, args: in the place of the image's own; empty leaves those.
+        command, args: instead of the image's own; empty keeps those.
         scale_percent: how much of the requested CPU or memory a replica should use.
-        http_port, grpc_port: where it takes V2 requests.
+        http_port, grpc_port: its ports for V2 requests.
     """
 
     image: str
@@ -63,12 +63,12 @@ class Transformer:
         return self.min_replicas < self.max_replicas
 
     def within(self, replicas: int) -> int:
-        """Return the nearest number of replicas that is allowed."""
+        """Return the nearest allowed number of replicas."""
         return max(self.min_replicas, min(self.max_replicas, replicas))
 
 
 def parse_transformer(spec: Document, service: str) -> Transformer | None:
-    """Return what `spec.transformer` says; None without it."""
+    """Return the `spec.transformer`; None without it."""
     transformer = spec.optional("transformer")
     if transformer is None:
         return None
@@ -107,7 +107,7 @@ def parse_transformer(spec: Document, service: str) -> Transformer | None:
 
 
 def transformer_json(transformer: Transformer | None) -> dict[str, Any]:
-    """Return it as a service file says it, defaults filled in; empty for None."""
+    """Return it as a service file has it, defaults filled in; empty for None."""
     if transformer is None:
         return {}
     container: dict[str, Any] = {
@@ -133,7 +133,7 @@ def transformer_json(transformer: Transformer | None) -> dict[str, Any]:
 
 
 def stored_transformer(value: Mapping[str, Any]) -> Transformer | None:
-    """Return the transformer out of what `transformer_json` gave."""
+    """Return the transformer from the JSON of `transformer_json`."""
     return parse_transformer(Document({"transformer": value}, "spec"), "") if value else None
 
 

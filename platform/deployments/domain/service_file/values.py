@@ -1,4 +1,4 @@
-"""What service files say, as values. Pure."""
+"""Service file values. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from integrations.clusters.base import Arrangement, DriftPolicy, Logger, Patch, 
 from placement.packing.measured_latency import LatencyTarget
 
 MOST_REVISIONS = 1000
-"""So many failed and retired revisions may be asked to stay."""
+"""Upper limit of `revision_history_limit`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementWish:
-    """How replicas should be placed.
+    """The preferred placement of replicas.
 
     Attributes:
         replicas: None leaves it to the cluster.
-        latency: what a slice that the platform chooses has to reach; None where any will do.
-        sharing: the platform may choose a GPU or slice that the cluster has several pods share.
+        latency: the target for a slice that the platform chooses; None where any will do.
+        sharing: the platform may choose a GPU or slice that several pods share.
     """
 
     replicas: Arrangement | None = None
@@ -29,24 +29,24 @@ class PlacementWish:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """What a service file asks for.
+    """The content of a service file.
 
     Attributes:
-        egress: whether the model's process may open connections; None where the file does not say, which leaves it
-            as it is.
+        egress: whether the model's process may open connections; None where the file does not say, which keeps it as it
+            is.
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
-        logger: who is told of every request and answer; None for nobody.
+        logger: where every request and answer is sent; None without one.
         cluster: where it runs; empty where the file leaves it open.
-        patches: changes of what is rendered for it on its cluster.
-        drift: what becomes of changes made by hand on its cluster; None where the file does not say.
-        transformer: what stands before the predictor; None for nothing.
-        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
+        patches: patches of its rendered manifests.
+        drift: the policy for changes made by hand on its cluster; None where the file does not say.
+        transformer: the container in front of the predictor; None without one.
+        request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how replicas are replaced on its cluster; None where the file does not say.
-        revision_history_limit: so many failed and retired revisions stay; None where the file does not say.
+        revision_history_limit: the number of failed and retired revisions to keep; None where the file does not say.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
-        model_format: what the file calls the model, as KServe does.
-        stopped: nothing of it is to run until it is resumed.
+        model_format: the file's name of the model's format, as in KServe.
+        stopped: it does not run until resumed.
     """
 
     namespace: str
@@ -72,18 +72,18 @@ class ServiceSpec:
 
     @property
     def follows_alias(self) -> bool:
-        """Return whether the version is found by an alias, which may move."""
+        """Return whether the version is named by an alias, which may move."""
         return not self.is_imported and "@" in self.storage_uri
 
     @property
     def is_imported(self) -> bool:
-        """Return whether the files are elsewhere and become a version first."""
+        """Return whether the files are elsewhere and are imported as a version first."""
         return "://" in self.storage_uri
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionContent:
-    """What a revision serves, as far as a service file says it; without `storage_uri` the file's own stays."""
+    """The content of a revision, as far as a service file defines it; without `storage_uri` the file's own stays."""
 
     storage_uri: str | None
     scaling: Scaling
@@ -98,7 +98,7 @@ class RevisionContent:
 
 
 def content_of(spec: ServiceSpec) -> RevisionContent:
-    """Return what the file says of its revision, to change a part of it."""
+    """Return the revision content of the file, to change a part of it."""
     return RevisionContent(
         storage_uri=None,
         scaling=spec.scaling,

@@ -1,1 +1,1 @@
-"""What a service should be, from its file, its rollout and what its cluster runs. Pure."""
+"""Desired state of a service, derived from its file, its rollout and its cluster. Pure."""

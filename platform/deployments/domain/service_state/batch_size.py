@@ -1,8 +1,8 @@
-"""The largest batch of a model whose configuration says none: what its profile found good. Pure."""
+"""Maximum batch size of a model whose configuration has none, found by its profile. Pure."""
 
 from collections.abc import Mapping
 
-# Fields of a ModelConfig by which a service's file says itself how requests are put together, or what has a batch.
+# Fields of a ModelConfig with which a service's file configures batching itself, or the shapes with a batch.
 _SAID = (
     "max_batch_size",
     "sequence_batching",
@@ -14,7 +14,7 @@ _SAID = (
 
 
 _ROWS_BEFORE = 4
-"""What a model without a configuration had before profiles found a size."""
+"""The batch size of a model without a configuration before profiles found one."""
 
 
 def with_batch_size(
@@ -24,13 +24,13 @@ def with_batch_size(
     source_name: str,
     kept: int | None = None,
 ) -> dict[str, object]:
-    """Return `config`, what a service's file lays over the model's own, with the batch size that was found good.
+    """Return `config`, the overrides of a service's file, with the batch size found.
 
     Args:
-        profile: of the version; says one only where the model's own configuration says nothing of batches.
-        signature: of the version, as it was stored when that was checked.
+        profile: of the version; has one only where the model's own configuration has no batching.
+        signature: of the version, as stored by its check.
         source_name: of the version: a file, or an archive of a folder that may have a configuration.
-        kept: what clients had before, where that is more than was found (`kept_batch_size`).
+        kept: the clients' former batch size, where that is larger than the one found (`kept_batch_size`).
     """
     found = found_batch_size(config, profile, kept)
     rows = found or _rows_of_single_values(signature)
@@ -41,7 +41,7 @@ def with_batch_size(
 
 
 def found_batch_size(config: Mapping[str, object], profile: Mapping[str, object], kept: int | None) -> int:
-    """Return the largest batch of a version whose size was found; 0 where `config` says one, or none was found."""
+    """Return the batch size found for a version; 0 where `config` has one, or none was found."""
     found = profile.get("max_batch_size")
     if type(found) is not int or any(name in config for name in _SAID):
         return 0
@@ -51,15 +51,15 @@ def found_batch_size(config: Mapping[str, object], profile: Mapping[str, object]
 def kept_batch_size(live: int, new: int) -> int | None:
     """Return what a new revision keeps of the live one's batch size, both as found; None where it has no less.
 
-    What was found is measured, so that of two versions alike one may have less. Clients need not know.
+    The size is a measurement, so that of two equal versions one may have less. Clients need not notice.
     """
     return live if 0 < new < live else None
 
 
 def _rows_of_single_values(signature: Mapping[str, object]) -> object:
-    """Return the batch size that keeps what a version checked by an earlier release takes; None for all others.
+    """Return the batch size that keeps the inputs of a version checked by an earlier release; None for all others.
 
-    A file's input `[N]` was served as `[batch, 1]` then and is `[N]` now, unless a batch size is said.
+    A file's input `[N]` was served as `[batch, 1]` then and is `[N]` now, unless a batch size is set.
     """
     inputs = signature.get("inputs")
     if isinstance(inputs, list) and inputs and all(each.get("shape") == [-1, 1] for each in inputs):

@@ -1,4 +1,4 @@
-"""The contract of a service with its clients: what it serves, by signature and the file's `config`. Pure."""
+"""Service contract with clients: the signature served, with the file's `config` applied. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +10,7 @@ from registry.domain.signature import Signature, Tensor, parse
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A version as a revision serves it, with fields of a Triton ModelConfig laid over the model's own."""
+    """A version as a revision serves it, with the overrides of its Triton ModelConfig."""
 
     version: str
     signature: Mapping[str, object]
@@ -19,12 +19,12 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a rollout changes for clients.
+    """A rollout's changes for clients.
 
     Attributes:
-        breaks, notes: what would break them, and what harms nobody.
+        breaks, notes: breaking changes, and harmless ones.
         unknown: why nothing could be compared; empty where it was.
-        accepted_by, accepted_because: who let the breaks pass, and why; empty where there are none.
+        accepted_by, accepted_because: who accepted the breaks, and why; empty without any.
     """
 
     breaks: tuple[str, ...] = ()
@@ -34,17 +34,17 @@ class Contract:
     accepted_because: str = ""
 
     def as_json(self) -> dict[str, object]:
-        """Return the form in which a rollout keeps it."""
+        """Return its stored form."""
         return {**asdict(self), "breaks": list(self.breaks), "notes": list(self.notes)}
 
     @classmethod
     def stored(cls, value: Mapping[str, Any]) -> "Contract":
-        """Return what `as_json` gave; an earlier release kept nothing."""
+        """Return the contract from the value of `as_json`; rollouts of an earlier release have none."""
         return cls(**{**value, "breaks": tuple(value.get("breaks", ())), "notes": tuple(value.get("notes", ()))})
 
 
 def contract_between(live: Served, new: Served) -> Contract:
-    """Return what changes for clients of `live` where `new` answers them."""
+    """Return the changes for clients of `live` when `new` answers them."""
     for each in (live, new):
         if not each.signature:
             return Contract(unknown=f"the signature of {each.version} is not known, so nothing could be compared")
@@ -55,12 +55,12 @@ def contract_between(live: Served, new: Served) -> Contract:
 def _served(served: Served) -> Signature:
     """Return the signature under the overrides (Triton: model configuration; a field set replaces the model's own).
 
-    Of what is listed in `input` or `output` each tensor keeps what is not said of it; what is not listed is not served.
+    A tensor listed in `input` or `output` keeps the fields that are not overridden; tensors not listed are not served.
     """
     signature, config = parse(served.signature), served.model_config
     rows = config.get("max_batch_size")
     if isinstance(rows, int) and rows != signature.max_batch_size:
-        # The runtime finds its own size where the file says 0, so that is not known here.
+        # The runtime finds its own size where the file has 0, so the size is unknown here.
         signature = replace(signature, max_batch_size=rows or None)
     return replace(
         signature,

@@ -1,4 +1,4 @@
-"""What the cluster should run for a service: replicas and weights of each revision. Pure."""
+"""Desired state of a service on its cluster: replicas and weights of each revision. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,10 +26,10 @@ from integrations.clusters.base import (
 
 
 class Role(StrEnum):
-    """Where a revision stands in its service.
+    """The role of a revision in its service.
 
-    stable takes what no canary takes; canary is being rolled out, be it as a canary or a shadow; retiring gets no
-    traffic and is kept warm; failed was rolled back; retired runs no more.
+    stable gets the traffic that no canary gets; canary is being rolled out, as a canary or a shadow; retiring gets no
+    traffic and is kept warm; failed was rolled back; retired no longer runs.
     """
 
     STABLE = "stable"
@@ -46,10 +46,10 @@ class RevisionState:
     Attributes:
         artifact_origin: where the model's files were imported from; empty where they were pushed.
         is_code, egress: as of `DesiredRevision`.
-        replicas: how many there should be now, within what `scaling` allows.
-        transformer_replicas: the same of what stands before the predictor.
+        replicas: the desired number now, within `scaling`.
+        transformer_replicas: the same of its transformers.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
-        stopped_at: since when it runs no more; None while it should run.
+        stopped_at: when it stopped running; None while it should run.
     """
 
     name: str
@@ -79,18 +79,18 @@ class ServiceState:
     """A service as recorded.
 
     Attributes:
-        live: its stable revision was ready once; until then no weight is given.
-        canary: what the canary or shadow should get of the requests; nothing without a rollout.
-        affinity: by what requests belong together in the rollout; None leaves each to chance.
-        is_shadow: the canary is to be tried out on copies alone.
+        live: its stable revision was ready once; until then it has no weights.
+        canary: the desired portion of the canary or shadow; empty without a rollout.
+        affinity: the session key of requests in the rollout; None leaves each to chance.
+        is_shadow: the canary gets only copies.
         has_preview: the canary answers at the preview address.
-        shares_replicas: its rollout takes the canary's replicas out of stable's, so that nobody else sets them.
-        stopped: nothing of it is to run, and it gets no requests.
-        restart_number: replicas of a lower one are to be started anew.
-        compared_percent: of the requests whose answers by stable and by the canary are to be compared.
-        recorded_percent: of the requests to stable that are to be kept with their answers.
-        drift: what becomes of changes made by hand on its cluster.
-        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
+        shares_replicas: its rollout replaces stable's replicas by the canary's, so that nothing else sets their number.
+        stopped: it does not run, and gets no requests.
+        restart_number: replicas with a lower number are to be restarted.
+        compared_percent: of the requests whose answers are compared between stable and the canary.
+        recorded_percent: of the requests to stable that are recorded with their answers.
+        drift: the policy for changes made by hand on its cluster.
+        request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how its replicas are replaced; None leaves it to the cluster.
     """
 
@@ -112,12 +112,12 @@ class ServiceState:
     rolling: Rolling | None = None
 
     def first(self, role: Role) -> RevisionState | None:
-        """Return the revision of a role that only one can have."""
+        """Return the revision of a role that is unique."""
         return next((revision for revision in self.revisions if revision.role is role), None)
 
 
 def weight_of(service: ServiceState, revision: RevisionState) -> int:
-    """Return the percent of requests `revision` should get; over a live service's revisions they sum to 100."""
+    """Return the desired percent of requests of `revision`; over a live service's revisions they sum to 100."""
     if not service.live:
         return 0
     if revision.role is Role.STABLE:
@@ -126,17 +126,17 @@ def weight_of(service: ServiceState, revision: RevisionState) -> int:
 
 
 def mirror_of(service: ServiceState, revision: RevisionState) -> int:
-    """Return the percent of requests `revision` should get a copy of."""
+    """Return the percent of requests that are copied to `revision`."""
     return service.canary.mirror if service.live and revision.role is Role.CANARY else 0
 
 
 def match_of(service: ServiceState, revision: RevisionState) -> tuple[HeaderMatch, ...]:
-    """Return the headers that name the group whose requests are `revision`'s."""
+    """Return the headers of the group whose requests go to `revision`."""
     return service.canary.match if service.live and revision.role is Role.CANARY else ()
 
 
 def affinity_of(service: ServiceState) -> SessionAffinity | None:
-    """Return by what requests belong together; a session of the canary stays with it while its weight rises."""
+    """Return the session key of requests; a session of the canary stays with it while its weight rises."""
     canary = service.first(Role.CANARY)
     return (
         replace(service.affinity, revision=canary.name) if service.affinity is not None and canary is not None else None
@@ -144,7 +144,7 @@ def affinity_of(service: ServiceState) -> SessionAffinity | None:
 
 
 def tap_of(service: ServiceState, revision: RevisionState) -> Tap | None:
-    """Return which of a revision's requests are wanted with their answers; None where nobody wants any."""
+    """Return which of a revision's requests are recorded with their answers; None where none are."""
     share = service.compared_percent if revision.role in (Role.STABLE, Role.CANARY) else 0.0
     if revision.role is Role.STABLE:
         share = max(share, service.recorded_percent)
@@ -152,7 +152,7 @@ def tap_of(service: ServiceState, revision: RevisionState) -> Tap | None:
 
 
 def autoscaling_of(revision: RevisionState) -> Autoscaling | None:
-    """Return how far a cluster's own autoscaler may go; None where the number of replicas does not follow the load."""
+    """Return the range of a cluster's own autoscaler; None where the number of replicas does not follow the load."""
     scaling = revision.scaling
     if not scaling.is_automatic:
         return None
@@ -161,7 +161,7 @@ def autoscaling_of(revision: RevisionState) -> Autoscaling | None:
 
 
 def transformer_of(revision: RevisionState, *, stopped: bool) -> DesiredTransformer | None:
-    """Return what stands before a revision's predictor; None for nothing."""
+    """Return the transformer in front of a revision's predictor; None without one."""
     its = revision.transformer
     if its is None:
         return None
@@ -180,13 +180,13 @@ def transformer_of(revision: RevisionState, *, stopped: bool) -> DesiredTransfor
 
 
 def preview_of(service: ServiceState) -> str:
-    """Return the revision that answers at the preview address; empty where there is no such address."""
+    """Return the revision that answers at the preview address; empty without such an address."""
     canary = service.first(Role.CANARY)
     return canary.name if service.has_preview and canary is not None and canary.stopped_at is None else ""
 
 
 def foreseen_of(service: ServiceState, portions: Iterable[Portion], generation: int) -> tuple[Desired, ...]:
-    """Return what the cluster is asked for now, and what it will be when the canary gets each of these portions."""
+    """Return the cluster's desired state now, and for each of these portions of the canary."""
     states = (replace(service, live=True, canary=portion) for portion in portions)
     return (desired_of(service, generation), *(desired_of(state, generation) for state in states))
 
@@ -194,7 +194,7 @@ def foreseen_of(service: ServiceState, portions: Iterable[Portion], generation: 
 def desired_of(service: ServiceState, generation: int) -> Desired:
     """Return everything the cluster should have for `service`; stopped revisions are left out.
 
-    Of a stopped service the cluster keeps to know its revisions, of which nothing runs.
+    The cluster keeps the names of a stopped service's revisions, of which nothing runs.
     """
     return Desired(
         namespace=service.namespace,

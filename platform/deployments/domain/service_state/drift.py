@@ -1,9 +1,9 @@
-"""What was changed by hand on a cluster, from one turn of the reconciler to the next. Pure.
+"""Configuration drift: changes made by hand on a cluster, tracked from tick to tick. Pure.
 
     found, left      told when it is found, shown until it is found no more, which is told too
     found, put back  told when it is found, shown with how often it was put back until it comes no more
 
-Somebody who keeps changing what is put back is so told of once, and shown with a number that rises.
+A field that is changed again and again has so one event, and a count that rises.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from deployments.domain.rollout.event_messages import Kind, Line
 from integrations.clusters.base import Drift
 
 REMEMBERED = timedelta(minutes=10)
-"""For how long what was put back is shown, and not told again."""
+"""How long a reverted change is shown, without a new event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A difference as it is shown; `since` and `seen_at` are Unix seconds of the first and last turn that found it."""
+    """A difference as shown; `since` and `seen_at` are Unix seconds of the first and last tick that found it."""
 
     drift: Drift
     since: float
@@ -29,22 +29,22 @@ class Shown:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return which field it is of."""
+        """Return the field of the difference."""
         return (self.drift.object, self.drift.path)
 
 
 def stored(rows: Sequence[dict[str, Any]]) -> tuple[Shown, ...]:
-    """Return what `to_json` made."""
+    """Return the value from the JSON of `to_json`."""
     return tuple(Shown(Drift(**row["drift"]), row["since"], row["seen_at"], row["times"]) for row in rows)
 
 
 def to_json(shown: Sequence[Shown]) -> list[dict[str, Any]]:
-    """Return what is shown as a service's row keeps it."""
+    """Return the differences in the form of a service's row."""
     return [asdict(each) for each in shown]
 
 
 def note(before: Sequence[Shown], found: Sequence[Drift], now: datetime) -> tuple[tuple[Shown, ...], list[Line]]:
-    """Return what is to be shown after a turn that found this, and what is to be told."""
+    """Return the differences to show after a tick that found these, and the events to write."""
     at = now.timestamp()
     known = {each.key: each for each in before}
     shown, lines = {}, []
@@ -52,7 +52,7 @@ def note(before: Sequence[Shown], found: Sequence[Drift], now: datetime) -> tupl
         was = known.get((drift.object, drift.path))
         is_known = was is not None and (was.drift.healed, was.drift.manager) == (drift.healed, drift.manager)
         if was is not None and is_known and not (drift.healed or was.drift != drift):
-            shown[was.key] = was  # it is only there still
+            shown[was.key] = was  # unchanged since the last tick
             continue
         if was is not None and is_known:
             new = replace(was, drift=drift, seen_at=at, times=was.times + drift.healed)
@@ -71,7 +71,7 @@ def note(before: Sequence[Shown], found: Sequence[Drift], now: datetime) -> tupl
 
 
 def sentence(drift: Drift) -> str:
-    """Return in one sentence what was changed by whom, and what became of it."""
+    """Return a sentence with what was changed, by whom, and the outcome."""
     by = f", changed by {drift.manager}" if drift.manager else ""
     if not drift.path:
         there, now = "is not there any more", "it was made anew" if drift.healed else "it stays away"

@@ -1,4 +1,4 @@
-"""What is kept of a revision's last failure, and how its model stands by it. Pure.
+"""Last failure of a revision, and the state of its model. Pure.
 
 The words are those of KServe's `status.modelStatus`.
 """
@@ -18,7 +18,7 @@ _DETAILS = ("events", "log")
 
 
 class ModelState(StrEnum):
-    """Where the model of one revision is."""
+    """The state of one revision's model."""
 
     PENDING = "Pending"
     STANDBY = "Standby"
@@ -28,7 +28,7 @@ class ModelState(StrEnum):
 
 
 class TransitionStatus(StrEnum):
-    """How far a service is on its way to the model that its file names."""
+    """The progress of a service to the model of its file."""
 
     UP_TO_DATE = "UpToDate"
     IN_PROGRESS = "InProgress"
@@ -37,9 +37,9 @@ class TransitionStatus(StrEnum):
 
 
 def kept(stored: Mapping[str, Any] | None, seen: Failure | None) -> Mapping[str, Any] | None:
-    """Return what to keep of a revision's last failure, in JSON's form; None where it never failed.
+    """Return the last failure to keep for a revision, as JSON; None where it never failed.
 
-    A failure that is told again, now that its replica is well, without its events and log keeps those it had.
+    A failure that is reported again after recovery, without its events and log, keeps the earlier ones.
     """
     if seen is None:
         return stored
@@ -74,12 +74,12 @@ def failure_view(stored: Mapping[str, Any] | None) -> FailureView | None:
 
 
 def model_state(*, role: str, wanted: int, ready: int, replicas: int, is_failing: bool) -> ModelState:
-    """Return where a revision's model is.
+    """Return the state of a revision's model.
 
     Args:
-        replicas: how many there are, ready or not.
-        is_failing: whether one of them, or the making of them, fails now; of a revision that runs no more, whether it
-            went with a failure.
+        replicas: their number, ready or not.
+        is_failing: whether one of them, or the making of them, fails now; of a stopped revision, whether it ended with
+            a failure.
     """
     if ready:
         return ModelState.LOADED
@@ -93,13 +93,13 @@ def model_state(*, role: str, wanted: int, ready: int, replicas: int, is_failing
 def model_status(
     *, active: RevisionView | None, target: RevisionView | None, is_in_progress: bool, is_file_refused: bool
 ) -> ModelStatusView:
-    """Return how a service's models stand.
+    """Return the status of a service's models.
 
     Args:
         active: the revision that answers clients, or is to first; None while the first model is imported.
-        target: the one that is rolled out, or was not taken for its failure; else the active one.
-        is_in_progress: a rollout to the target is.
-        is_file_refused: what the file names cannot be rolled out at all.
+        target: the one that is rolled out, or was rejected for its failure; else the active one.
+        is_in_progress: a rollout to the target is in progress.
+        is_file_refused: the content of the file cannot be rolled out at all.
     """
     target = target or active
     target_state = ModelState.PENDING if target is None else ModelState(target.model_state)

@@ -1,4 +1,4 @@
-"""What follows for a service from its rollout and from what the cluster runs: roles, retirement, phase. Pure."""
+"""Service lifecycle: roles, retirement and phase, from its rollout and its cluster. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from integrations.clusters.base import DesiredRevision, Observed, ObservedRevisi
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A service's phase and why, in one sentence; `waits_for` is None where it waits for nothing but its rollout."""
+    """A service's phase and its reason, in one sentence; `waits_for` is None where at most its rollout waits."""
 
     phase: ServicePhase
     reason: str
@@ -24,10 +24,10 @@ class Standing:
 def roles_after(
     revisions: Iterable[RevisionState], *, outcome: Phase, old: str, new: str, policy: Policy, now: datetime
 ) -> tuple[RevisionState, ...]:
-    """Return the revisions after the rollout from `old` to `new` came to a phase.
+    """Return the revisions after the rollout from `old` to `new` reached a phase.
 
     Healthy: new is stable and old is kept warm, or the other way round where the policy ends without a promotion.
-    Degraded, Aborted: new goes as soon as the gateway sends it nothing. Any other: new is the canary, and runs.
+    Degraded, Aborted: new stops as soon as the gateway sends it nothing. Any other: new is the canary, and runs.
     """
     return tuple(
         _in_role(revision, outcome, policy, now, is_new=revision.name == new)
@@ -41,7 +41,7 @@ def _in_role(revision: RevisionState, outcome: Phase, policy: Policy, now: datet
     if outcome is Phase.HEALTHY:
         if is_new is (policy.then is not Then.END):
             return replace(revision, role=Role.STABLE, retire_at=None)
-        # Without a surge the others wait for its place.
+        # Without a surge the others wait for its replicas' place.
         warm = policy.scale_down_delay if policy.surge else timedelta(0)
         return replace(revision, role=Role.RETIRING, retire_at=now + warm)
     if not is_new:
@@ -54,7 +54,7 @@ def _in_role(revision: RevisionState, outcome: Phase, policy: Policy, now: datet
 
 
 def retire(service: ServiceState, seen: Observed, now: datetime) -> ServiceState:
-    """Return the service with those revisions stopped whose time is over and to which the gateway sends nothing."""
+    """Return the service with expired revisions stopped, once the gateway sends them nothing."""
     return replace(
         service,
         revisions=tuple(
@@ -76,7 +76,7 @@ def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
 
 
 def is_confirmed(service: ServiceState, generation: int, seen: Observed) -> bool:
-    """Return whether the gateway sends and copies exactly what is wanted of `generation`, to the preview too."""
+    """Return whether the gateway sends and copies exactly what `generation` desires, to the preview too."""
     desired = desired_of(service, generation)
     wanted = {revision.name: _portion(revision) for revision in desired.revisions}
     actual = {revision.name: _portion(revision) for revision in seen.revisions}
@@ -88,12 +88,12 @@ def is_confirmed(service: ServiceState, generation: int, seen: Observed) -> bool
 
 
 def _portion(revision: DesiredRevision | ObservedRevision) -> Portion:
-    """Return what a revision should get of the requests, or gets."""
+    """Return the desired or present portion of a revision."""
     return Portion(revision.weight_percent, revision.mirror_percent, revision.match)
 
 
 def comes_alive(service: ServiceState, seen: Observed) -> bool:
-    """Return whether the service, without traffic so far, can take requests now."""
+    """Return whether the service, without traffic so far, can accept requests now."""
     stable = service.first(Role.STABLE)
     there = None if stable is None else seen.revision(stable.name)
     return not service.live and not service.stopped and there is not None and there.ready_replicas > 0
@@ -105,7 +105,7 @@ def standing(
     """Return the phase of a service that is not being deleted.
 
     Args:
-        before: its phase so far, which stands while the cluster cannot be read.
+        before: its phase so far, which is kept while the cluster cannot be read.
         seen: None where the cluster could not be read; `problem` then says why.
         rollout: the reason of the rollout in progress; None without one.
     """
@@ -122,7 +122,7 @@ def _running(
 ) -> Standing:
     there = seen.revision(stable.name)
     ready = there.ready_replicas if there is not None else 0
-    # What was added for the load and is not ready yet is no failure.
+    # Replicas added for the load that are not ready yet are no failure.
     least = min(stable.replicas, stable.scaling.min_replicas)
     short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(there)}"
     if not service.live:
@@ -158,9 +158,9 @@ def _stopping(seen: Observed) -> Standing:
 
 
 def with_refusal(found: Standing, refusal: str) -> Standing:
-    """Return the standing of a service whose cluster did not take what was desired last, and why it did not.
+    """Return the standing of a service whose cluster refused the last desired state, with the reason.
 
-    What keeps clients from answers, and that nobody can look, is told before it.
+    Problems that keep clients from answers, and an unreadable cluster, take precedence.
     """
     if not refusal or found.waits_for in (Condition.CLUSTER_UNAVAILABLE, Condition.REPLICAS_NOT_READY):
         return found

@@ -1,4 +1,4 @@
-"""Why something waits, as one value that API, CLI and pages show alike. Pure; made by the selectors.
+"""Wait reasons: why a service or rollout waits, as one value for API, CLI and pages. Pure; made by the selectors.
 
 wait      Wait: the condition, its evidence, the sample size, what would change it, and since when
 rollout   of a rollout in progress, from its recorded state and what its present step has counted

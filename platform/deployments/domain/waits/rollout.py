@@ -1,7 +1,7 @@
-"""Why a rollout in progress waits, for every condition that the machine knows. Pure.
+"""Wait reason of a rollout in progress, for every condition of the state machine. Pure.
 
 The evidence is the reason's own sentence. What would change it follows from the recorded state alone, so it is right at
-any moment, also between two looks at the cluster. A new code of the machine that is no end needs an entry in the table.
+any moment, also between two observations. Every new code of the machine that is not final needs an entry in the table.
 """
 
 import math
@@ -16,17 +16,18 @@ from deployments.domain.rollout import Portion, RolloutState
 from deployments.domain.waits.wait import Wait, about, moment
 
 _RATE_NEEDS = timedelta(seconds=2)
-"""What was counted in less time says nothing about how fast requests come."""
+"""Counts over less time say nothing about the rate of requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What the present step of a rollout has counted so far.
+    """The counts of a rollout's present step so far.
 
     Attributes:
         requests: of the canary, or copies to the shadow.
         first_request_at, until: between which moments; None before the first.
-        more_requests: how many more a verdict needs at least, as the analysis says; None where requests do not tell.
+        more_requests: how many more a verdict needs at least, as the analysis says; None where it does not depend on
+            requests.
     """
 
     requests: int = 0
@@ -36,7 +37,7 @@ class Counted:
 
     @property
     def per_second(self) -> float | None:
-        """Return the rate of requests; None while it is not known."""
+        """Return the rate of requests; None while unknown."""
         if self.first_request_at is None or self.until is None or self.until - self.first_request_at < _RATE_NEEDS:
             return None
         return self.requests / (self.until - self.first_request_at).total_seconds() or None
@@ -157,7 +158,7 @@ def _approval(at: _Situation) -> str:
 
 
 def _next(state: RolloutState) -> str:
-    """Return what follows the present step."""
+    """Return the text of what follows the present step."""
     if state.approval is not None:
         return "it waits for people to approve it"
     return "it waits for somebody to promote it" if state.pauses else _after(state)

@@ -1,4 +1,4 @@
-"""Why a service waits, beside or without a rollout. Pure."""
+"""Wait reason of a service, beside or without a rollout. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from deployments.domain.waits.wait import Wait
 
 
 class Condition(StrEnum):
-    """What a service waits for, for programs."""
+    """The wait condition of a service, for programs."""
 
     IMPORTING = "ImportingModel"
     IMPORT_FAILED = "ImportFailed"
@@ -26,15 +26,15 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
-    """What was recorded of a service.
+    """The recorded facts of a service.
 
     Attributes:
-        live: clients have had answers of it.
-        standing: what it waits for as far as the cluster goes; None where it waits for nothing there.
+        live: it has answered clients.
+        standing: what it waits for on the cluster; None for nothing.
         reason: the sentence of that.
-        import_note: how far the import is that it awaits; empty without one. `import_failed`: it ended badly.
-        stopped: it is not to serve until somebody resumes it.
-        alias_problem: why what its alias means is not rolled out; empty where it is.
+        import_note: progress of the import that it waits for; empty without one. `import_failed`: the import failed.
+        stopped: it does not serve until resumed.
+        alias_problem: why its alias's version is not rolled out; empty where it is.
     """
 
     deleting: bool
@@ -48,7 +48,7 @@ class ServiceFacts:
 
 
 def condition_of(facts: ServiceFacts) -> Condition | None:
-    """Return what the service waits for; what keeps clients from answers comes first."""
+    """Return the service's wait condition; conditions that keep clients from answers come first."""
     if facts.deleting:
         return Condition.DRAINING
     if facts.standing is not None:
@@ -61,7 +61,7 @@ def condition_of(facts: ServiceFacts) -> Condition | None:
 
 
 def wait_of_service(facts: ServiceFacts, since: datetime, rollout: Wait | None) -> Wait | None:
-    """Return why the service waits: by itself, else because its rollout does; None where nothing is awaited.
+    """Return why the service waits: by itself, else because its rollout does; None where it does not wait.
 
     Args:
         since: when its own condition began.

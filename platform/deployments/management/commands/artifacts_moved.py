@@ -1,4 +1,4 @@
-"""`manage.py artifacts_moved`: tells the database that the folder of model files is elsewhere now (after a restore)."""
+"""`manage.py artifacts_moved`: records a new folder of model files in the database (after a restore)."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -14,7 +14,7 @@ from registry.models import ModelVersion
 
 
 class Command(BaseCommand):
-    """Replaces the beginning of every artifact's address."""
+    """Replaces the prefix of every artifact's address."""
 
     help = "Tell the database that the folder of model files is elsewhere now; nothing may run meanwhile."
 

@@ -1,6 +1,6 @@
-"""`manage.py cluster_apply`: makes or changes a cluster by its file, for whoever can reach the database.
+"""`manage.py cluster_apply`: creates or changes a cluster from its file, with access to the database alone.
 
-The chart calls it for the cluster that the control plane runs on, when nobody has a token yet.
+The chart calls it for the cluster that the control plane runs on, before any token exists.
 """
 
 from argparse import ArgumentParser

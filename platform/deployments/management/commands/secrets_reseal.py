@@ -1,4 +1,4 @@
-"""`manage.py secrets_reseal`: after `FAIRLEAD_SECRET_KEY` was replaced, lets the earlier keys be forgotten."""
+"""`manage.py secrets_reseal`: re-encrypts secrets after a change of `FAIRLEAD_SECRET_KEY`, to retire earlier keys."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,7 +9,7 @@ from deployments.services.key_rotation import reseal_everything
 
 
 class Command(BaseCommand):
-    """Encrypts anew what the database and recordings keep; running it again finds nothing to do."""
+    """Re-encrypts the secrets of the database and recordings; a second run changes nothing."""
 
     help = "Encrypt stored secrets, and sign sessions, under the present secret key instead of an earlier one."
 
@@ -17,7 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("--stopped", action="store_true", help="no worker runs: recordings under way as well")
 
     def handle(self, *_args: Any, stopped: bool, **_options: Any) -> None:
-        """Say how many of each kind were changed; CommandError where something still needs an earlier key."""
+        """Print how many of each kind were changed; CommandError where something still needs an earlier key."""
         done = list(reseal_everything(is_stopped=stopped))
         self.stdout.write(", ".join(f"{each.what} {each.changed}" for each in done))
         left = [f"{each.what}: {sentence}" for each in done for sentence in each.left]

@@ -1,1 +1,1 @@
-"""What a tick of the reconciler does besides moving the rollout: evidence, replicas, gates, traffic."""
+"""Participants of a reconcile tick beside the rollout: evidence, replicas, gates, traffic."""

@@ -1,7 +1,7 @@
-"""Compares what was recorded of a step's requests since the last turn. Called by the reconciler.
+"""Answer comparison of a step: compares the requests recorded since the last tick. Called by the reconciler.
 
-`carry_on` decides outside of any transaction what the exchanges come to; `note` writes it in the turn's transaction,
-where the cursor behind them is written too: who crashes before reads the same exchanges again.
+`carry_on` compares the exchanges outside of any transaction; `note` writes the result in the tick's transaction,
+together with the cursor: after a crash before that, the same exchanges are read again.
 """
 
 import logging
@@ -33,17 +33,17 @@ _NO_SUCH_VERSION = "NOT_FOUND"
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What a turn's exchanges came to: the step's row, not saved yet, and what the analysis is to look at."""
+    """The result of a tick's exchanges: the step's row, not saved yet, and the input of the analysis."""
 
     run: ComparisonRun
     result: Compared
 
 
 def carry_on(rollout: Rollout | None, taken: Taken, *, confirmed: bool, now: datetime) -> Carried | None:
-    """Return the comparison of the rollout's present step with what was taken; None where none is asked for.
+    """Return the comparison of the rollout's present step with the exchanges read; None without one.
 
     Args:
-        confirmed: the gateway copies as it was asked to; a step's comparison begins with that.
+        confirmed: the gateway copies as desired; a step's comparison begins with that.
     """
     if rollout is None:
         return None
@@ -61,13 +61,13 @@ def carry_on(rollout: Rollout | None, taken: Taken, *, confirmed: bool, now: dat
 
 
 def note(carried: Carried | None) -> None:
-    """Record what `carry_on` gave."""
+    """Write the result of `carry_on`."""
     if carried is not None:
         carried.run.save()
 
 
 def _report(run: ComparisonRun, terms: Terms, taken: Taken, now: datetime) -> Report:
-    """Return the step's report with what was taken, and put it into its row."""
+    """Return the step's report with the exchanges read, and put it into its row."""
     begun = run.started_at.timestamp()
     waiting, pairs = join(
         _waiting(run),
@@ -96,7 +96,7 @@ def _waiting(run: ComparisonRun) -> Waiting:
 
 
 def with_pair(report: Report, pair: Pair, terms: Terms) -> Report:
-    """Return the report with one more pair, or with one more that could not be compared."""
+    """Return the report with one more pair, compared or not comparable."""
     if pair.shadow.error_code == _NO_SUCH_VERSION != pair.stable.error_code:
         return refuse(report)  # the request names stable's version
     try:
@@ -112,7 +112,7 @@ def with_pair(report: Report, pair: Pair, terms: Terms) -> Report:
 
 
 def _answer(exchange: Exchange) -> Answer:
-    """Return what a side answered; raises InvalidInput where its outputs cannot be read."""
+    """Return a side's answer; raises InvalidInput where its outputs cannot be read."""
     if exchange.error_code:
         message = exchange.response.get("error")
         return Answer({}, str(message or exchange.error_code), exchange.error_code in _BLAMES_REQUEST)

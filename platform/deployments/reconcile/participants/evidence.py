@@ -1,8 +1,9 @@
-"""Gathers what the analysis of a rollout's present step rests on. Called by the reconciler, outside of any transaction.
+"""Evidence collection for a rollout's present step. Called by the reconciler, outside of any transaction.
 
-A window begins when the gateway confirmed the step's weight and goes on, tick after tick, from the totals in its
+A window begins when the gateway confirmed the step's weight and continues, tick after tick, from the totals in its
 AnalysisRun. Where metrics cannot be read nothing is counted and nothing is judged; the next tick has the difference.
-What the counts prove goes on from step to step of an attempt, in the same row, so that both are recorded or neither.
+Evidence carries over from step to step of an attempt, in the same row as the counts, so that both are recorded or
+neither.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,14 +33,13 @@ Metrics = Callable[[Observed], Sequence[Sample]]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was gathered in one tick.
+    """The evidence of one tick.
 
     Attributes:
         finding: of the present step.
-        background: of what is judged in the background.
-        runs: the step's run and that in the background with the new counts, not saved yet; empty where nothing was
-            counted.
-        edges_us: what is slow, by quantile, as far as stable's requests fix it.
+        background: of the analysis in the background.
+        runs: the step's run and that in the background with the new counts, not saved yet; empty without counts.
+        edges_us: the edges of slow requests, by quantile, as far as stable's requests fix them.
         problem: why metrics could not be read.
     """
 
@@ -61,11 +61,11 @@ def gather(
     unseen: timedelta,
     compared: Compared | None = None,
 ) -> Evidence:
-    """Return the evidence for the rollout's present step; empty where none is at a step with its weight.
+    """Return the evidence for the rollout's present step; empty where no rollout is at a step with its weight.
 
     Args:
-        unseen: for how long nobody could look; the analysis deadline does not count it.
-        compared: what came of comparing answers in the step (`comparing`); None where they are not compared.
+        unseen: the time in which the reconciler saw nothing; the analysis deadline does not count it.
+        compared: the comparison of answers in the step (`comparison`); None where they are not compared.
     """
     if rollout is None or seen is None:
         return Evidence()
@@ -103,11 +103,11 @@ def gather(
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What is counted and judged together.
+    """What is counted and judged as one.
 
     Attributes:
-        step_index: None for what is judged in the background.
-        is_of_copies: copies of requests count, whatever clients asked of the canary by its version; else clients'.
+        step_index: None in the background.
+        is_of_copies: copies of requests count, not clients' requests to the canary's version; else clients'.
     """
 
     step_index: int | None
@@ -115,7 +115,7 @@ class _Scope:
     is_of_copies: bool
 
     def of(self, samples: Iterable[Sample], stable: str, canary: str) -> list[Sample]:
-        """Return the counters that belong to it."""
+        """Return its counters."""
         hidden = ("gateway" if self.is_of_copies else "mirror", canary)
         return [
             sample
@@ -125,9 +125,9 @@ class _Scope:
 
 
 def _scopes(state: RolloutState) -> Iterator[_Scope]:
-    """Yield what is to be judged at the present step.
+    """Yield the scopes to judge at the present step.
 
-    In the background one window goes through all steps: of a canary, those in which clients get its answers.
+    In the background one window covers all steps: of a canary, those in which clients get its answers.
     """
     if state.step is None:
         return
@@ -160,7 +160,7 @@ def _before(rollout: Rollout, state: RolloutState) -> Ledger | None:
 
 
 def _look(run: AnalysisRun, rollout: Rollout, gate: Gate | None, ask: Ask, now: datetime) -> Ledger:
-    """Return the run's evidence after the looks at the gate's own metrics that are due.
+    """Return the run's evidence after the due samples of the gate's own metrics.
 
     While one of them cannot be taken the analysis deadline waits.
     """
@@ -177,7 +177,7 @@ def _look(run: AnalysisRun, rollout: Rollout, gate: Gate | None, ask: Ask, now: 
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Who is compared, and what is slow."""
+    """Both sides, and the edges of slow requests."""
 
     stable: str
     canary: str
@@ -189,7 +189,7 @@ class _Sides:
 def _judge(
     run: AnalysisRun, state: RolloutState, gate: Gate | None, known: Ledger, sides: _Sides, *, now: datetime
 ) -> Finding:
-    """Carry the evidence on, evaluate the gate, and put what was found into the run."""
+    """Update the evidence, evaluate the gate, and put the finding into the run."""
     counted = totals.stored_totals(run.totals)
     if run.first_request_at is None and counted.of(sides.canary).requests:
         run.first_request_at = now
@@ -197,7 +197,7 @@ def _judge(
         canary=counted.of(sides.canary),
         stable=counted.of(sides.stable),
         edge_us=None if gate is None else sides.edges_us.get(quantile_key(gate)),
-        # In the background nothing is undecided for too long: the rollout's own deadline is there for that.
+        # In the background nothing is undecided for too long: the rollout's own deadline covers that.
         waited=now - run.first_request_at if run.first_request_at and run.step_index is not None else None,
         stable_answered=sides.stable_answered,
         subject=state.policy.subject,

@@ -1,16 +1,16 @@
-"""Asking the systems outside that a rollout's step names: a row for each, posted to until it says go or no.
+"""Gates: webhook calls to the external systems of a rollout's step, repeated until each answers go or no.
 
-A turn of the reconciler opens the questions of a step that waits for them, in the transaction in which it records that;
-it asks nobody itself. A task posts with no transaction open, and is found again by a sweep. Taking a question is a
-conditional UPDATE that also says when the next may, so of two workers one asks, and one that died is followed by the
-next. The reconciler reads what was said from the rows and lets the pure machine decide.
+Each has a row. A tick of the reconciler opens the rows of a step that waits for them, in the transaction that records
+the wait; it makes no calls itself. A task posts with no transaction open; a sweep finds lost ones. Taking a row is a
+conditional UPDATE that also sets the next attempt, so of two workers one posts, and the next takes over from one that
+died. The reconciler reads the answers from the rows and lets the pure state machine decide.
 
     open --asked--> wait, unavailable --asked again, later each time--> ...
                     go, no                                              decided, asked no more
                     deadline                                            asked no more; the machine pauses or aborts
 
-What is posted is signed with the secret of the enabled webhook that the service's team, or else the installation, has
-registered for the address with the event `ConfirmRollout`. Without one nobody is asked.
+Posts are signed with the secret of the enabled webhook that the service's team, or else the installation, has
+registered for the address with the event `ConfirmRollout`. Without one no call is made.
 """
 
 import json
@@ -40,7 +40,7 @@ _SPARE = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The right to ask one webhook once."""
+    """The right to call one webhook once."""
 
     id: int
     number: int
@@ -52,7 +52,7 @@ class Question:
 
 
 def questions_of(*, rollout: Rollout, state: RolloutState, now: datetime) -> tuple[Asked, ...]:
-    """Return what the webhooks of the rollout's present step said."""
+    """Return the answers of the webhooks of the rollout's present step."""
     if state.step is None or not state.step.webhooks:
         return ()
     asked = WebhookQuestion.objects.filter(rollout=rollout, attempt=state.attempt, step_index=state.step_index)
@@ -70,7 +70,7 @@ def questions_of(*, rollout: Rollout, state: RolloutState, now: datetime) -> tup
 
 
 def questions_open(*, rollout: Rollout, state: RolloutState, now: datetime) -> None:
-    """Begin to ask the webhooks for which the rollout waits; those that are asked already stay as they are."""
+    """Open the calls of the webhooks for which the rollout waits; open ones stay as they are."""
     if state.reason.code is not Code.WAITING_FOR_WEBHOOK or state.step is None:
         return
     known = WebhookQuestion.objects.filter(rollout=rollout, attempt=state.attempt, step_index=state.step_index)
@@ -92,12 +92,12 @@ def questions_open(*, rollout: Rollout, state: RolloutState, now: datetime) -> N
 
 
 def questions_pass_over(*, rollout: Rollout, unseen: timedelta) -> None:
-    """Let the time in which nobody could look count for no deadline."""
+    """Exclude the time in which the reconciler saw nothing from every deadline."""
     WebhookQuestion.objects.filter(rollout=rollout, decided_at=None).update(deadline_at=F("deadline_at") + unseen)
 
 
 def questions_let_pass(*, rollout: Rollout, by: str, now: datetime) -> bool:
-    """Let a step, at which the rollout is paused, pass without those that are undecided; False where there are none."""
+    """Let the paused step pass without its undecided webhooks; False where none is undecided."""
     undecided = WebhookQuestion.objects.filter(
         rollout=rollout, attempt=rollout.attempt, step_index=rollout.step_index, decided_at=None
     )
@@ -105,12 +105,12 @@ def questions_let_pass(*, rollout: Rollout, by: str, now: datetime) -> bool:
 
 
 def questions_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the ids of the questions that are to be asked now, longest waiting first."""
+    """Return the ids of the calls that are due now, longest waiting first."""
     return list(_open(now).order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
 
 
 def question_begin(*, question_id: int, now: datetime) -> Question | None:
-    """Return the right to ask now, or None where it is not due, somebody else has it, or it cannot be signed."""
+    """Take the right to call now; None where it is not due, taken by another, or cannot be signed."""
     row = _open(now).select_related("rollout__service").filter(pk=question_id).first()
     webhook = None if row is None else _webhook_of(row)
     if row is None or webhook is None:
@@ -145,11 +145,11 @@ def question_begin(*, question_id: int, now: datetime) -> Question | None:
 
 
 def question_end(*, of: Question, status: int | None, answer: str, now: datetime) -> None:
-    """Write what was said; nothing where it comes too late, or a later question has begun meanwhile.
+    """Write the answer; nothing where it is too late, or a later call has begun.
 
     Args:
         status: the HTTP status; None where no answer came.
-        answer: the beginning of the answer, or why there is none.
+        answer: the beginning of the answer, or why none came.
     """
     said, message = read_answer(status, answer.replace(of.url, of.url.partition("?")[0]) if of.url else answer)
     decided = now if said.is_decided else None
@@ -172,7 +172,7 @@ def question_end(*, of: Question, status: int | None, answer: str, now: datetime
 
 
 def _open(now: datetime, *, due: bool = True) -> QuerySet[WebhookQuestion]:
-    """Return the questions of steps at which rollouts are now, undecided and before their deadline."""
+    """Return the open calls of steps at which rollouts are now, undecided and before their deadline."""
     waiting = WebhookQuestion.objects.filter(
         decided_at=None,
         deadline_at__gt=now,
@@ -184,7 +184,7 @@ def _open(now: datetime, *, due: bool = True) -> QuerySet[WebhookQuestion]:
 
 
 def _webhook_of(row: WebhookQuestion) -> StepWebhook | None:
-    """Return the webhook as the rollout's policy has it."""
+    """Return the webhook of the rollout's policy."""
     step = mapping.rollout_state(row.rollout).step
     found = () if step is None else step.webhooks
     return next((webhook for webhook in found if webhook.name == row.name), None)
@@ -200,7 +200,7 @@ def _registered(url: str, namespace: str) -> Webhook | None:
 
 
 def _payload(row: WebhookQuestion, webhook: StepWebhook, now: datetime) -> dict[str, object]:
-    """Return what the system is asked: what would go on, where it stands, and the evidence so far."""
+    """Return the payload: what would proceed, its position, and the evidence so far."""
     rollout = row.rollout
     stable, new, state = rollout.from_revision, rollout.to_revision, mapping.rollout_state(rollout)
     run = AnalysisRun.objects.filter(rollout=rollout, attempt=row.attempt, step_index=row.step_index).first()

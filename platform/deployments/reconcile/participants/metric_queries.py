@@ -1,6 +1,7 @@
-"""Asks Prometheus what a step's metrics want to know now. Called by `evidence`, outside of any transaction.
+"""Prometheus queries of a step's metrics. Called by `evidence`, outside of any transaction.
 
-What is due is asked in one go; who crashes before the answers are recorded asks again, and the look counts once.
+All due queries are sent together; after a crash before the answers are recorded they are sent again, and the sample
+counts once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,13 +22,13 @@ NOT_CONFIGURED = "FAIRLEAD_PROMETHEUS_URL is not set, so no Prometheus answers"
 
 
 def ask_nobody(_queries: Sequence[str]) -> Sequence[Answer]:
-    """Raise Unavailable, for where there is no Prometheus."""
+    """Raise Unavailable, for use without a Prometheus."""
     raise Unavailable(NOT_CONFIGURED)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Whom a query is about."""
+    """The side of a query."""
 
     revision: str
     version: int
@@ -35,7 +36,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What placeholders stand for in a rollout; `reads_all_series` where its policy may whatever its metrics say."""
+    """A rollout's placeholder values; `reads_all_series` where its policy may read all, whatever its metrics say."""
 
     namespace: str
     service: str
@@ -44,7 +45,7 @@ class Subject:
     reads_all_series: bool = False
 
     def query(self, metric: Metric, side: Side) -> str:
-        """Return the metric's query about one side; raises NotUnderstoodError where it cannot be limited."""
+        """Return the metric's query for one side; raises NotUnderstoodError where it cannot be limited."""
         values = {
             "namespace": self.namespace,
             "service": self.service,
@@ -60,7 +61,7 @@ class Subject:
 
 
 def subject_of(rollout: Rollout) -> Subject:
-    """Return what the placeholders of a rollout's queries stand for."""
+    """Return the placeholder values of a rollout's queries."""
     canary, stable = (
         Side(revision.name, revision.model_version.number) for revision in (rollout.to_revision, rollout.from_revision)
     )
@@ -73,7 +74,7 @@ def subject_of(rollout: Rollout) -> Subject:
 def look_where_due(
     metrics: Sequence[Metric], before: Mapping[str, Looks], subject: Subject, ask: Ask, now: float
 ) -> dict[str, Looks]:
-    """Return the looks after those that are due were taken."""
+    """Return the samples after those that are due were taken."""
     after = {
         metric.name: before.get(metric.name, external_samples.begin([metric], now)[metric.name]) for metric in metrics
     }
@@ -102,7 +103,7 @@ def look_where_due(
 
 
 def _answers(sides: Sequence[tuple[Metric, Side]], subject: Subject, ask: Ask) -> dict[tuple[Metric, Side], Answer]:
-    """Return what each metric's query about a side came to; raises Unavailable."""
+    """Return the answer of each metric's query for a side; raises Unavailable."""
     answers, queries = {}, {}
     for metric, side in sides:
         try:

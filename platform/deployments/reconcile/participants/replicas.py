@@ -1,11 +1,11 @@
-"""Sets how many replicas each revision should have. Called by the reconciler, under the service's lock.
+"""Autoscaling: sets the number of replicas of each revision. Called by the reconciler, under the service's lock.
 
-The numbers are recorded before the cluster is told, and so is what they were decided by: another worker goes on from
-there. Where counters cannot be read nothing is known of the load, and the numbers stay.
+The numbers and their inputs are recorded before the cluster gets them, so another worker can continue. Where counters
+cannot be read the load is unknown, and the numbers stay.
 
-Where a cluster has an autoscaler of its own for a revision, that one follows the load, and what is set here is how many
-it must not go below: minReplicas, in a rollout what the rollout needs. One that does not see the load at present is
-stood in for, from the number that it left.
+Where a cluster has an autoscaler of its own for a revision, that one follows the load, and this module sets its lower
+bound: minReplicas, in a rollout what the rollout needs. While it does not see the load, this module scales in its
+place, from the number that it left.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ def follows_load(change: Change) -> bool:
 
 
 def adopt(change: Change, seen: Observed) -> None:
-    """Record what the cluster's own autoscaler made of stable, from which a rollout in progress counts.
+    """Record the cluster's own autoscaler's number for stable, the basis of a rollout in progress.
 
-    Stable keeps that many while the canary takes its requests, and the canary needs its part of them.
+    Stable keeps that many while the canary takes over its requests, and the canary needs its part of them.
     """
     stable = change.revision(Role.STABLE)
     if change.rollout is None or stable is None:
@@ -54,11 +54,11 @@ def adopt(change: Change, seen: Observed) -> None:
 
 
 def set_replicas(change: Change, seen: Observed, samples: Sequence[Sample] | None, *, window: timedelta) -> None:
-    """Record how many replicas each revision should have now.
+    """Record the desired number of replicas of each revision.
 
     Args:
-        samples: the counters of what was seen; None where they could not be read.
-        window: for how long fewer must have been enough before some are stopped.
+        samples: the counters of the observed replicas; None where they could not be read.
+        window: how long fewer must have sufficed before some are stopped.
     """
     if change.service.stopped:
         return
@@ -90,7 +90,7 @@ def _adopt_transformers(change: Change, stable: Revision, seen: Observed) -> Non
 
 
 def _set_transformers(change: Change, row: Revision, window: timedelta) -> None:
-    """Record how many transformers a revision should have at least, which the cluster's autoscaler goes above."""
+    """Record a revision's least number of transformers, which the cluster's autoscaler may exceed."""
     if row.stopped_at is not None or row.role not in (Role.STABLE, Role.CANARY):
         return
     stable = change.revision(Role.STABLE)
@@ -167,7 +167,7 @@ def _set(
         "memory": memory_json(decision.memory),
         "why": why,
     }
-    # Like the time of the last look, this alone is no change that a page or another reconciler has to hear of.
+    # Like the time of the last tick, this alone is no change that concerns pages or other reconcilers.
     Revision.objects.filter(pk=row.pk).update(load=row.load)
     if decision.replicas != row.replicas:
         _scale(change, row, decision, is_least=scaling is not None)

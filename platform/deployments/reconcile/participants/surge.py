@@ -1,8 +1,8 @@
-"""Sets the replicas of a rollout that takes the canary's out of stable's (`surge: false`). Called by `replicas`.
+"""Rollouts without surge (`surge: false`): the canary's replicas replace stable's. Called by `replicas`.
 
-Stable gives some up, then the canary has as many, then the weight rises; never are there more than stable had when the
-rollout began. While it goes on the numbers follow no load, and nobody else sets them; when it is over, the stable
-revision gets all of them.
+Stable gives some up, then the canary has as many, then the weight rises; there are never more than stable had when the
+rollout began. During the rollout the numbers follow no load, and nothing else sets them; afterwards the stable revision
+gets all of them.
 """
 
 from deployments import mapping
@@ -16,7 +16,7 @@ from integrations.clusters.base import Observed
 
 
 def share_replicas(change: Change, seen: Observed) -> bool:
-    """Record how many replicas stable and canary should have; False where the rollout may have more of them.
+    """Record how many replicas stable and canary should have; False for rollouts with a surge.
 
     A rollout that is over gives its replicas back.
     """

@@ -1,10 +1,10 @@
-"""Keeps what clients get of every live service, look by look, for pages to draw. Called by the reconciler's ticks.
+"""Traffic history of every live service, sampled for the charts of pages. Called by the reconciler's ticks.
 
-A look reads the same counters as the analysis, every fifteen seconds, or with the next tick where those of a settled
-service are rarer (`due`), so that of many services no more are asked in a second. What it keeps is the difference to
-the look before. Where counters cannot be read there is no look, and the next one has the difference, spread over its
-time. A service that was stopped begins anew: nothing is kept of the time in which it did not run, nor of what was
-answered between the last look and the stop.
+A sample reads the same counters as the analysis, every fifteen seconds, or with the next tick where those of a settled
+service are rarer (`schedule`), so that the load of many services stays bounded. It stores the difference to the sample
+before. Where counters cannot be read none is taken, and the next one has the difference, spread over its time. After a
+stop the history starts again: nothing is stored of the time in which the service did not run, nor of answers between
+the last sample and the stop.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ KEPT = timedelta(hours=3)
 def look(
     service: InferenceService, seen: Observed | None, metrics: Callable[[Observed], Sequence[Sample]], now: datetime
 ) -> Sequence[Sample] | None:
-    """Return the service's counters; None where no look is due, and where they cannot be read."""
+    """Return the service's counters; None where no sample is due, and where they cannot be read."""
     is_due = service.traffic_at is None or now - service.traffic_at >= EVERY
     if seen is None or service.live_at is None or not is_due:
         return None
@@ -41,13 +41,13 @@ def keep(
     samples: Sequence[Sample] | None,
     now: datetime,
 ) -> None:
-    """Keep what was looked up in the tick that began at `now`; that somebody looked is no change of the service."""
+    """Store the sample of the tick that began at `now`; a sample is no change of the service."""
     if seen is None or samples is None:
         return
     service.traffic_at = now
     InferenceService.objects.filter(pk=service.pk).update(traffic_at=now)
     if not samples:
-        return  # they could not be read; the next look is in its own time
+        return  # they could not be read; the next sample is due as usual
     own = [replace(sample, batches=()) for sample in samples if sample.source != totals.MIRROR]
     before = TrafficLook.objects.filter(service=service).first()
     if before is not None and _goes_on(service, before) and before.at < now:
@@ -58,7 +58,7 @@ def keep(
 
 
 def _goes_on(service: InferenceService, before: TrafficLook) -> bool:
-    """Return whether the service has taken requests ever since the look before; it may have been stopped meanwhile."""
+    """Return whether the service has accepted requests ever since the sample before, without a stop."""
     return service.live_at is not None and service.live_at <= before.at
 
 
@@ -83,6 +83,6 @@ def _points(
 
 
 def buckets(latency: Histogram) -> list[list[float | int | None]]:
-    """Return a histogram as a point has it. Pure."""
+    """Return a histogram in the form of a point. Pure."""
     edges = (*latency.edges_us, None)
     return [[edge, count] for edge, count in zip(edges, latency.counts, strict=False) if count]

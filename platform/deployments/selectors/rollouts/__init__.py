@@ -1,1 +1,1 @@
-"""What is known of rollouts."""
+"""Rollout selectors."""

@@ -1,4 +1,4 @@
-"""What was approved of rollouts, and what is asked for now."""
+"""Rollout approvals, given and required."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from deployments.models import Approval, Rollout
 from deployments.views.approvals import ApprovalsView, ApprovalView
 
 NEEDED = Scope.WRITE
-"""Who may approve: a `deployer` of the team, as for all that moves rollouts."""
+"""Scope of an approval: a `deployer` of the team, as for every change of rollouts."""
 
 
 def approval_tally(*, rollout: Rollout, state: RolloutState, now: datetime) -> Tally | None:
-    """Return what is approved where the rollout stands; None where nobody is asked."""
+    """Return the tally of approvals at the rollout's present point; None where none is required."""
     if state.approval is None:
         return None
     given = list(_given([rollout])[rollout.pk])
@@ -28,7 +28,7 @@ def approval_tally(*, rollout: Rollout, state: RolloutState, now: datetime) -> T
 
 
 def approvals_views(rollouts: Iterable[Rollout], now: datetime) -> dict[int, ApprovalsView]:
-    """Return what was and is to be approved, by rollout; their revisions and services must be loaded."""
+    """Return the given and required approvals, by rollout; their revisions and services must be loaded."""
     rollouts = list(rollouts)
     given = _given(rollouts)
     deciding = [rollout for rollout in rollouts if given[rollout.pk] and rollout.finished_at is None]

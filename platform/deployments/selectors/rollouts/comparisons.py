@@ -1,4 +1,4 @@
-"""What came of comparing a shadow's answers with stable's."""
+"""Comparisons of a shadow's answers with stable's, by rollout."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,8 +20,7 @@ class ComparisonView:
     """The comparison of one step.
 
     Attributes:
-        stable_alone, shadow_alone: requests of which only one side was recorded; stable's that were not copied are
-            among them.
+        stable_alone, shadow_alone: requests with only one side recorded, including stable's that were not copied.
         compared_at: when records were read last; None before.
     """
 
@@ -44,7 +43,7 @@ def comparison_views(*, rollout_id: int) -> list[ComparisonView]:
 
 
 def comparison_newest(*, rollout_id: int) -> ComparisonView | None:
-    """Return the newest comparison of the rollout's present attempt; None where nothing was compared."""
+    """Return the newest comparison of the rollout's present attempt; None without one."""
     runs = ComparisonRun.objects.filter(rollout=rollout_id, attempt=F("rollout__attempt")).defer("waiting")
     run = runs.select_related("rollout").order_by("-step_index").first()
     return None if run is None else _views(run.rollout, [run])[0]

@@ -1,4 +1,4 @@
-"""How the evidence of a rollout came about, measurement by measurement, as columns that are ready to be drawn."""
+"""Evidence history of a rollout, by measurement, as columns for charts."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,9 +20,9 @@ class Series:
         in_background: whether it is judged in the background of all steps, not at each.
         at: Unix seconds.
         step_index: of the steps at which it was measured; None in the background.
-        canary, stable, limit: in `unit`; the numbers begin anew with each step.
-        low, high: between what the canary's true value surely is.
-        evidence_percent: how far the evidence that the limit is broken has come; it goes on from step to step.
+        canary, stable, limit: in `unit`; the numbers restart with each step.
+        low, high: confidence bounds of the canary's true value.
+        evidence_percent: progress of the evidence that the limit is broken; it carries over from step to step.
     """
 
     metric: str
@@ -41,7 +41,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was measured in one attempt of a rollout; `began_at` is when the attempt's first step did."""
+    """The measurements of one attempt of a rollout; `began_at` is when the attempt's first step began."""
 
     rollout: int
     attempt: int
@@ -74,7 +74,7 @@ def evidence(*, rollout_id: int, attempt: int | None = None) -> Evidence:
 
 
 def _newest(run: AnalysisRun, seen_at: datetime | None) -> list[AnalysisPoint]:
-    """Return what the run has come to since its last point."""
+    """Return the run's present values as points since its last one."""
     at = run.finished_at or seen_at
     if at is None or not run.measurements or (run.pointed_at is not None and at <= run.pointed_at):
         return []

@@ -1,4 +1,4 @@
-"""Which systems outside were asked about rollouts, and what they said."""
+"""Webhook gates of rollouts: the systems called, and their answers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from deployments.views.shapes import QuestionView
 
 
 def questions_views(rollouts: Iterable[Rollout], now: datetime) -> Mapping[int, tuple[QuestionView, ...]]:
-    """Return what was asked about each rollout, in the order it was asked."""
+    """Return the webhook calls of each rollout, in their order."""
     by_id = {rollout.pk: rollout for rollout in rollouts}
     found = defaultdict[int, list[QuestionView]](list)
     for row in WebhookQuestion.objects.filter(rollout__in=list(by_id)).order_by("pk"):

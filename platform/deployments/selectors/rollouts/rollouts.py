@@ -1,4 +1,4 @@
-"""Rollouts and their analysis runs."""
+"""Rollout queries, with analysis runs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ OF_ROLLOUT = ("service", "from_revision__model_version", "to_revision__model_ver
 
 
 def rollout_query(*, service: InferenceService | None = None) -> QuerySet[Rollout]:
-    """Return rollouts, of one service where given, with what `rollout_views` reads of them."""
+    """Return rollouts, of one service where given, with the relations that `rollout_views` reads."""
     rollouts = Rollout.objects.select_related(*OF_ROLLOUT)
     return rollouts if service is None else rollouts.filter(service=service)
 
@@ -49,7 +49,7 @@ def rollout_detail(*, rollout_id: int) -> RolloutView:
 
 
 def rollout_of_service(*, namespace: str, name: str, rollout_id: int) -> Rollout:
-    """Return a rollout of a service with what `rollout_views` reads of it; raises NotFound, also for another's."""
+    """Return a service's rollout with the relations that `rollout_views` reads; raises NotFound, also for another's."""
     row = rollout_query().filter(pk=rollout_id, service__namespace=namespace, service__name=name).first()
     if row is None:
         raise NotFound(f"service {namespace}/{name} has no rollout {rollout_id}")
@@ -72,7 +72,7 @@ def rollout_namespace(*, rollout_id: int) -> str:
 
 
 def rollout_policy(*, rollout_id: int) -> Policy:
-    """Return the policy that a rollout began with; raises NotFound."""
+    """Return the policy of the rollout's start; raises NotFound."""
     document = Rollout.objects.filter(pk=rollout_id).values_list("policy_document", flat=True).first()
     if document is None:
         raise NotFound(f"there is no rollout {rollout_id}")
@@ -141,7 +141,7 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: Appr
 
 
 def _counted(rollout: Rollout, state: RolloutState, runs: Sequence[AnalysisRun]) -> Counted | None:
-    """Return what the present step has counted; None where nothing is counted."""
+    """Return the counts of the present step; None without any."""
     now = (state.attempt, state.step_index)
     run = next((run for run in runs if (run.attempt, run.step_index) == now), None)
     if run is None:
@@ -167,7 +167,7 @@ def step_view(step: Step) -> StepView:
 
 
 def _clients_requests(requests: RequestsView, mirror_percent: int) -> int:
-    """Return how many requests clients sent; copies are none of theirs."""
+    """Return how many requests clients sent, without copies."""
     return requests.stable if mirror_percent else requests.canary + requests.stable
 
 
@@ -184,7 +184,7 @@ def _run_view(run: AnalysisRun, steps: Sequence[Step]) -> AnalysisRunView:
         started_at=run.started_at,
         finished_at=run.finished_at,
         requests=requests,
-        # A copy may be counted before the request it was made of.
+        # A copy may be counted before its original request.
         seen_percent=round(min(100.0, 100 * run.canary_requests / total), 2) if total else None,
         measurements=tuple(Measurement(**measurement) for measurement in run.measurements),
         has_gate=run.step_index is None or (run.step_index < len(steps) and steps[run.step_index].gate is not None),

@@ -1,1 +1,1 @@
-"""What clients got of services."""
+"""Traffic selectors."""

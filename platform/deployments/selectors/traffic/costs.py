@@ -1,4 +1,4 @@
-"""What a service's inferences cost lately."""
+"""Recent cost of a service's inferences."""
 
 from datetime import datetime, timedelta
 
@@ -11,12 +11,12 @@ OVER = timedelta(hours=1)
 
 
 def prices_of(cluster: Cluster) -> Prices:
-    """Return what an hour costs on a cluster."""
+    """Return the prices per hour of a cluster."""
     return Prices(cluster.prices.get("currency", ""), cluster.prices.get("per_hour", {}))
 
 
 def service_cost(*, service: InferenceService, now: datetime) -> Cost:
-    """Return what a thousand inferences of a service cost in the last hour; its cluster must be loaded."""
+    """Return the cost of a thousand inferences of a service in the last hour; its cluster must be loaded."""
     points = TrafficPoint.objects.filter(service=service, at__gt=now - OVER).select_related("revision")
     used = [
         Used(mapping.placed_resources(point.revision).accelerator, point.replicas * point.seconds, point.requests)

@@ -1,4 +1,4 @@
-"""A service's traffic by revision through time, as columns that are ready to be drawn."""
+"""Traffic history of a service by revision, as columns for charts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from deployments.selectors.traffic.recent import quantile_edge
 
 Column = list[float | None]
 _GAP = timedelta(seconds=1)
-"""One point begins where the one before ends; where they are so far apart nothing ran."""
+"""Each point begins where the one before ends; a larger distance is a time in which nothing ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionTraffic:
-    """What one revision's clients got; all columns are as long as the history's `at`, None where it did not run.
+    """The traffic of one revision; all columns are as long as the history's `at`, None where it did not run.
 
     Attributes:
         role: stable, canary, retiring, retired or failed, as it is now.
-        replicas: how many took requests.
+        replicas: how many accepted requests.
     """
 
     name: str
@@ -32,11 +32,11 @@ class RevisionTraffic:
 
 @dataclass(frozen=True, slots=True)
 class TrafficHistory:
-    """A service's traffic.
+    """The traffic of a service.
 
     Attributes:
-        stopped: it takes no requests until somebody resumes it.
-        at: Unix seconds of the looks, oldest first, and of a moment in each time in which nothing ran.
+        stopped: it accepts no requests until resumed.
+        at: Unix seconds of the samples, oldest first, and of a moment in each time in which nothing ran.
         requests: of all revisions in this time.
     """
 
@@ -71,7 +71,7 @@ def _moments(points: Iterable[TrafficPoint], *, until: datetime | None) -> list[
     """Return the moments of points by time, with one more in each gap, at which no revision has a point.
 
     Args:
-        until: there is a gap from the last point to then.
+        until: the end of a gap after the last point; None without one.
     """
     began = {point.at: point.at - timedelta(seconds=point.seconds) for point in points}
     moments: list[datetime] = []

@@ -1,4 +1,4 @@
-"""Figures about all services at once, for the metrics page."""
+"""Installation metrics of services and rollouts, for the metrics page."""
 
 from datetime import datetime, timedelta
 
@@ -23,10 +23,10 @@ def rollout_phases() -> dict[str, int]:
 
 
 def sweep_lag(*, now: datetime) -> timedelta:
-    """Return for how long the service that waits longest has had no tick; nothing where there is no service.
+    """Return how long the service that waits longest has had no tick; zero without services.
 
-    Settled services have their tick every minute, or later where they are many, some at each sweep: they wait
-    since a minute after the last one's tick.
+    Settled services have a tick every minute, or later with many of them, some at each sweep: their wait counts from a
+    minute after the last tick.
     """
     moving = InferenceService.objects.exclude(settled=F("changes"))
     oldest = moving.aggregate(at=Min(Coalesce("ticked_at", "created_at")))["at"]

@@ -1,4 +1,4 @@
-"""What clients got of services lately, summed up for lists and pages."""
+"""Recent traffic of services, in figures for lists and pages."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +13,9 @@ DRAWN = timedelta(minutes=30)
 BARS = 40
 RECENT = timedelta(minutes=5)
 CURRENT = timedelta(seconds=50)
-"""The newest points are at most so old where somebody looks; older ones say nothing of now."""
+"""Maximum age of the newest points while sampling works; older ones say nothing about the present."""
 _UNTIL_NEXT = 1.5
-"""Of many services each is looked at less often: a point stands for now until the next one is so late."""
+"""With many services each is sampled less often: a point is current until the next one is so many intervals late."""
 
 Buckets = Sequence[tuple[float | None, int]]
 
@@ -25,11 +25,11 @@ class Traffic:
     """A service's traffic in figures.
 
     Attributes:
-        per_second: requests of clients now; None where nobody has looked lately.
-        rates: requests per second over the drawn time, oldest first, evenly spaced; None where nobody looked.
-        requests: of the last five minutes, or since the last look where looks are rarer, on which the next two rest.
-        error_percent: of those the part that failed by the server's fault; None without any.
-        p99_ms: so long took 99 % of them at most; None without any.
+        per_second: requests of clients now; None without a recent sample.
+        rates: requests per second over the drawn time, oldest first, evenly spaced; None without a sample.
+        requests: of the last five minutes, or since the last sample where samples are rarer; the base of the next two.
+        error_percent: the percentage with server errors; None without requests.
+        p99_ms: their 99th percentile latency; None without any.
     """
 
     per_second: float | None
@@ -43,7 +43,7 @@ NO_TRAFFIC = Traffic(None, (None,) * BARS, 0, None, None)
 
 
 def traffic_of(service_ids: Iterable[int], now: datetime) -> Mapping[int, Traffic]:
-    """Return the traffic of each service that had a look in the drawn time, by two queries."""
+    """Return the traffic of each service with a sample in the drawn time, by two queries."""
     recent, ids = now - RECENT, list(service_ids)
     points = TrafficPoint.objects.filter(service__in=ids, at__gt=now - DRAWN)
     counted: dict[int, list[Counted]] = defaultdict(list)
@@ -59,7 +59,7 @@ def traffic_of(service_ids: Iterable[int], now: datetime) -> Mapping[int, Traffi
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Requests of a revision between two looks, of which the second was `at`."""
+    """Requests of a revision between two samples, of which the second was `at`."""
 
     at: datetime
     seconds: float
@@ -87,7 +87,7 @@ def _traffic(points: Sequence[Counted], buckets: Iterable[tuple[datetime, Bucket
 
 
 def rates_of(points: Iterable[Counted], begin: datetime, end: datetime, bars: int) -> tuple[float | None, ...]:
-    """Return requests per second in each of `bars` equal parts of a time; None in parts that no point reaches. Pure.
+    """Return requests per second in each of `bars` equal parts of a time; None in parts without a point. Pure.
 
     A point's requests are spread evenly over its seconds; points of several revisions add up.
     """
@@ -107,7 +107,7 @@ def rates_of(points: Iterable[Counted], begin: datetime, end: datetime, bars: in
 
 
 def quantile_edge(histograms: Iterable[Buckets], quantile: float) -> float | None:
-    """Return the least edge that `quantile` of the requests did not pass; None without any, and above all. Pure."""
+    """Return the least edge that `quantile` of the requests did not exceed; None without any, and above all. Pure."""
     counts: dict[float, int] = defaultdict(int)
     for buckets in histograms:
         for edge, count in buckets:

@@ -1,4 +1,4 @@
-"""Where a Prometheus finds the metrics of the replicas that run, as its HTTP service discovery wants to be told."""
+"""Prometheus scrape targets of running replicas, in the form of its HTTP service discovery."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -18,9 +18,9 @@ _SERVES = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
 
 
 def scrape_targets(*, only: Q, control_plane: str, every_page_there: bool = False) -> list[TargetView]:
-    """Return the replicas' metrics pages by revision, of the services that fit the condition, as last seen.
+    """Return the replicas' metrics pages by revision, of the services that meet the condition, as last observed.
 
-    A Prometheus reads no Unix sockets: the pages of replicas that listen on such are listed at the control plane.
+    Prometheus cannot scrape Unix sockets: the pages of replicas that listen on one are listed at the control plane.
 
     Args:
         control_plane: its URL.
@@ -33,7 +33,7 @@ def scrape_targets(*, only: Q, control_plane: str, every_page_there: bool = Fals
     for revision in revisions.order_by("service", "number"):
         service = services.get(revision.service_id)
         if service is None:
-            continue  # it came meanwhile
+            continue  # a new replica since then
         seen = service.observed.get(revision.name, {})
         urls = seen.get("metrics_urls", ())
         is_there = every_page_there or any(not url.startswith("http://") for url in urls)
@@ -56,7 +56,7 @@ def replica_metrics(*, service: InferenceService, replica: str, now: datetime) -
     """Return the metrics page of one of the service's replicas.
 
     Raises:
-        NotFound: it has no such replica now, or that does not serve yet.
+        NotFound: it has no such replica now, or one that does not serve yet.
         Unavailable: the cluster or the replica does not answer.
     """
     driver = driver_now(service.cluster, now)

@@ -1,1 +1,1 @@
-"""The pages of rollout policies."""
+"""Pages of rollout policies."""

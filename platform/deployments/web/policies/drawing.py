@@ -1,4 +1,4 @@
-"""A policy file that somebody types: what its steps look like, how long they take, or which line is wrong and why."""
+"""Policy preview while editing: a drawing of the steps with their duration, or the line at fault and why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _LINES_AROUND = 2
 
 @dataclass(frozen=True, slots=True)
 class DrawnPolicy:
-    """What the drawing of steps says of a rollout that nobody has started; named as `_track.html` asks."""
+    """The values in the drawing of a rollout that has not started; named as in `_track.html`."""
 
     policy: str
     strategy: str
@@ -32,9 +32,9 @@ class Drawing:
     """A policy as its steps.
 
     Attributes:
-        hold_seconds: what the holds take together; analyses, webhooks and people can make it longer.
-        longer: what can, in words such as `2 analyses`.
-        warning: what its steps let through, a sentence; empty for nothing.
+        hold_seconds: the sum of the holds; analyses, webhooks and people can make it longer.
+        longer: what can, as text such as `2 analyses`.
+        warning: a regression that its steps let through, a sentence; empty for none.
     """
 
     rollout: DrawnPolicy
@@ -47,7 +47,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of the text with its number, from 1; `is_wrong` where the sentence is about it."""
+    """A line of the text with its number, from 1; `is_wrong` for the line at fault."""
 
     number: int
     text: str
@@ -56,7 +56,7 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a text is no policy; `lines` are the ones around it, none where the sentence is about no line."""
+    """Why a text is no policy; `lines` are those around the fault, empty where the fault has no line."""
 
     message: str
     line: int | None
@@ -64,7 +64,7 @@ class Problem:
 
 
 def drawing_of(policy: Policy) -> Drawing:
-    """Return how a policy's steps are drawn."""
+    """Return the drawing of a policy's steps."""
     stations = tuple(Station(step_view(step), Standing.NEXT) for step in policy.steps)
     counts = {
         "analysis": sum(step.gate is not None for step in policy.steps),
@@ -85,22 +85,22 @@ def drawing_of(policy: Policy) -> Drawing:
 
 
 def document_in(text: str) -> Mapping[str, Any]:
-    """Return the fields that a text says, which need not make a policy; raises InvalidInput where it is none."""
+    """Return the fields of a text, which need not make a policy; raises InvalidInput where it is no YAML object."""
     return document_of(text, what="policy file", begins="name")
 
 
 def read(text: str, *, name: str | None) -> tuple[Mapping[str, object], Policy]:
-    """Return the policy file that a text says, and the policy; raises InvalidInput.
+    """Return the policy file of a text, and the policy; raises InvalidInput.
 
     Args:
-        name: what the policy must be called; None where it is new.
+        name: the required name of the policy; None for a new one.
     """
     document = document_in(text)
     return document, parse_policy(document, name=name)
 
 
 def problem_of(text: str, error: InvalidInput) -> Problem:
-    """Return what is wrong with a text, at the line of the field that the error names."""
+    """Return what is wrong with a text, at the line of the error's field."""
     line = error.line if isinstance(error, UnreadableText) else line_of(text, error.field or "")
     rows = text.splitlines()
     if line is None or not rows:

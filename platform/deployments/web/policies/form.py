@@ -1,7 +1,7 @@
-"""A policy file as a form: its strategy, its steps as rows, what their analysis asks. Pure.
+"""Form of a policy file: its strategy, its steps as rows, and their analysis. Pure.
 
-A field is called by its place in the file, such as `steps.0.hold`. What no field says stays in the file as it is, and
-the form names it (`Part.untold`).
+A field is named by its path in the file, such as `steps.0.hold`. Parts of the file without a field stay as they are,
+and the form lists them (`Part.untold`).
 """
 
 import copy
@@ -15,7 +15,7 @@ from deployments.domain.policy import Strategy
 
 Path = tuple[str | int, ...]
 OFF = "off"
-"""How a limit is written that is null in the file: switched off."""
+"""Form value of a limit that is null in the file: switched off."""
 
 _PEOPLE, _APPROVALS = "person", "approvals"
 _COMMENT = re.compile(r"(^|\s)#")
@@ -26,9 +26,9 @@ class Field:
     """One field.
 
     Attributes:
-        kind: text, number, limit (a number, or off), flag, part (an object that is there or not), pause or choice.
+        kind: text, number, limit (a number, or off), flag, part (an optional object), pause or choice.
         choices: values with their labels.
-        usual: what holds where the file says nothing.
+        usual: the default.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A field with what the file says; empty where it says nothing."""
+    """A field with the file's value; empty where the file has none."""
 
     field: Field
     value: str
@@ -59,7 +59,7 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Fields that belong together; `untold` are the file's own that no field says."""
+    """A group of fields; `untold` are the file's fields there without a form field."""
 
     fields: tuple[Filled, ...]
     untold: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class StepForm:
-    """A step: what it gives and when it ends, what its analysis asks, and that of Prometheus.
+    """A step: its portion and its end, its analysis, and the metrics from Prometheus.
 
     Attributes:
         analysis: None without one.
@@ -97,7 +97,7 @@ class PolicyForm:
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """Return which fields there are; a form with the same ones need not be drawn anew."""
+        """Return the set of its fields; a form with the same ones need not be redrawn."""
         return tuple(each.field.name for each in self.fields)
 
 
@@ -117,10 +117,10 @@ _PAUSES = (("", "go on"), (_PEOPLE, "wait for a person"), (_APPROVALS, "wait for
 
 
 def form_of(document: Mapping[str, Any], *, is_new: bool = False) -> PolicyForm | None:
-    """Return the form as a file fills it; None where its steps are no list of objects, which no form shows.
+    """Return the form filled from a file; None where its steps are no list of objects, which the form cannot show.
 
     Args:
-        is_new: the policy has no name yet that it must keep.
+        is_new: the policy is new, and may be renamed.
     """
     steps = document.get("steps", [])
     if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
@@ -132,8 +132,8 @@ def form_of(document: Mapping[str, Any], *, is_new: bool = False) -> PolicyForm 
 
 
 def changed(document: Mapping[str, Any], said: Mapping[str, str]) -> dict[str, Any]:
-    """Return the file with what a form says; an empty field is taken out of it, and what cannot be right is left as it
-    is typed, to be refused by its name.
+    """Return the file with a form's values; an empty field is removed from it, and an invalid value is kept as typed,
+    for the error of its field.
     """
     after: dict[str, Any] = copy.deepcopy(dict(document))
     form = form_of(after, is_new=True)
@@ -147,7 +147,7 @@ def changed(document: Mapping[str, Any], said: Mapping[str, str]) -> dict[str, A
 def done(document: Mapping[str, Any], wish: str) -> dict[str, Any]:
     """Return the file after a button: `add`, `remove STEP`, `measure STEP` or `unmeasure STEP METRIC`.
 
-    A wish that names what is not there changes nothing.
+    A button for a missing part changes nothing.
     """
     after: dict[str, Any] = copy.deepcopy(dict(document))
     verb, *numbers = wish.split()
@@ -172,12 +172,12 @@ def done(document: Mapping[str, Any], wish: str) -> dict[str, Any]:
 
 
 def has_comments(text: str) -> bool:
-    """Return whether a text seems to have comments, which a file that the form writes has not."""
+    """Return whether a text seems to have comments, which the form would not write."""
     return any(_COMMENT.search(line) for line in text.splitlines())
 
 
 def digest_of(text: str) -> str:
-    """Return a digest of a text, by which one sees that a form was filled in from another; line ends do not count."""
+    """Return a digest of a text, to detect that a form was filled from another; line ends do not count."""
     return hashlib.sha256("\n".join(text.split("\r\n")).strip().encode()).hexdigest()
 
 
@@ -281,11 +281,11 @@ def _part(
     within: Sequence[str] = (),
     leave: Iterable[str] = (),
 ) -> Part:
-    """Return fields as filled, and which others the file has there.
+    """Return filled fields, and the file's other fields there.
 
     Args:
-        within: objects there, of whose fields some are told.
-        leave: fields there that other parts tell.
+        within: objects there, of which the form shows some fields.
+        leave: fields there that other parts show.
     """
     told = tuple(fields)
     there, names = _at(document, path), {field.path for field in told}
@@ -364,7 +364,7 @@ def _at(document: object, path: Iterable[str | int]) -> object:
 
 
 def _next(steps: Sequence[Mapping[str, Any]], strategy: object) -> dict[str, Any]:
-    """Return a step to follow these: half of the way that is left, held and judged as the last one."""
+    """Return a step to follow these: half of the remaining traffic, with the hold and the analysis of the last one."""
     last = steps[-1] if steps else {}
     before = last.get("weight") if isinstance(last.get("weight"), int) else 0
     weight = 100 if strategy == Strategy.BLUE_GREEN else before + max(1, (100 - before) // 2) if before else 10

@@ -1,4 +1,4 @@
-"""The pages of rollout policies: a list, and an editor by form and as YAML that draws the steps meanwhile."""
+"""Rollout policy pages: a list, and an editor as form and YAML with a live drawing of the steps."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +47,7 @@ _USING = InferenceService.objects.filter(policy=OuterRef("pk"))
 @require_safe
 @page_scope(Scope.READ)
 def policy_list_page(request: HttpRequest) -> HttpResponse:
-    """Show the policies with what their steps give and how many services name them."""
+    """Show the policies with their steps' portions and how many services name them."""
     rows, older = newest(request, policy_query().annotate(used=CountUpTo(_USING)))
     context = {
         "policies": [(row, drawing_of(stored_policy(row.document))) for row in rows],
@@ -61,7 +61,7 @@ def policy_list_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def policy_page(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Show a policy's form, text and drawing; without a name an example to begin a new one with."""
+    """Show a policy's form, text and drawing; without a name an example for a new one."""
     row = policy_get(name=name) if name else None
     text = _BEGIN if row is None else text_of(row.document)
     used = [] if row is None else [str(each) for each in row.services.order_by("namespace", "name")[:20]]
@@ -72,20 +72,20 @@ def policy_page(request: HttpRequest, name: str = "") -> HttpResponse:
 @require_POST
 @page_scope(Scope.READ)
 def policy_look(request: HttpRequest) -> HttpResponse:
-    """Draw what was typed and fill the form in from it, or say which line is wrong; htmx gets these alone."""
+    """Draw the typed text and fill the form from it, or show the line at fault; htmx gets only these."""
     return _answer(request, _looked(request, request.POST.get("text", ""), request.POST.get("policy", "")), "form")
 
 
 @require_POST
 @page_scope(Scope.READ)
 def policy_fill(request: HttpRequest) -> HttpResponse:
-    """Write what the form says into the text, and draw it; htmx gets these alone, and the form where it is another."""
+    """Write the form's values into the text, and draw it; htmx gets only these, and the form where it differs."""
     text, name = request.POST.get("text", ""), request.POST.get("policy", "")
     try:
         before = document_in(text)
     except InvalidInput:
         return _answer(request, _looked(request, text, name), "form")
-    if request.POST.get("seen") != digest_of(text):  # the text was changed after the form had been filled in from it
+    if request.POST.get("seen") != digest_of(text):  # the text was changed after the form had been filled from it
         return _answer(request, _looked(request, text, name), "form")
     after = changed(before, request.POST.dict())
     if wish := request.POST.get("do", ""):
@@ -99,7 +99,7 @@ def policy_fill(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page_scope(Scope.WRITE)
 def policy_apply_action(request: HttpRequest) -> HttpResponse:
-    """Save what was typed, unless the policy was changed meanwhile; a text that is none comes back with its line."""
+    """Save the typed text, unless the policy was changed meanwhile; an invalid one is shown again with its line."""
     require(page_token(request), Scope.WRITE, Place.installation())
     name, text = request.POST.get("policy", ""), _with_form(request.POST.dict())
     try:
@@ -133,7 +133,7 @@ def policy_delete_action(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _with_form(said: Mapping[str, str]) -> str:
-    """Return the text with what the form says and has not written into it yet, as while somebody types quickly."""
+    """Return the text with the form's values that are not written into it yet, as during quick typing."""
     text = said.get("text", "")
     if said.get("seen") != digest_of(text):
         return text
@@ -146,7 +146,7 @@ def _with_form(said: Mapping[str, str]) -> str:
 
 
 def _looked(request: HttpRequest, text: str, name: str) -> dict[str, Any]:
-    """Return the form and the drawing of a text and what saving it would do, or what is wrong with it."""
+    """Return the form and the drawing of a text and the effect of saving it, or what is wrong with it."""
     context: dict[str, Any] = {
         "name": name,
         "text": text,
@@ -169,7 +169,7 @@ def _looked(request: HttpRequest, text: str, name: str) -> dict[str, Any]:
 
 
 def _answer(request: HttpRequest, context: dict[str, Any], *beside: str) -> HttpResponse:
-    """Answer htmx with the drawing and what is to be another beside it: form or text; others with the page."""
+    """Answer htmx with the drawing and the part that differs, form or text; others with the page."""
     if is_fragment(request):
         return render(request, "deployments/_policy_looked.html", {**context, "beside": beside})
     return render(request, PAGE, {**context, "version": request.POST.get("version", "")})

@@ -1,1 +1,1 @@
-"""The pages of rollouts."""
+"""Pages of rollouts."""

@@ -1,4 +1,4 @@
-"""What the page draws of a comparison: bars of differences by their size, and the agreement on a scale. Pure."""
+"""Comparison charts: a histogram of differences by size, and the agreement on a scale. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _SCALE_PERCENT = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A column of the histogram; lengths are in the drawing's own units, `middle` is where its label stands."""
+    """A column of the histogram; lengths are in the drawing's own units, `middle` is the place of its label."""
 
     label: str
     rows: int
@@ -28,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Rows by their largest difference; `words` say the same as the bars."""
+    """Rows by their largest difference; `words` are the same as text."""
 
     title: str
     bars: tuple[Bar, ...]
@@ -58,7 +58,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class ShownTensor:
-    """One tensor of a kept request in words; `shadow` is empty for an input."""
+    """One tensor of a stored request as text; `shadow` is empty for an input."""
 
     name: str
     kind: str
@@ -67,12 +67,12 @@ class ShownTensor:
 
 
 def output_charts(summary: Summary) -> list[OutputChart]:
-    """Return what is drawn of each output."""
+    """Return the charts of each output."""
     return [OutputChart(output, tuple(_histograms(output))) for output in summary.outputs]
 
 
 def scale_of(summary: Summary) -> Scale | None:
-    """Return the agreement on a scale that ends at 100 % and is as short as it can be; None without any pair."""
+    """Return the agreement on the shortest scale that ends at 100 %; None without any pair."""
     if summary.agreement_percent is None:
         return None
     limit = summary.measurement.limit or 0.0
@@ -87,7 +87,7 @@ def scale_of(summary: Summary) -> Scale | None:
 
 
 def tensors_of(request: Mapping[str, Any], stable: Mapping[str, Any], shadow: Mapping[str, Any]) -> list[ShownTensor]:
-    """Return the tensors of a kept request: its inputs, then the outputs of both sides beside each other."""
+    """Return the tensors of a stored request: its inputs, then the outputs of both sides beside each other."""
     inputs = [ShownTensor(f"input {name}", _kind(tensor), _values(tensor)) for name, tensor in request.items()]
     failed = [isinstance(answer.get("error"), str) for answer in (stable, shadow)]
     if any(failed):
@@ -120,7 +120,7 @@ def _histogram(title: str, spread: Spread) -> Histogram:
 
 
 def _decades(decades: tuple[Decade, ...]) -> list[tuple[str, int]]:
-    """Return labels and rows of the largest decades; what is below them is the first one's."""
+    """Return labels and rows of the largest decades; rows below them count for the first one."""
     shown = list(decades[-MOST_DECADES:])
     rest = sum(each.count for each in decades[:-MOST_DECADES])
     labels = [f"10{str(each.power).translate(_SUPERSCRIPTS)}" for each in shown]
@@ -140,7 +140,7 @@ def _kind(tensor: Mapping[str, Any]) -> str:
 
 
 def _values(tensor: Mapping[str, Any] | None) -> str:
-    """Return the first values of a kept tensor."""
+    """Return the first values of a stored tensor."""
     if tensor is None:
         return "none"
     if "values" not in tensor:

@@ -1,4 +1,4 @@
-"""How answers differ from those of stable, as pages show it: a shadow's, and those of a replay."""
+"""Comparison panel: how a shadow's or a replay's answers differ from stable's, for pages."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from deployments.web.rollouts.charts import OutputChart, Scale, ShownTensor, out
 
 @dataclass(frozen=True, slots=True)
 class WorstShown:
-    """A kept request and its tensors in words."""
+    """A stored request and its tensors as text."""
 
     kept: Worst
     tensors: list[ShownTensor]
@@ -18,10 +18,10 @@ class WorstShown:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the template needs.
+    """The template's context.
 
     Attributes:
-        uncompared: tells of pairs that were not compared; empty without any.
+        uncompared: a text about pairs that were not compared; empty without any.
         view, step: of a rollout's step, which counts from 1; None and 0 of a replay.
     """
 
@@ -35,7 +35,7 @@ class Comparison:
 
 
 def comparison_of(rollout: RolloutView | None) -> Comparison | None:
-    """Return the newest comparison of a rollout; None where its policy asks for none, or nothing was compared."""
+    """Return the newest comparison of a rollout; None without one."""
     if rollout is None or not any((step.analysis or {}).get("comparison") for step in rollout.steps):
         return None
     view = comparison_newest(rollout_id=rollout.id)
@@ -45,7 +45,7 @@ def comparison_of(rollout: RolloutView | None) -> Comparison | None:
 
 
 def compared(summary: Summary, view: ComparisonView | None = None) -> Comparison:
-    """Return what is shown of a comparison; `view` is the rollout's step that it is of, None for a replay."""
+    """Return the panel of a comparison; `view` is its rollout's step, None for a replay."""
     return Comparison(
         summary,
         scale_of(summary),

@@ -1,4 +1,4 @@
-"""What would break clients, on pages: shown beside the plan, and accepted by an admin of the team with a reason."""
+"""Breaking changes for clients, on pages: shown beside the plan, and accepted by a team's admin with a reason."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ from deployments.views.shapes import Plan
 
 
 def planned_with_breaks(planned: Callable[[str | None], Plan]) -> tuple[Plan, tuple[str, ...]]:
-    """Return a plan, and what of it would break clients, each in a sentence.
+    """Return a plan, and its breaking changes, each in a sentence.
 
-    Who looks accepts nothing yet: with the breaks accepted in the plan alone, it can be shown beside them.
+    Viewing accepts nothing: the breaks are accepted only in this plan, so that it can be shown beside them.
 
     Args:
-        planned: takes why breaks are accepted, None where they are not; raises ContractBroken then.
+        planned: takes the reason for accepting breaks; with None it raises ContractBroken.
     """
     try:
         return planned(None), ()
@@ -32,7 +32,7 @@ def may_accept(request: HttpRequest, namespace: str) -> bool:
 
 
 def accepted_by_form(request: HttpRequest, namespace: str) -> str | None:
-    """Return why breaks are accepted; None where the form says nothing of that.
+    """Return the reason for accepting breaks; None where the form has none.
 
     Raises:
         InvalidInput: the reason is empty or too long.

@@ -1,4 +1,4 @@
-"""What the present step of a rollout could find, for its page. Pure."""
+"""Detectable effects: regressions that a rollout's present step could find, for its page. Pure."""
 
 import math
 
@@ -9,10 +9,10 @@ from deployments.views.shapes import AnalysisRunView
 
 
 def foreseen_of(run: AnalysisRunView | None, policy: Policy) -> tuple[str, ...]:
-    """Return a sentence for each regression, by the measurement that finds it first; none without a running analysis.
+    """Return a sentence for each regression, by the measurement that finds it first; empty without a running analysis.
 
     Args:
-        run: the present step's, whose share of stable's errors the plan is made of.
+        run: the present step's, whose share of stable's errors is the plan's input.
     """
     index = None if run is None or run.finished_at is not None or not run.has_gate else run.step_index
     if run is None or index is None or index >= len(policy.steps):

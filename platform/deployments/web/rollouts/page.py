@@ -1,4 +1,4 @@
-"""The page of one rollout as a value, as `pages` has those of services: the one to leave open on a wall."""
+"""Rollout page as a value, like `pages` for services; suited to stay open on a wall display."""
 
 from deployments.domain.phases import Phase
 from deployments.selectors import (

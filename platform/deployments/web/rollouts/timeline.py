@@ -1,4 +1,4 @@
-"""The steps of a rollout as stations of a timeline: which are behind it, where it is, and since when. Pure."""
+"""Rollout timeline: the steps as stations, passed, present or to come, with their times. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from deployments.views.shapes import AnalysisRunView, RolloutView, StepView
 
 
 class Standing(StrEnum):
-    """Where a station lies: behind the rollout, under it, before it, or where it ended badly."""
+    """The state of a station: passed, present, to come, or failed."""
 
     DONE = "done"
     NOW = "now"
@@ -23,9 +23,9 @@ class Station:
     """One step on the timeline.
 
     Attributes:
-        since: when the gateway first sent what the step gives; None before that.
-        hold_ends_at: when its hold is over; None where it has none, and away from the present step.
-        took_seconds: how long it lasted; None while it does, and before.
+        since: when the gateway first sent the step's portion; None before that.
+        hold_ends_at: when its hold ends; None without one, and for other steps than the present one.
+        took_seconds: how long it lasted; None until its end.
     """
 
     step: StepView

@@ -1,1 +1,1 @@
-"""The pages of services."""
+"""Pages of services."""

@@ -1,4 +1,4 @@
-"""What a changed service file would do, as the pages show it before it is applied. Called by views."""
+"""Configuration preview: the effect of a changed service file, shown before it is applied. Called by views."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from deployments.web.services.file_text import lines_between, text_of
 
 
 def looked_at(request: HttpRequest, service: InferenceService, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `_config_plan.html` shows of a changed file: what would follow, or why it cannot be applied."""
+    """Return the context of `_config_plan.html` for a changed file: the effects, or why it cannot be applied."""
     token, actor, now = page_token(request), page_actor(request), timezone.now()
 
     def planned(accept: str | None) -> Plan:
@@ -43,5 +43,5 @@ def looked_at(request: HttpRequest, service: InferenceService, document: Mapping
 
 
 def digest_of(service: InferenceService) -> str:
-    """Return a digest of a service's file, by which one sees that it is another."""
+    """Return a digest of a service's file, to detect a change."""
     return hashlib.sha256(json.dumps(service.document, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The page on which a service's file is changed: by a form or as YAML, looked at before it is applied."""
+"""Configuration page of a service: its file as a form or as YAML, with a preview before it is applied."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def service_config_page(request: HttpRequest, namespace: str, name: str) -> Http
 @require_POST
 @page_scope(Scope.WRITE)
 def service_config_look(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Show what the form, or the text, would change, and what would follow; htmx gets that alone."""
+    """Show the changes of the form, or of the text, and their effects; htmx gets only that."""
     service = service_get(namespace=namespace, name=name)
     context = _context(request, service, service.document)
     try:
@@ -58,7 +58,7 @@ def service_config_look(request: HttpRequest, namespace: str, name: str) -> Http
 @require_POST
 @page_scope(Scope.WRITE)
 def service_config_apply(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Apply the file that was looked at, unless another was applied meanwhile, and lead to the service's page."""
+    """Apply the previewed file, unless another was applied meanwhile, and redirect to the service's page."""
     service = service_get(namespace=namespace, name=name)
     accept = accepted_by_form(request, namespace)
     if request.POST.get("was") != digest_of(service):

@@ -1,4 +1,4 @@
-"""The page that brings a version into a service: what a rollout of it would do, its start, and new services."""
+"""Deployment page of a version: the preview and the start of a rollout, and new services."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ _NAMESPACE = "default"
 @require_safe
 @page_scope(Scope.WRITE)
 def deploy_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
-    """Show the services that a version could go into, and what that would do in the one that the address names."""
+    """Show the services that could get a version, and the effect in the one of the address."""
     require(page_token(request), Scope.READ, Place.model(model))
     version = model_version_get(model=model, number=number)
     asked = {name: request.GET.get(name, "").strip() for name in ("service", "policy")}
@@ -58,7 +58,7 @@ def deploy_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
 @require_POST
 @page_scope(Scope.WRITE)
 def deploy_action(request: HttpRequest, model: str, number: int) -> HttpResponse:
-    """Start the rollout that the page showed, and go to it."""
+    """Start the previewed rollout, and redirect to it."""
     namespace, name = _named(request.POST.get("service", ""))
     _require(request, model, namespace)
     accept = accepted_by_form(request, namespace)
@@ -71,7 +71,7 @@ def deploy_action(request: HttpRequest, model: str, number: int) -> HttpResponse
 @require_POST
 @page_scope(Scope.WRITE)
 def service_create_action(request: HttpRequest, model: str, number: int) -> HttpResponse:
-    """Make a service of the version, and go to it."""
+    """Create a service of the version, and redirect to it."""
     said = {name: request.POST.get(name, "").strip() for name in ("namespace", "name", "policy", "replicas")}
     _require(request, model, said["namespace"])
     if InferenceService.objects.filter(namespace=said["namespace"], name=said["name"]).exists():
@@ -89,7 +89,7 @@ def service_create_action(request: HttpRequest, model: str, number: int) -> Http
 def _services_of(request: HttpRequest, version: ModelVersion) -> list[InferenceService]:
     """Return the services of the version's model that the caller may change, the newest first.
 
-    Each has `live_number`, that of the version which takes its requests; the file may name another.
+    Each has `live_number`, the number of the version that serves its requests; the file may name another.
     """
     token = page_token(request)
     stable = Revision.objects.filter(service=OuterRef("pk"), role=Role.STABLE)
@@ -102,14 +102,14 @@ def _services_of(request: HttpRequest, version: ModelVersion) -> list[InferenceS
 
 
 def _suggested(model: str) -> str:
-    """Return a name for a new service of the model that is free in the namespace which the form proposes."""
+    """Return a free name for a new service of the model in the namespace that the form proposes."""
     names = names_for(model)
     taken = InferenceService.objects.filter(namespace=_NAMESPACE, name__in=names).values_list("name", flat=True)
     return first_free(names, set(taken))
 
 
 def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name: str, *, policy: str) -> dict[str, Any]:
-    """Return the plan of a rollout to the version; what refuses it, and whether the caller may accept that."""
+    """Return the plan of a rollout to the version; or its refusal, and whether the caller may accept that."""
     _require(request, version.model.name, namespace)
     wish = _wish(request, version.number, namespace, name, policy)
     try:

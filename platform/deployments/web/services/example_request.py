@@ -1,4 +1,4 @@
-"""A request that a person can paste: the `curl` line of a service, made from its model's signature. Pure."""
+"""Example request: a service's `curl` command to paste, from its model's signature. Pure."""
 
 import json
 import shlex
@@ -16,8 +16,8 @@ def curl_line(url: str, inputs: Sequence[Mapping[str, object]]) -> str:
         inputs: the signature's inputs, each with `name`, `datatype` and `shape` (a negative dimension is open).
 
     Returns:
-        An inference of zeros in the right shape; where the inputs are unknown or too large to paste, a question for the
-        model's metadata.
+        An inference of zeros in the right shape; where the inputs are unknown or too large to paste, a request for the
+            model's metadata.
     """
     shapes = [[size if size > 0 else 1 for size in _shape(tensor)] for tensor in inputs]
     if not inputs or sum(prod(shape) for shape in shapes) > _MAX_ELEMENTS:

@@ -1,4 +1,4 @@
-"""A service file as YAML that people read and edit, and how two of them differ. Pure."""
+"""Service file as YAML text, and its line diff. Pure."""
 
 import difflib
 import re
@@ -17,7 +17,7 @@ LONGEST = 64 * 1024
 
 
 class Change(StrEnum):
-    """What became of a line."""
+    """The change of a line."""
 
     SAME = "same"
     GONE = "gone"
@@ -27,7 +27,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a difference; one that was skipped stands for several."""
+    """A line of a diff; a skipped one represents several."""
 
     change: Change
     text: str
@@ -39,7 +39,7 @@ def text_of(document: object) -> str:
 
 
 class UnreadableText(InvalidInput):
-    """A text that is no YAML; `line` is where, from 1."""
+    """A text that is no YAML; `line` is the line at fault, from 1."""
 
     def __init__(self, message: str, *, line: int | None) -> None:
         super().__init__(message, field="text")
@@ -47,10 +47,10 @@ class UnreadableText(InvalidInput):
 
 
 def document_of(text: str, *, what: str = "service file", begins: str = "apiVersion") -> Mapping[str, Any]:
-    """Return the file that a text says; raises InvalidInput, which names the line.
+    """Return the file of a text; raises InvalidInput, which names the line.
 
     Args:
-        what, begins: what the file is, and its first field, for the sentence about a text that is none.
+        what, begins: the kind of the file, and its first field, for the error message.
     """
     if len(text) > LONGEST:
         raise InvalidInput(f"the file has {len(text):,} characters; {LONGEST:,} at most", field="text")
@@ -69,9 +69,9 @@ def document_of(text: str, *, what: str = "service file", begins: str = "apiVers
 
 
 def line_of(text: str, field: str) -> int | None:
-    """Return the line, from 1, of a field such as `steps[0].hold`, or of the nearest that is there around it.
+    """Return the line, from 1, of a field such as `steps[0].hold`, or of its nearest existing parent.
 
-    None where nothing of it is there, and for a text that is no YAML.
+    None without any, and for a text that is no YAML.
     """
     try:
         node = yaml.compose(text, Loader=Loader)
@@ -92,7 +92,7 @@ def line_of(text: str, field: str) -> int | None:
 
 
 def lines_between(before: str, after: str, around: int = 3) -> list[Line]:
-    """Return what differs with some lines around it; empty where nothing does."""
+    """Return the differing lines with some around them; empty for equal texts."""
     lines: list[Line] = []
     for line in list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=around))[2:]:
         if line.startswith("@@"):

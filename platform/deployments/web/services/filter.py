@@ -1,4 +1,4 @@
-"""Which services a list shows: what an address asks for, so that each state of the list can be linked to. Pure."""
+"""Service list filter, from the query of an address, so that each state of the list can be linked to. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ class ServiceFilter:
     """A part of the list.
 
     Attributes:
-        words: each has to be a part of the name, the namespace or the model's name; case does not matter.
+        words: each must occur in the name, the namespace or the model's name, in any case.
         phase: of the services; None for all.
         page: counts from 1.
     """
@@ -27,12 +27,12 @@ class ServiceFilter:
 
     @property
     def text(self) -> str:
-        """Return the words as one types them."""
+        """Return the words as typed."""
         return " ".join(self.words)
 
     @property
     def offset(self) -> int:
-        """Return how many services come before the page."""
+        """Return the number of services before the page."""
         return (self.page - 1) * LIMIT
 
     @property
@@ -54,7 +54,7 @@ EVERYTHING = ServiceFilter()
 
 
 def parse_filter(fields: Mapping[str, str]) -> ServiceFilter:
-    """Return what the query of an address asks for; raises InvalidInput."""
+    """Return the filter of an address's query; raises InvalidInput."""
     text, phase, page = fields.get("q", ""), fields.get("phase", ""), fields.get("page", "")
     if len(text) > _LONGEST:
         raise InvalidInput(f"q has {len(text)} characters; a search may have {_LONGEST}", field="q")

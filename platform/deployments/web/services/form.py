@@ -1,4 +1,4 @@
-"""The fields of a service file that people change most, as a form; all else is changed in the file itself. Pure."""
+"""Service form: the most frequently changed fields of a service file; others are changed in the file itself. Pure."""
 
 import copy
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ class Field:
     """One field.
 
     Attributes:
-        path: where it is in the file.
+        path: its place in the file.
         kind: text, number or choice.
-        choices: what it may be, beside nothing.
+        choices: its values, beside an empty one.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A field with what the file says; empty where it says nothing."""
+    """A field with the file's value; empty where the file has none."""
 
     field: Field
     value: str
@@ -40,7 +40,7 @@ def fields_of(policies: tuple[str, ...]) -> tuple[Field, ...]:
     """Return the fields of the form.
 
     Args:
-        policies: names of the rollout policies that there are.
+        policies: names of the existing rollout policies.
     """
     return (
         Field(
@@ -70,13 +70,13 @@ def fields_of(policies: tuple[str, ...]) -> tuple[Field, ...]:
 
 
 def filled(document: Mapping[str, Any], fields: tuple[Field, ...]) -> list[Filled]:
-    """Return the form as the file fills it."""
+    """Return the form filled from the file."""
     return [Filled(field, _shown(_at(document, field.path))) for field in fields]
 
 
 def changed(document: Mapping[str, Any], fields: tuple[Field, ...], values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the file with what a form says; an empty field is taken out of it, and what is no number is left as it is
-    typed, to be refused by its name.
+    """Return the file with a form's values; an empty field is removed from it, and an invalid number is kept as typed,
+    for the error of its field.
     """
     after: dict[str, Any] = copy.deepcopy(dict(document))
     for field in fields:

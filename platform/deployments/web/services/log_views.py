@@ -1,4 +1,4 @@
-"""The last lines of what a service's replicas say."""
+"""Log page of a replica: its last lines."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -17,7 +17,7 @@ from deployments.selectors import service_get
 @require_safe
 @page_scope(Scope.READ)
 def replica_log_page(request: HttpRequest, namespace: str, name: str, replica: str) -> HttpResponse:
-    """Show the last lines of a replica, on a page of its own; htmx gets them alone."""
+    """Show the last lines of a replica, on a page of its own; htmx gets only them."""
     service = service_get(namespace=namespace, name=name)
     lines = driver_now(service.cluster, timezone.now()).log(namespace, name, replica)
     context = {"service": service, "replica": replica, "lines": lines}

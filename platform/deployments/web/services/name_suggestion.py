@@ -1,4 +1,4 @@
-"""What a new service could be called, for a form that proposes a name. Pure."""
+"""Name suggestions for a new service's form. Pure."""
 
 import re
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Small drawings of a rate over time, for lines of a table. Pure."""
+"""Sparklines: small charts of a rate over time, for rows of a table. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ class Spark:
     """A drawing in its own units, WIDTH by HEIGHT.
 
     Attributes:
-        line, area: what SVG's `d` says; empty where there is nothing to draw.
-        words: the same for who cannot see it.
+        line, area: SVG path data (`d`); empty without data.
+        words: the text alternative.
     """
 
     line: str
@@ -23,7 +23,7 @@ class Spark:
 
 
 def spark_of(rates: Sequence[float | None], words: str) -> Spark:
-    """Return a drawing of rates that are evenly spaced; where one is missing the line has a gap."""
+    """Return a chart of evenly spaced rates; a missing one is a gap in the line."""
     highest = max((rate for rate in rates if rate is not None), default=0.0)
     lines, areas = [], []
     for is_there, group in groupby(enumerate(rates), key=lambda each: each[1] is not None):

@@ -1,4 +1,4 @@
-"""The pages of services and what their buttons do."""
+"""Service and rollout pages, and the actions of their buttons."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -59,7 +59,7 @@ SERVICE_VERBS: Mapping[str, tuple[Callable[..., object], str]] = {
 @require_safe
 @page_scope(Scope.READ)
 def service_list_page(request: HttpRequest) -> HttpResponse:
-    """Show the services, or those that the address asks for."""
+    """Show the services, or those of the address's filter."""
     return whole_page(request, list_page(page_token(request), parse_filter(request.GET.dict())), Place.anywhere())
 
 
@@ -82,7 +82,7 @@ def rollout_detail_page(request: HttpRequest, namespace: str, name: str, rollout
 @require_POST
 @page_scope(Scope.WRITE)
 def rollout_action(request: HttpRequest, rollout_id: int, verb: str) -> HttpResponse:
-    """Promote, abort or retry a rollout; answer htmx with the rollout as it is now, others with the page it was on."""
+    """Promote, abort or retry a rollout; answer htmx with the rollout's new state, others with the button's page."""
     if verb not in ROLLOUT_VERBS:
         raise NotFound(f"a rollout has no action {verb!r}; it has {', '.join(ROLLOUT_VERBS)}")
     act, done = ROLLOUT_VERBS[verb]
@@ -109,7 +109,7 @@ def rollout_approval_action(request: HttpRequest, rollout_id: int, verb: str) ->
 @require_POST
 @page_scope(Scope.WRITE)
 def service_rollback_action(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Go back to an earlier revision; answer htmx with the rollout that does it, others with the service's page."""
+    """Roll back to an earlier revision; answer htmx with the rollout that does it, others with the service's page."""
     revision = request.POST.get("revision", "")
     actor = request.actor  # type: ignore[attr-defined]
     may_grant = is_administrator(page_token(request))
@@ -121,7 +121,7 @@ def service_rollback_action(request: HttpRequest, namespace: str, name: str) -> 
 @require_POST
 @page_scope(Scope.WRITE)
 def service_action(request: HttpRequest, namespace: str, name: str, verb: str) -> HttpResponse:
-    """Restart, stop, resume or delete a service, and lead to its page; after a deletion to the list."""
+    """Restart, stop, resume or delete a service, and redirect to its page; after a deletion to the list."""
     if verb not in SERVICE_VERBS:
         raise NotFound(f"a service has no action {verb!r}; it has {', '.join(SERVICE_VERBS)}")
     act, done = SERVICE_VERBS[verb]
@@ -133,7 +133,7 @@ def service_action(request: HttpRequest, namespace: str, name: str, verb: str) -
 
 
 def _decided(request: HttpRequest, rollout: Rollout, what: str) -> HttpResponse:
-    """Answer for the page the form was on: the rollout's, whose other parts its stream brings, or the service's."""
+    """Answer for the page of the form: the rollout's, whose other parts its stream updates, or the service's."""
     namespace, name = rollout.service.namespace, rollout.service.name
     if request.POST.get("on") != "rollout":
         return _done(request, namespace, name, what)
@@ -146,7 +146,7 @@ def _decided(request: HttpRequest, rollout: Rollout, what: str) -> HttpResponse:
 
 
 def _done(request: HttpRequest, namespace: str, name: str, what: str) -> HttpResponse:
-    """Answer htmx with the rollout as it is now, others with the service's page."""
+    """Answer htmx with the rollout's new state, others with the service's page."""
     if is_fragment(request):
         page = detail_page(namespace, name)
         viewing = {"may_write": True, "viewer": page_token(request).user.username}

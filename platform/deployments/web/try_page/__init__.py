@@ -1,4 +1,4 @@
-"""A model tried by hand on a page: its form, the request that is made of it, what is shown of the answer. Pure."""
+"""Try-out page of a model: its form, the request made from it, and the answer. Pure."""
 
 from deployments.web.try_page.answer import Shown, shown
 from deployments.web.try_page.code import Code, code_of

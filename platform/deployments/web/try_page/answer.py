@@ -1,4 +1,4 @@
-"""What a page shows of an answer: each output in a form that can be read, and the best of scores. Pure."""
+"""Answer of a try-out as shown: each output in a readable form, and the best scores. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SHOWN_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One of the best of a row; `width_percent` of the longest bar, `label` empty where the class has none."""
+    """One of a row's best scores; `width_percent` of the longest bar, `label` empty where the class has none."""
 
     index: int
     label: str
@@ -36,9 +36,9 @@ class Shown:
     """An output.
 
     Attributes:
-        best: the best scores of each row that is shown; empty where the output has no scores.
-        rows: how many rows of scores there are.
-        text: its values, the middle left out where there are many.
+        best: the best scores of each shown row; empty where the output has no scores.
+        rows: the number of rows of scores.
+        text: its values, without the middle of many.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The code that sends a request from elsewhere: a `curl` line, Python with httpx, and with tritonclient. Pure."""
+"""Client code for a request: a `curl` command, Python with httpx, and with tritonclient. Pure."""
 
 import json
 import pprint
@@ -17,7 +17,7 @@ class Code:
     """Three ways to send the same request.
 
     Attributes:
-        reads_file: whether they read it from `FILE`, since it is too long to be in them.
+        reads_file: whether they read it from `FILE`, since it is too long to include.
     """
 
     curl: str
@@ -30,8 +30,8 @@ def code_of(request: Request, *, url: str, model: str, version: int) -> Code:
     """Return the code.
 
     Args:
-        url: where the model is, `http://HOST/PATH/v2/models/MODEL`.
-        model: as which it is served there.
+        url: the model's address, `http://HOST/PATH/v2/models/MODEL`.
+        model: its served name.
     """
     text = json.dumps(request, ensure_ascii=False)
     reads_file = len(text) > _MOST_CHARACTERS

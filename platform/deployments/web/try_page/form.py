@@ -1,4 +1,4 @@
-"""The form of a model by its signature, and the V2 request that is made of what was put into it. Pure."""
+"""Input form from a model's signature, and the V2 request from its values. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ class Field:
     """One input of the form.
 
     Attributes:
-        index: which input of the signature; the form's names end with it.
-        example: JSON that is valid; empty where it is too long to be shown, and zeros are sent for nothing.
-        picture: how it takes pictures; None where it does not.
+        index: index of the input in the signature; the form's names end with it.
+        example: valid JSON; empty where it is too long to show, and an empty field then sends zeros.
+        picture: its picture format; None where it takes none.
     """
 
     index: int
@@ -42,7 +42,7 @@ def fields_of(signature: Signature) -> tuple[Field, ...]:
 
 
 def request_of(fields: Sequence[Field], said: Mapping[str, str]) -> Request:
-    """Return the request of a form that was filled in, or of the examples where `said` is empty.
+    """Return the request of a filled form, or of the examples where `said` is empty.
 
     Raises:
         InvalidInput: with what is wrong in which input.
@@ -59,7 +59,7 @@ def request_of(fields: Sequence[Field], said: Mapping[str, str]) -> Request:
 
 
 def _entry(field: Field, said: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return shape and data of an input; None for one that is left out."""
+    """Return shape and data of an input; None for an omitted one."""
     index, tensor = field.index, field.tensor
     pixels = said.get(f"pixels-{index}", "")
     if pixels and field.picture is not None:
@@ -92,7 +92,7 @@ def _read(text: str) -> list[Any]:
 
 
 def _shape(data: list[Any], tensor: Tensor) -> list[int]:
-    """Return the shape that nested lists have; for a flat one that of the tensor, its open dimension by the count."""
+    """Return the shape of nested lists; for a flat one the tensor's, with its open dimension by the count."""
     found: list[int] = []
     level: Any = data
     while isinstance(level, list) and len(found) < _MOST_DIMENSIONS:
@@ -126,7 +126,7 @@ def _example(tensor: Tensor) -> str:
 
 
 def _closed(tensor: Tensor) -> list[int]:
-    """Return the smallest shape that the tensor takes."""
+    """Return the smallest shape that the tensor accepts."""
     return [1 if size < 0 else size for size in tensor.shape]
 
 

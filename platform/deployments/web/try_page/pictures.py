@@ -1,6 +1,6 @@
-"""Inputs that take pictures: which they are by their shape, and pixels as the values of such a tensor. Pure.
+"""Picture inputs: recognised by their shape, with pixels converted to tensor values. Pure.
 
-The axes are named as usual: N rows of the batch, C channels, H height, W width.
+Axes: N rows of the batch, C channels, H height, W width.
 """
 
 import base64
@@ -19,14 +19,14 @@ from registry.domain.signature import Tensor
 OPEN_SIDE = 224
 MOST_SIDE = 1024
 _LEAST_SIDE = 8
-_PLACES = 6  # of the numbers that are sent; more than a picture has, and half as long as all of them
+_PLACES = 6  # decimals of the numbers sent; more than a picture has, and half as long as all of them
 _LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
-_MEAN = np.array([0.485, 0.456, 0.406])  # of ImageNet's training pictures, as torchvision's models take them
+_MEAN = np.array([0.485, 0.456, 0.406])  # of ImageNet's training pictures, as in torchvision's models
 _STD = np.array([0.229, 0.224, 0.225])
 
 
 class Scale(StrEnum):
-    """What becomes of a channel's value from 0 to 255."""
+    """The scaling of a channel's value from 0 to 255."""
 
     UNIT = "unit"
     BYTES = "bytes"
@@ -35,7 +35,7 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PictureInput:
-    """How a tensor holds a picture.
+    """The format of a tensor that holds a picture.
 
     Attributes:
         axes: such as NCHW or HWC.
@@ -51,12 +51,12 @@ class PictureInput:
 
     @property
     def is_open(self) -> bool:
-        """Return whether whoever sends a picture chooses its size."""
+        """Return whether the sender of a picture chooses its size."""
         return self.height is None or self.width is None
 
 
 def picture_input(tensor: Tensor) -> PictureInput | None:
-    """Return how the tensor holds a picture; None where it does not look like one."""
+    """Return the picture format of the tensor; None where it does not look like one."""
     kind = DTYPES[tensor.datatype].kind
     if kind not in "fiu":
         return None
@@ -83,7 +83,7 @@ def values_of(pixels: str, size: str, scale: str, picture: PictureInput, datatyp
         size: `WIDTHxHEIGHT`.
 
     Raises:
-        InvalidInput: they are not what the page sends, or not what the tensor takes.
+        InvalidInput: they are not in the page's format, or do not fit the tensor.
     """
     width, height = _size(size, picture)
     if scale not in picture.scales:

@@ -1,7 +1,7 @@
-"""The page on which a version is tried: a form by its signature, a service's answer, the code for the same request.
+"""Try-out page of a version: a form from its signature, a service's answer, and client code for the request.
 
-The control plane asks for the viewer only services that serve the version now and that the viewer may change; it sends
-to their own addresses, and keeps nothing of what was sent.
+The control plane sends requests only to services that serve the version now and that the viewer may change, at their
+own addresses, and stores nothing of them.
 """
 
 import json
@@ -48,7 +48,7 @@ def try_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
 @require_POST
 @page_scope(Scope.WRITE)
 def try_send_action(request: HttpRequest, model: str, number: int) -> HttpResponse:
-    """Send what the form says to the service that it names, and show what came back and how long it took."""
+    """Send the form's request to the chosen service, and show the answer and its latency."""
     context = form_context(request, model, number, request.POST.get("service", ""))
     reach: Reach | None = context["reach"]
     if reach is None:
@@ -70,7 +70,7 @@ def try_send_action(request: HttpRequest, model: str, number: int) -> HttpRespon
 @require_POST
 @page_scope(Scope.READ)
 def try_request_file(request: HttpRequest, model: str, number: int) -> HttpResponse:
-    """Return the request that the form makes, as the file that the code reads."""
+    """Return the form's request, as the file that the code reads."""
     context = form_context(request, model, number, "")
     text = json.dumps(checked(context["fields"], request.POST.dict()), ensure_ascii=False)
     headers = {"Content-Disposition": 'attachment; filename="request.json"'}
@@ -78,7 +78,7 @@ def try_request_file(request: HttpRequest, model: str, number: int) -> HttpRespo
 
 
 def form_context(request: HttpRequest, model: str, number: int, wanted: str) -> dict[str, Any]:
-    """Return the version, its form, and the services to choose from with the one that is asked for, else the first."""
+    """Return the version, its form, and the services to choose from with the requested one, else the first."""
     token = page_token(request)
     require(token, Scope.READ, Place.model(model))
     version = model_version_get(model=model, number=number)
@@ -107,7 +107,7 @@ def form_context(request: HttpRequest, model: str, number: int, wanted: str) -> 
 
 
 def _missing(token: ApiToken, version: ModelVersion, wanted: str) -> FairleadError:
-    """Return why the service that is asked for is none to choose."""
+    """Return why the requested service cannot be chosen."""
     namespace, _, name = wanted.partition("/")
     if seen_names(token, Owned.NAMESPACE, {namespace}):
         service = stopped_service(version=version, namespace=namespace, name=name)
@@ -130,7 +130,7 @@ def code(made: Request, reach: Reach | None, version: ModelVersion) -> Code:
 
 
 def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]:
-    """Return what the service answered, as the page shows it."""
+    """Return the service's answer, as the page shows it."""
     body = json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
     answer = inference.infer(f"{reach.url}/versions/{version.number}/infer", body, within_s=settings.TRY_TIMEOUT_S)
     found: dict[str, Any] = {"took_ms": answer.took_ms, "revision": answer.revision, "status": answer.status}
@@ -140,7 +140,7 @@ def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]
 
 
 def _runtime_said(status: int, body: bytes) -> str:
-    """Return the sentence of a refusal in the words of who refused."""
+    """Return the sentence of a refusal, in the refuser's words."""
     text = body.decode("utf-8", "replace")
     try:
         fields = json.loads(text)

@@ -1,8 +1,8 @@
-"""What every cluster driver agrees on: the words between the reconciler and the place where models run.
+"""Cluster driver contract: the values between the reconciler and the place where models run.
 
-The reconciler says what should be (`Desired`), a driver makes it so and tells what is (`Observed`). Values here are
-plain and frozen, so that decisions over them are pure functions and a driver can put them into a file or a manifest.
-Standard library only.
+The reconciler sets the desired state (`Desired`), a driver applies it and reports the observed state (`Observed`).
+Values here are plain and frozen, so that decisions over them are pure functions and a driver can put them into a file
+or a manifest. Standard library only.
 """
 
 from integrations.clusters.base.desired import (

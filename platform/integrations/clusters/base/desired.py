@@ -1,4 +1,4 @@
-"""What the reconciler says should be. Standard library only."""
+"""Desired state of a service, as the reconciler sets it. Standard library only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from integrations.clusters.base.rolling import Rolling
 from integrations.clusters.base.scaling import Behavior
 
 PREVIEW_SUFFIX = "-preview"
-"""A service's preview is reached as the service is, under its name with this at the end."""
+"""A service's preview is reached as the service is, under its name with this suffix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one replica asks for; None leaves it to the cluster.
+    """Resource requests of one replica; None leaves a value to the cluster.
 
     Attributes:
         accelerator: the extended resource of which it gets one, such as `nvidia.com/mig-1g.10gb`: a slice of a GPU, or
             a whole one; empty for none.
-        products: of the node, by its label `nvidia.com/gpu.product`, of which one has to be there; none leaves it open.
+        products: values of the node's label `nvidia.com/gpu.product`, of which one has to match; empty matches any.
     """
 
     cpu_cores: float | None = None
@@ -30,10 +30,10 @@ class Resources:
 
 
 class Arrangement(StrEnum):
-    """Where replicas go among nodes that do alike.
+    """Placement of replicas among equivalent nodes.
 
-    PACK: onto the node that has the least room left, so that others stay free to be cut anew or taken away.
-    SPREAD: onto the node that has the fewest replicas of the same model, so that a node's loss costs least.
+    PACK: onto the node with the least free capacity, so that others stay free for a repartition or removal.
+    SPREAD: onto the node with the fewest replicas of the same model, so that a node's loss costs least.
     """
 
     PACK = "pack"
@@ -41,7 +41,7 @@ class Arrangement(StrEnum):
 
 
 class MatchKind(StrEnum):
-    """How a header's value is compared: with a whole value, with a beginning, with several whole values."""
+    """How a header's value is compared: with a whole value, with a prefix, with several whole values."""
 
     EXACT = "exact"
     PREFIX = "prefix"
@@ -50,7 +50,7 @@ class MatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeaderMatch:
-    """What one header of a request, or entry of a gRPC call's metadata, has to be.
+    """Match of one header of a request, or one entry of a gRPC call's metadata.
 
     Attributes:
         header: its name in lower case.
@@ -69,12 +69,12 @@ class HeaderMatch:
 
 @dataclass(frozen=True, slots=True)
 class SessionAffinity:
-    """By what requests belong together, so that the same revision answers them: a header's value, or a cookie's.
+    """Session affinity: requests with the same value of a header or a cookie are answered by the same revision.
 
     Attributes:
         revision: the one whose share rises; a session that it answers stays with it while it does.
         header: its name in lower case; empty where it is a cookie.
-        cookie: its name; the gateway gives one to whoever has none.
+        cookie: its name; the gateway sets one for clients without it.
         cookie_ttl_s: for how long a client keeps the cookie.
     """
 
@@ -96,7 +96,7 @@ class Tap:
 
 
 class Logged(StrEnum):
-    """What a payload logger tells, in KServe's words."""
+    """What a payload logger reports, in KServe's terms."""
 
     ALL = "all"
     REQUEST = "request"
@@ -105,7 +105,7 @@ class Logged(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Logger:
-    """Where every request and answer of a revision is told as a CloudEvent, as KServe's payload logger does."""
+    """Destination of a CloudEvent per request and answer of a revision, as KServe's payload logger sends them."""
 
     url: str
     mode: Logged = Logged.ALL
@@ -117,8 +117,8 @@ class Autoscaling:
 
     Attributes:
         most: the highest number of replicas.
-        targets: what each replica should have of `concurrency`, `rps`, `avg_time_queue_ms`, or of `pods/<metric>`, a
-            metric of pods that the cluster's metrics have; of `cpu` percent of what it requests.
+        targets: target per replica of `concurrency`, `rps`, `avg_time_queue_ms`, or of `pods/<metric>`, a metric of
+            pods that the cluster's metrics have; of `cpu` in percent of its request.
         behavior: how fast.
     """
 
@@ -129,13 +129,13 @@ class Autoscaling:
 
 @dataclass(frozen=True, slots=True)
 class DesiredTransformer:
-    """A container that takes a revision's requests in the place of its predictor, and asks that one itself.
+    """A container that takes a revision's requests in place of its predictor, and calls that one itself.
 
     Attributes:
         replicas: how many should run.
-        command, args: in the place of the image's own; empty leaves those.
-        http_port, grpc_port: where it takes V2 requests and is asked for its health.
-        autoscaling: its targets are `cpu` and `memory`, in percent of what it requests; None where the number stays.
+        command, args: in place of the image's own; empty leaves those.
+        http_port, grpc_port: where it takes V2 requests and health checks.
+        autoscaling: its targets are `cpu` and `memory`, in percent of its requests; None for a fixed number.
     """
 
     image: str
@@ -155,28 +155,28 @@ class DesiredRevision:
 
     Attributes:
         name: DNS label, unique within the namespace, such as `digits-00002`.
-        model_name: what V2 clients ask for: the service's name.
+        model_name: the name in V2 clients' requests: the service's name.
         model_version: the registry's version number in decimal; V2's `model_version`.
         artifact_uri: folder with the model files (`file:///…` on the local driver).
-        artifact_digest: digest the files must have.
-        artifact_origin: where the same files were imported from (s3, gs, http, https), for who may read there; empty
-            where they were pushed.
-        is_code: a model in Python, or an ensemble that may have such steps; where the cluster runs no such models it is
-            none. Code gets more of `env` (`environment`).
+        artifact_digest: required digest of the files.
+        artifact_origin: where the same files were imported from (s3, gs, http, https), for pods that may read there;
+            empty where they were pushed.
+        is_code: a model in Python, or an ensemble that may have such steps; false where the cluster runs no such
+            models. Code gets more of `env` (`environment`).
         egress: whether the model's process may open connections (`may_connect`).
         replicas: how many should run; 0 keeps the revision known but stopped.
         weight_percent: share of requests it should get, 0..100; over the ready revisions of a service they sum to 100.
-        model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
-        mirror_percent: share of the service's inference requests of which it should get a copy, 0..100; nobody gets
-            the answers to copies.
-        match: requests that match all of these go to it, whatever its share; empty gives it none but its share.
-        max_concurrent_requests: so many requests at once in a replica, further ones wait; 0 is no limit.
-        restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
-        logger: None where nobody is told of every request.
+        model_config: fields of a Triton ModelConfig that override the artifact's; empty leaves it unchanged.
+        mirror_percent: share of the service's inference requests of which it should get a copy, 0..100; answers to
+            copies are dropped.
+        match: requests that match all of these go to it, with any share; empty gives it its share only.
+        max_concurrent_requests: concurrency limit of a replica, further requests wait; 0 is no limit.
+        restart_number: when it rises, every replica is replaced by a new one, one after the other.
+        logger: None without a payload logger.
         autoscaling: None where the number of replicas does not follow the load.
         transformer: None where requests go to the predictor itself.
-        patches: changes of what is rendered for it on the cluster, in order.
-        tap: which requests to record; None for none. It comes and goes without a restart.
+        patches: changes of its rendered objects on the cluster, in order.
+        tap: which requests to record; None for none. It changes without a restart.
         arrangement: None leaves it to the cluster.
     """
 
@@ -207,14 +207,13 @@ class DesiredRevision:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """Everything one service should have on a cluster; `generation` only rises and lower ones are ignored.
+    """Desired state of one service on a cluster; `generation` only rises and lower ones are ignored.
 
     Attributes:
-        preview: the revision that answers at the service's preview address; empty where there is no such address.
-        affinity: None leaves every request to chance.
-        drift: what becomes of changes that were made by hand, where a cluster has such.
-        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never. gRPC clients say so
-            themselves.
+        preview: the revision that answers at the service's preview address; empty without such an address.
+        affinity: None assigns every request at random.
+        drift: how changes made by hand are resolved, where a cluster has such.
+        request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never. gRPC clients set their own.
         rolling: how a revision's replicas are replaced; None leaves it to the driver.
     """
 
@@ -233,7 +232,7 @@ def may_connect(egress: bool | None, *, is_code: bool) -> bool:
     """Return whether a model's process may open connections to the network.
 
     Args:
-        egress: of the revision; None where it was made before revisions had the field, when code could connect.
-        is_code: the model is code, and its cluster runs such.
+        egress: of the revision; None where it predates the field, when code could connect.
+        is_code: the model is code, and its cluster runs such models.
     """
     return is_code if egress is None else egress

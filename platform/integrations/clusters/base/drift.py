@@ -1,11 +1,11 @@
-"""What people or other programs changed behind the reconciler's back. Standard library only."""
+"""Drift: changes by people or other programs since the last apply. Standard library only."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class DriftPolicy(StrEnum):
-    """What becomes of a change made by hand: it is put back, or left and shown for as long as it is there."""
+    """How a change made by hand is resolved: it is put back, or left and shown while it lasts."""
 
     HEAL = "heal"
     KEEP = "keep"
@@ -18,8 +18,8 @@ class Drift:
     Attributes:
         object: kind and name, such as `Deployment/digits-00001`.
         path: the field, such as `spec.template.spec.containers[name=runtime].image`; empty where the object is gone.
-        wanted, found: the values as short JSON; empty where there is none.
-        manager: who owns the field now, as the API server calls them; empty where that is not recorded.
+        wanted, found: the values as short JSON; empty where absent.
+        manager: owner of the field now, by the API server's name; empty where that is not recorded.
         at: Unix seconds at which that manager wrote last; None where that is not recorded.
         healed: it was put back; else it is left as it was found.
     """

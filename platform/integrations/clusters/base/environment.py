@@ -1,10 +1,10 @@
-"""Which variables of a service file reach the process that serves its model. Standard library only, pure.
+"""Environment variable policy: which variables of a service file reach its model. Standard library only, pure.
 
-A variable can make an interpreter, the dynamic loader or a library run a file of the model's folder, so a model whose
-files are no code gets those of a list. Code (a model in Python where the cluster runs such, a transformer's container)
-may read whatever its author likes, and gets all but what the process itself is started by.
+A variable can make an interpreter, the dynamic loader or a library run a file of the model's folder, so a model without
+code gets only listed ones. Code (a model in Python where the cluster runs such, a transformer's container) may read any
+variable, and gets all except those that start the process itself.
 
-The spec refuses the others where a file is applied; drivers leave them out of what was recorded before.
+The spec refuses the others where a file is applied; drivers leave them out of older records.
 """
 
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ _DEVICES = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_
 _LOCALE = {"LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_NUMERIC", "LC_TIME", "TZ"}
 _LOGS = {"OPENVINO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL"}
 OWN_PREFIX = "MODEL_"
-"""Names that begin so are for an operator's own backends; no library of the runtime reads any."""
+"""Names with this prefix are for an operator's own backends; no library of the runtime reads any."""
 
 PERMITTED = frozenset(_THREADS | _DEVICES | _LOCALE | _LOGS)
-"""What a model without code may set beside its own names."""
+"""Variables that a model without code may set beside its own names."""
 
 _STARTS_THE_PROCESS = frozenset(
     {
@@ -69,14 +69,14 @@ _STARTS_WITH = (
     "FAIRLEAD_",  # the platform's own
     "LD_",
     "MALLOC_",
-    "NVIDIA_",  # hands a container devices that the scheduler did not give it
+    "NVIDIA_",  # gives a container devices that the scheduler did not assign
     "NVTX_INJECTION",
     "PYTHON",
 )
 
 
 def why_refused(name: str, *, is_code: bool) -> str:
-    """Return why a process does not get a variable and what to do, as a part of a sentence; empty where it does."""
+    """Return why a variable is refused and what to do, as a part of a sentence; empty where it is permitted."""
     if name in PERMITTED or name.startswith(OWN_PREFIX):
         return ""
     if name in _STARTS_THE_PROCESS or name.startswith(_STARTS_WITH):
@@ -93,10 +93,10 @@ def why_refused(name: str, *, is_code: bool) -> str:
 
 
 def refused(env: Mapping[str, str], *, is_code: bool) -> list[str]:
-    """Return the names that a process does not get, in order."""
+    """Return the refused names, in order."""
     return sorted(name for name in env if why_refused(name, is_code=is_code))
 
 
 def permitted(env: Mapping[str, str], *, is_code: bool) -> dict[str, str]:
-    """Return the variables that a process gets."""
+    """Return the permitted variables."""
     return {name: value for name, value in env.items() if not why_refused(name, is_code=is_code)}

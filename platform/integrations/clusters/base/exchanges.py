@@ -1,4 +1,4 @@
-"""Recorded requests and who answers them once more. Standard library only."""
+"""Recorded exchanges, and candidates that answer them again. Standard library only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,19 +10,19 @@ from integrations.clusters.base.patches import Patch
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One recorded inference request and what a revision answered.
+    """One recorded inference request and a revision's answer.
 
     Of a model that answers a request several times it is the first answer.
 
     Attributes:
         request_id: the gateway's `x-request-id`; the same in a mirrored request's exchanges with both revisions.
-        model_version: that answered; empty where the answer is an error.
-        at: Unix seconds at which the request came.
+        model_version: the version that answered; empty where the answer is an error.
+        at: Unix seconds of the request.
         request, response: in V2's JSON form, tensors' data flat in row-major order. A tensor with the parameter
-            {"encoding": "base64"} has as its only element the base64 of V2's binary form instead: FP16, BF16, what is
-            not finite, bytes that are no text. Of an error the response is {"error": its message}.
+            {"encoding": "base64"} has as its only element the base64 of V2's binary form instead: FP16, BF16,
+            non-finite numbers, bytes that are no text. Of an error the response is {"error": its message}.
         error_code: gRPC's name of the error, such as INVALID_ARGUMENT; empty where it was answered.
-        took_ms: from the request as it was read to its answer, in the replica; None where nobody measured that.
+        took_ms: from reading the request to its answer, in the replica; None where it was not measured.
     """
 
     request_id: str
@@ -37,13 +37,13 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model version that is to answer recorded requests and serves nobody.
+    """A model version that answers recorded requests without serving clients.
 
     Attributes:
-        name: what its exchanges have as `revision`.
+        name: the `revision` of its exchanges.
         timeout_s: for loading the model, and for each answer.
         namespace, service: whose requests they are; it runs beside that service's replicas.
-        replay: which replay of the service it is for; what an earlier attempt at the same one left is removed.
+        replay: the replay of the service that it serves; leftovers of an earlier attempt at the same one are removed.
         artifact_digest, artifact_origin, is_code, egress, resources, patches: as of a revision.
     """
 

@@ -1,7 +1,7 @@
-"""Why a replica does not serve, with what was found out about it. Standard library only.
+"""Replica failures: why a replica does not serve, with details. Standard library only.
 
-What a process or a cluster said is text from outside: it is bounded here, made printable, and rid of what the
-environment holds.
+Output of processes and clusters is untrusted text: it is bounded here, made printable, and stripped of values of the
+environment.
 """
 
 import re
@@ -23,13 +23,13 @@ _LEAST_HIDDEN, _LEAST_SECRET = 6, 3
 
 
 class FailureReason(StrEnum):
-    """What failed: KServe's reasons where it has them (`status.modelStatus.lastFailureInfo`), else Kubernetes' own.
+    """Failure reasons: KServe's where it has them (`status.modelStatus.lastFailureInfo`), else Kubernetes' own.
 
     MODEL_LOAD_FAILED: the model's files were not there, were others, or the runtime could not load them.
-    RUNTIME_UNHEALTHY: the runtime ended by itself or by a signal, or does not say that it is ready.
-    OUT_OF_MEMORY: it wanted more memory than it may have.
+    RUNTIME_UNHEALTHY: the runtime ended by itself or by a signal, or does not report that it is ready.
+    OUT_OF_MEMORY: it exceeded its memory limit.
     IMAGE_PULL_FAILED, CONTAINER_NOT_STARTED, EVICTED: on Kubernetes, before or beside the runtime.
-    UNSCHEDULABLE: no machine has what it asks for.
+    UNSCHEDULABLE: no machine has the resources that it requests.
     NO_REPLICA_MADE: the cluster makes no replica at all, such as for a quota.
     """
 
@@ -45,7 +45,7 @@ class FailureReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaEvent:
-    """What the cluster says happened to a replica, `count` times, at last at `at` (Unix seconds)."""
+    """An event of a replica as the cluster reports it, `count` times, at last at `at` (Unix seconds)."""
 
     at: float
     reason: str
@@ -60,10 +60,10 @@ class Failure:
     Attributes:
         message: one sentence.
         at: Unix seconds at which it failed, or began to.
-        exit_code: of the process that ended, 128 + N for signal N; None where none did.
-        container: which part of it failed, such as `prepare`; empty where there is one part only.
-        is_final: trying again cannot help: the model, or what its service's file says of it, has to change.
-        events: oldest first; `log`: the last lines of the process that failed. Both empty where nothing was found out.
+        exit_code: of the process that ended, 128 + N for signal N; None where no process ended.
+        container: the part that failed, such as `prepare`; empty where it has one part only.
+        is_final: a retry cannot help: the model, or its service's file, has to change.
+        events: oldest first; `log`: the last lines of the process that failed. Both empty where unknown.
     """
 
     reason: FailureReason
@@ -78,21 +78,21 @@ class Failure:
 
 
 def failure_from_json(value: Mapping[str, Any]) -> Failure:
-    """Return what `dataclasses.asdict` made into JSON; what a newer writer added is left out."""
+    """Parse the JSON of `dataclasses.asdict`; fields of a newer writer are left out."""
     events = tuple(ReplicaEvent(**_known(ReplicaEvent, each)) for each in value.get("events", ()))
     own = {"reason": FailureReason(value["reason"]), "events": events, "log": tuple(value.get("log", ()))}
     return Failure(**{**_known(Failure, value), **own})
 
 
 def reason_of_exit(exit_code: int) -> FailureReason:
-    """Return what a runtime's end says: it ends with 1 or 2 where it cannot serve what it was given."""
+    """Return the reason of a runtime's exit code: it is 1 or 2 where it cannot serve its model."""
     return FailureReason.MODEL_LOAD_FAILED if exit_code in (1, 2) else FailureReason.RUNTIME_UNHEALTHY
 
 
 def last_lines(text: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the end of what a process said: printable, without values of its environment, no more than is kept.
+    """Return the end of a process's output: printable, without values of its environment, bounded in size.
 
-    Of text that is longer than what is kept the first line goes, which may begin in the midst of a value.
+    The first line of longer text is dropped, since it may begin within a value.
     """
     is_cut = len(text.encode()) >= MAX_LOG_BYTES
     lines = hidden(text, env)[-MAX_LOG_BYTES:].splitlines()[1 if is_cut else 0 :]
@@ -100,7 +100,7 @@ def last_lines(text: str, env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def printable(text: str) -> str:
-    """Return one line, not too long; what is no text is shown as `?`."""
+    """Return one line, bounded; unprintable characters become `?`."""
     line = "".join(each if each.isprintable() else " " if each.isspace() else "?" for each in text).rstrip()
     return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 3] + "..."
 
@@ -108,9 +108,9 @@ def printable(text: str) -> str:
 def hidden(text: str, env: Mapping[str, str]) -> str:
     """Return the text with values of environment variables as `$(NAME)`.
 
-    Short values such as `4` or `info` stay, since they are words of any log; of variables whose names speak of a
-    secret only the very shortest do. Of paths of the machine only the last part stays: who sees the text may be of a
-    team that has nothing to do with where the platform keeps its files.
+    Short values such as `4` or `info` stay, since they are words of any log; of variables whose names suggest a secret
+    only the very shortest do. Of paths of the machine only the last part stays: a reader of the text may be of a team
+    that must not see where the platform keeps its files.
     """
     for name, value in sorted(_to_hide(env), key=lambda item: -len(item[1])):
         text = text.replace(value, f"$({name})")

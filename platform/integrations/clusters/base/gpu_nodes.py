@@ -1,4 +1,4 @@
-"""Work on a node with GPUs: what it should be like, and what it is like. Standard library only."""
+"""Desired and observed state of a GPU node. Standard library only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from integrations.clusters.base.gpus import NodeGpus
 
 @dataclass(frozen=True, slots=True)
 class DesiredNode:
-    """What a node should be like.
+    """Desired state of a GPU node.
 
     Attributes:
-        mark: whose wish it is; a node is given back only by who cordoned it.
-        cordoned: no further pod comes.
-        evicted: pods, NAMESPACE/NAME, that have to leave as far as their disruption budgets allow it.
-        config: how MIG manager is to cut its GPUs, by a name in its file; empty leaves that alone.
-        configs: entries of that file (`mig-configs` of mig-parted, version v1) that have to be there.
+        mark: the repartition that set it; a node is uncordoned only by the repartition that cordoned it.
+        cordoned: no further pods are scheduled.
+        evicted: pods, NAMESPACE/NAME, to evict as far as their disruption budgets allow it.
+        config: MIG configuration for its GPUs, by a name in MIG manager's file; empty leaves it unchanged.
+        configs: required entries of that file (`mig-configs` of mig-parted, version v1).
     """
 
     name: str
@@ -28,11 +28,11 @@ class DesiredNode:
 
 @dataclass(frozen=True, slots=True)
 class ObservedNode:
-    """A node as it is.
+    """Observed state of a GPU node.
 
     Attributes:
-        cordoned: by whomever; `mark` says by which wish, and is empty where it was somebody else.
-        configs: entries of MIG manager's file; `delay_s` is how long they may take to come to the node.
+        cordoned: by anyone; `mark` is the repartition that cordoned it, empty for anyone else.
+        configs: entries of MIG manager's file; `delay_s` is how long they may take to reach the node.
     """
 
     gpus: NodeGpus

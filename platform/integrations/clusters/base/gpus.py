@@ -1,4 +1,4 @@
-"""GPUs of a cluster's nodes, as whoever tells of them does. Standard library only."""
+"""GPUs of a cluster's nodes, as drivers report them. Standard library only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class GpuPod:
-    """A pod that has GPUs, or slices of them.
+    """A pod that holds GPUs, or slices of them.
 
     Attributes:
-        service: NAMESPACE/NAME of the service that it is a replica of; empty where it is none's.
+        service: NAMESPACE/NAME of the service that it is a replica of; empty for other pods.
         resource: such as `nvidia.com/mig-1g.10gb`.
-        revision: of the service, whose disruption budget holds for it; empty where it is none's.
+        revision: of the service, whose disruption budget applies; empty for other pods.
     """
 
     name: str
@@ -23,7 +23,7 @@ class GpuPod:
 
 @dataclass(frozen=True, slots=True)
 class NodeGpus:
-    """What a node's labels and its allocatable resources tell of its GPUs.
+    """GPUs of a node by its labels and its allocatable resources.
 
     Attributes:
         node: its name.
@@ -31,12 +31,12 @@ class NodeGpus:
         memory_mib: the label `nvidia.com/gpu.memory`; a slice's where the strategy is `single`. 0 where it is missing.
         count: the label `nvidia.com/gpu.count`; of slices where the strategy is `single`. 0 where it is missing.
         strategy: the label `nvidia.com/mig.strategy`: `none`, `single` or `mixed`; empty where it is missing.
-        config, config_state: what MIG manager was asked for, and what it says of that; empty where there is none.
+        config, config_state: the requested MIG configuration and MIG manager's state of it; empty where absent.
         resources: by extended resource, how many pods may have in all.
-        sharers: by extended resource, how many pods may have one GPU or slice together; only what is shared by more
-            than one, as far as it is known.
+        sharers: by extended resource, how many pods may share one GPU or slice; only resources shared by more than one,
+            as far as known.
         sharing: the label `nvidia.com/gpu.sharing-strategy`: how whole GPUs are shared; empty where it is missing.
-        closed: why no GPU pod may come, such as `is cordoned`; empty where one may.
+        closed: why the node accepts no GPU pod, such as `is cordoned`; empty where it does.
     """
 
     node: str
@@ -53,9 +53,9 @@ class NodeGpus:
     sharing: str = ""
 
     def devices(self, resource: str) -> int:
-        """Return how many GPUs or slices a resource stands for, which several pods may have together."""
+        """Return the number of GPUs or slices of a resource, each of which several pods may share."""
         return self.resources.get(resource, 0) // self.sharers.get(resource, 1)
 
     def taken(self, resource: str) -> int:
-        """Return how many of a resource pods have."""
+        """Return how many of a resource pods hold."""
         return sum(pod.count for pod in self.pods if pod.resource == resource)

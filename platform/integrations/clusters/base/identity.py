@@ -1,11 +1,11 @@
-"""Who calls the control plane from a cluster. Standard library only."""
+"""Workload identity of callers from a cluster. Standard library only."""
 
 from dataclasses import dataclass
 
 AUDIENCE = "fairlead"
-"""Whom the tokens of workloads are for: one made for anybody else, such as the cluster's API server, is refused."""
+"""Audience of workload tokens: a token for any other, such as the cluster's API server, is refused."""
 RECORDS_AUDIENCE = "fairlead-records"
-"""The same of a token that fetches nothing and brings what a replica recorded; who opens a model has neither."""
+"""Audience of a token that only uploads a replica's records; a process that opens a model has neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class WorkloadIdentity:
     Attributes:
         service: the name of its service, whose identity it runs under.
         pod: its own name.
-        records_only: its token is for what it records, and not for models.
+        records_only: its token is for its records only, not for models.
     """
 
     namespace: str
@@ -26,12 +26,12 @@ class WorkloadIdentity:
 
 @dataclass(frozen=True, slots=True)
 class JobIdentity:
-    """A pod that asks about a model before a service runs it, for which its cluster vouches.
+    """A job's pod about a model before a service runs it; its cluster vouches for it.
 
     Attributes:
-        artifact_digest: of the only model that it asks about.
-        result_id: of the only result that it brings; empty where it brings none.
-        request_id: of the only request that it answers; empty where it answers none.
+        artifact_digest: of the only model that it may fetch.
+        result_id: of the only result that it uploads; empty without one.
+        request_id: of the only request that it answers; empty without one.
     """
 
     namespace: str

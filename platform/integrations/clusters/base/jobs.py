@@ -1,4 +1,4 @@
-"""Questions about a model that are answered, and models that are built, where models run. Standard library only."""
+"""Jobs about a model: questions that are answered, and builds, where models run. Standard library only."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from pathlib import Path
 from integrations.clusters.base.desired import Resources
 
 Told = Callable[[str], None]
-"""Gets the last line that a job has said so far, more than once; what it raises ends the job."""
+"""Receives the last output line of a job so far, repeatedly; what it raises ends the job."""
 
 
 Made = Callable[[Path], None]
-"""Gets the folder that a job made, where that is on this machine; it is gone afterwards."""
+"""Receives the folder that a job made, where it ran on this machine; it is removed afterwards."""
 
 
 class JobKind(StrEnum):
-    """What a job asks the serving runtime about a model, or has it make of one."""
+    """Kinds of jobs: questions to the serving runtime about a model, and builds."""
 
     INSPECT = "inspect"
     PROFILE = "profile"
@@ -35,14 +35,14 @@ class Job:
     """One question about a model, answered by `python -I -m serving_runtime KIND DIR --json` where models run.
 
     Attributes:
-        artifact_digest: digest that the files must have, where they are laid out by others than who stored them.
+        artifact_digest: required digest of the files, where others lay them out than the store.
         artifact_origin, model_config, env, is_code, egress: as of a revision.
-        resources: as of a revision; by them it may be asked on a GPU.
+        resources: as of a revision; they may put it on a GPU.
         arguments: of the question, beside the model's folder.
-        request: a V2 request that the model is to answer; only of the kind TRY.
+        request: a V2 request for the model to answer; only of the kind TRY.
         request_id: under which a pod fetches it, where it runs elsewhere.
-        result_id: under which the folder that the job makes comes back; empty for a question that words answer.
-        largest_file_bytes: that it may write; what a cluster takes for itself where it is 0.
+        result_id: under which the resulting folder is uploaded; empty for a question with a text answer.
+        largest_file_bytes: that it may write; 0 is the cluster's own limit.
     """
 
     kind: JobKind
@@ -64,7 +64,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """How a job ended: `output` is what it printed (JSON), `message` one sentence when `exit_code` is not 0."""
+    """Result of a job: `output` is its standard output (JSON), `message` one sentence when `exit_code` is not 0."""
 
     exit_code: int
     output: str

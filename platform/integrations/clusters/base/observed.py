@@ -1,4 +1,4 @@
-"""What a driver tells of a service and of its cluster. Standard library only."""
+"""Observed state of a service and of its cluster, as drivers report it. Standard library only."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,7 +10,7 @@ from integrations.machine.limits import Limit
 
 
 class ReplicaPhase(StrEnum):
-    """Where one replica is in its life."""
+    """Life cycle phase of a replica."""
 
     STARTING = "Starting"
     READY = "Ready"
@@ -23,12 +23,12 @@ class ObservedReplica:
     """One running (or failing) replica.
 
     Attributes:
-        restarts: how often it was started again after it ended by itself; never falls while the replica exists.
-        started_at: Unix seconds of the running process; None when none runs.
-        metrics_url: where its Prometheus page is; empty until it serves.
+        restarts: restarts after it ended by itself; never falls while the replica exists.
+        started_at: Unix seconds of the running process; None without one.
+        metrics_url: URL of its Prometheus page; empty until it serves.
         message: why it is not ready, or how its last process ended; one sentence.
-        restart_number: its revision's when it began.
-        failure: its last one, also where it serves again by now; None where it never failed.
+        restart_number: its revision's when it started.
+        failure: its last one, kept after it serves again; None where it never failed.
     """
 
     name: str
@@ -43,10 +43,10 @@ class ObservedReplica:
 
 @dataclass(frozen=True, slots=True)
 class ObservedScaling:
-    """What a cluster's own autoscaler makes of a revision.
+    """Scaling of a revision by a cluster's own autoscaler.
 
     Attributes:
-        replicas: how many the revision is to have by its word, which is at least what was desired.
+        replicas: the number set by the autoscaler, which is at least what was desired.
         problem: why it does not follow the load at present; empty where it does.
     """
 
@@ -68,21 +68,21 @@ class ObservedTransformer:
 
     @property
     def message(self) -> str:
-        """Return why one of them is not ready; empty where nothing is known."""
+        """Return why one of them is not ready; empty where unknown."""
         return next((f"its transformer: {replica.message}" for replica in self.replicas if replica.message), "")
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedRevision:
-    """One revision as it is; its percents and `match` are what the gateway confirmed, not what was asked.
+    """Observed state of a revision; its percents and `match` are what the gateway confirmed, not what was desired.
 
     Attributes:
         replicas: the predictor's.
-        transformer: None where it has none.
+        transformer: None without one.
         scaling: None where the cluster has no autoscaler for it, and its replicas are as many as were desired.
-        message: why it gets another share than asked for, or why it cannot run; empty where all is as wanted.
+        message: why its share differs from the desired one, or why it cannot run; empty where all is as desired.
         gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
-        failure: why the cluster makes no replica of it; None where it does.
+        failure: why the cluster creates no replica of it; None where it does.
     """
 
     name: str
@@ -98,7 +98,7 @@ class ObservedRevision:
 
     @property
     def ready_replicas(self) -> int:
-        """Return how many replicas take requests; none where the transformer before them does not."""
+        """Return how many replicas take requests; 0 where their transformer does not."""
         if self.transformer is not None and not self.transformer.ready_replicas:
             return 0
         return sum(replica.phase is ReplicaPhase.READY for replica in self.replicas)
@@ -120,9 +120,9 @@ class Observed:
     """A service as the cluster reports it; `generation` is the last one the cluster took up, 0 if none.
 
     Attributes:
-        preview: the revision to which the gateway was seen to send what comes to the preview address; empty if none.
-        gateway_counts: whether the gateway counts each revision's requests; where it does not, replicas' counts stand
-            for them.
+        preview: the confirmed revision at the preview address; empty if none.
+        gateway_counts: whether the gateway counts each revision's requests; where it does not, replicas' counts replace
+            them.
     """
 
     namespace: str
@@ -135,7 +135,7 @@ class Observed:
     gateway_counts: bool = True
 
     def revision(self, name: str) -> ObservedRevision | None:
-        """Return the named revision, or None where the cluster has none of that name."""
+        """Return the named revision; None where the cluster has none."""
         return next((revision for revision in self.revisions if revision.name == name), None)
 
 
@@ -151,10 +151,10 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is left of one node by what its pods request; less than nothing where it is overcommitted.
+    """Free capacity of one node by its pods' requests; negative where it is overcommitted.
 
     Attributes:
-        closed: why it takes no pods of services, such as `is cordoned`; empty where it does.
+        closed: why it accepts no pods of services, such as `is cordoned`; empty where it does.
     """
 
     name: str
@@ -166,16 +166,16 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """What the cluster is made of.
+    """Components and capacity of the cluster.
 
     Attributes:
-        nodes: where pods run; none where they were not asked for.
-        waiting: how many pods no node has taken yet.
-        gpus: of the nodes that have some.
-        defaults: what a replica requests whose revision does not say.
-        beside: what each pod requests beside that, for containers that are not the model's.
-        unknown: why nothing is known of nodes; empty where it is.
-        limits: of the machine that the cluster is; none for a cluster of several.
+        nodes: where pods run; empty where they were not requested.
+        waiting: number of unscheduled pods.
+        gpus: of the nodes with GPUs.
+        defaults: requests of a replica whose revision does not set them.
+        beside: requests of each pod beyond the model's container, for its other containers.
+        unknown: why nodes are unknown; empty where they are known.
+        limits: of the machine that the cluster is; empty for a cluster of several.
     """
 
     components: tuple[Component, ...] = ()

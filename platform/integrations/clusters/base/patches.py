@@ -1,4 +1,4 @@
-"""Changes that operators make to what is rendered for a cluster. Standard library only."""
+"""Operators' patches of rendered manifests. Standard library only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ class Patch:
     """One change of the objects of a kind; either operations (RFC 6902) or a merge patch (RFC 7386).
 
     Attributes:
-        name: where it stands, for messages, such as `spec.patches[0]`.
+        name: its path, for messages, such as `spec.patches[0]`.
         kind: of the objects, such as `Deployment`.
         object: the one object's name; empty for all of the kind.
         operations: of RFC 6902, in order; empty where it merges.

@@ -1,11 +1,11 @@
-"""How the replicas of one revision are replaced, such as by a restart. Pure."""
+"""Rolling update of one revision's replicas, such as by a restart. Pure."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """How many replicas there may be too many, and too few, while they are replaced.
+    """How many replicas may be surplus, and how many missing, while they are replaced.
 
     Attributes:
         max_surge: a number, or a percentage of the replicas such as `25%`, rounded up.
@@ -18,7 +18,7 @@ class Rolling:
     def leaves_one(self, replicas: int) -> bool:
         """Return whether of so many replicas, or of more, one always serves.
 
-        Where both numbers come to 0 one replica is taken away (Kubernetes: Deployment, `ResolveFenceposts`).
+        Where both numbers are 0 one replica is taken away (Kubernetes: Deployment, `ResolveFenceposts`).
         """
         surge, unavailable = _number(self.max_surge), _number(self.max_unavailable)
         if isinstance(self.max_unavailable, str):

@@ -1,4 +1,4 @@
-"""Counters of gateways and replicas, as the analysis reads them. Standard library only."""
+"""Request counters of gateways and replicas, as the analysis reads them. Standard library only."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class BatchTime(NamedTuple):
 class Sample:
     """One process's counters for one revision, cumulative since `started_at`.
 
-    A replica counts the requests of the service's model; what its steps do, where it is an ensemble, is part of these.
+    A replica counts the requests of the service's model; an ensemble's steps are part of these.
 
     Attributes:
         source: "gateway", "mirror" (the gateway again, for the copies that a shadow got) or the replica's name.
@@ -29,10 +29,10 @@ class Sample:
         latency_counts: requests per bucket, not cumulative, one more than there are edges.
         in_flight: requests accepted and not yet answered, at this moment; None for the gateway.
         queue_us: microseconds that the requests without error waited before the model ran, summed up.
-        batches: what the executions came to, by size; empty for the gateway.
+        batches: executions by size; empty for the gateway.
         stands_for_gateway: of a replica: its requests and errors are all that is known of what clients saw, since the
-            cluster's gateway does not count a revision's own.
-        restarts: of a replica that stands for the gateway: how often its process ended and was started again.
+            cluster's gateway does not count per revision.
+        restarts: of a replica that replaces the gateway's counts: how often its process restarted.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""How fast a revision's replicas may follow its load: the fields of Kubernetes' autoscaling/v2, as values."""
+"""Scaling behavior: how fast a revision's replicas may follow its load, by the fields of Kubernetes' autoscaling/v2."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class Unit(StrEnum):
-    """What a policy's value counts."""
+    """Unit of a policy's value."""
 
     PODS = "Pods"
     PERCENT = "Percent"
 
 
 class Selection(StrEnum):
-    """Which of several policies decides: the one that allows most, the one that allows least; DISABLED allows none."""
+    """Which of several policies applies: the one that allows most, the one that allows least; DISABLED allows none."""
 
     MAX = "Max"
     MIN = "Min"
@@ -55,13 +55,13 @@ class Behavior:
 
 
 def behavior_json(behavior: Behavior) -> dict[str, Any]:
-    """Return it as autoscaling/v2 has it; what is left to the defaults is left out."""
+    """Return it as autoscaling/v2 has it; defaults are left out."""
     both = {"scaleUp": _rules_json(behavior.up), "scaleDown": _rules_json(behavior.down)}
     return {name: rules for name, rules in both.items() if rules}
 
 
 def behavior_from_json(value: Mapping[str, Any]) -> Behavior:
-    """Return what `behavior_json` gave."""
+    """Parse the JSON of `behavior_json`."""
     return Behavior(_rules_from_json(value.get("scaleUp", {})), _rules_from_json(value.get("scaleDown", {})))
 
 

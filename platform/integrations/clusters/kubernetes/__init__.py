@@ -1,1 +1,1 @@
-"""The cluster driver for Kubernetes: a revision is a Deployment, routes are the Gateway API's."""
+"""Kubernetes cluster driver: a revision is a Deployment, routes are the Gateway API's."""

@@ -1,8 +1,8 @@
-"""Whether services can run on a cluster: its API server, the Gateway, and what the driver may do there.
+"""Cluster check: whether services can run, by its API server, the Gateway and the driver's rights.
 
     API server -> Gateway API -> Gateway -> rights for the whole cluster -> each namespace and the rights in it
 
-Nothing is changed: rights are asked of the API server about oneself, and a namespace is tried by a dry run.
+It changes nothing: rights come from access reviews of the API server, and a namespace is tried by a dry run.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,10 +33,10 @@ _BIND_THERE = "bind ClusterRole {role} of role.yaml with a RoleBinding in {names
 
 
 def check(api: Api, options: Options, components: Iterable[Component], namespaces: Sequence[str]) -> Iterator[Finding]:
-    """Yield what is found, the API server first; where that does not answer nothing else can be.
+    """Yield the findings, the API server first; where that does not answer, it is the only one.
 
     Args:
-        components: what `inventory` says of the Gateway; asked for once the API server is known to answer.
+        components: the Gateway, as of `inventory`; read once the API server is known to answer.
         namespaces: in which services run, or are to.
     """
     try:
@@ -62,7 +62,7 @@ def check(api: Api, options: Options, components: Iterable[Component], namespace
 
 
 def in_namespace(api: Api, options: Options, namespace: str) -> Iterator[Finding]:
-    """Yield what services need of a namespace: that it is there, and that the driver may do its work."""
+    """Yield the findings of a namespace: whether it exists, and whether the driver may work there."""
     about = f"namespace {namespace}"
     for role in roles_in_namespaces(options):
         missing = _missing(api, rights()[role], namespace)
@@ -81,7 +81,7 @@ def in_namespace(api: Api, options: Options, namespace: str) -> Iterator[Finding
 
 
 def _tried(look: Iterator[Finding]) -> Iterator[Finding]:
-    """Yield what a look finds, and that it broke off where it did."""
+    """Yield the findings of a check, with one more where it broke off."""
     try:
         yield from look
     except Unavailable as error:
@@ -140,7 +140,7 @@ def _jobs(api: Api, options: Options) -> Iterator[Finding]:
 
 
 def _takes_jobs(api: Api, namespace: str) -> bool:
-    """Return whether the namespace is there, which who may have jobs in it need not be permitted to read."""
+    """Return whether the namespace exists; creating jobs in it does not imply the right to read it."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "check", "image": "none"}]}
     metadata = {"name": "fairlead-check", "namespace": namespace}
     probe = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
@@ -154,7 +154,7 @@ def _takes_jobs(api: Api, namespace: str) -> bool:
 
 
 def _cutting(api: Api, options: Options) -> Iterator[Finding]:
-    """Yield what cutting nodes anew needs, where the cluster's file lets that be done."""
+    """Yield the findings on repartitions, where the cluster's file allows them."""
     allowed = options.repartition
     if allowed is None:
         return
@@ -170,9 +170,10 @@ def _cutting(api: Api, options: Options) -> Iterator[Finding]:
 
 
 def _missing(api: Api, needed: Iterable[Right], namespace: str) -> list[Right]:
-    """Return which of the rights the driver has not in the namespace; "" asks for them everywhere.
+    """Return the rights that the driver lacks in the namespace; "" checks them everywhere.
 
-    One review lists most authorizers' rules; what it does not list is asked for by itself, since it may be incomplete.
+    One review lists most authorizers' rules; a right that it does not list is reviewed by itself, since the list may be
+    incomplete.
     """
     rules: list[dict[str, Any]] = []
     if namespace:

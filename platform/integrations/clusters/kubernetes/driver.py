@@ -1,9 +1,9 @@
-"""The cluster driver for Kubernetes. Called by the reconciler, which applies the whole desired state on every tick.
+"""Kubernetes cluster driver. Called by the reconciler, which applies the whole desired state on every tick.
 
     apply    take the generation -> `applying`
     observe  read Deployments, pods, EndpointSlices and routes -> why pods fail -> `observation.observed`
 
-Nothing of it runs between two ticks: pods are Kubernetes' own business, and so is what the gateway does.
+It runs nothing between two ticks: Kubernetes runs the pods, and the gateway routes requests.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,17 +73,17 @@ class KubernetesDriver:
         self._revision_of_pod: dict[WorkloadIdentity, str] = {}
 
     def close(self) -> None:
-        """Close the connections that are kept; a call that is under way ends as it would have."""
+        """Close the cached connections; a running call ends as it would have."""
         self._api.close()
 
     def apply(self, desired: Desired) -> list[Drift]:
-        """Make the API server have what is desired; a lower generation than what it took up is ignored.
+        """Apply the desired state to the API server; a generation lower than the last one taken up is ignored.
 
         What others changed is put back or left, as `drift` says, and returned.
 
         Raises:
-            InvalidInput: something is desired that cannot be done on Kubernetes, by name; nothing was changed.
-            Conflict: an object of that name is there that is none of ours; all else was applied.
+            InvalidInput: something desired is impossible on Kubernetes, by name; nothing was changed.
+            Conflict: an object of that name exists that is not ours; all else was applied.
             Unavailable: others keep changing the routes.
         """
         self.check(desired)
@@ -108,7 +108,7 @@ class KubernetesDriver:
         return observed(namespace, service, entry, found, self._options.gateway)
 
     def touched(self, since: float) -> None:
-        """Return None: the cluster's watches tell at once (`watches`)."""
+        """Return None: the cluster's watches report changes at once (`watches`)."""
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
         """Return the page of a pod: from its address, or through the API server, as the operator chose."""
@@ -117,7 +117,7 @@ class KubernetesDriver:
         return self._api.page(resource_types.metrics_path(namespace, replica.name, METRICS_PORT))
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
-        """Return the last lines of what a pod's runtime, or its transformer, says."""
+        """Return the last log lines of a pod's runtime, or of its transformer."""
         pods = self._list(resource_types.POD, namespace, service)
         pod = next((each for each in pods if each["metadata"]["name"] == replica), None)
         if pod is None:
@@ -135,18 +135,18 @@ class KubernetesDriver:
         return last_lines(said, env_of(pod))
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
-        """Return what pods brought."""
+        """Return the exchanges that pods sent."""
         return ([], cursor) if self._payloads is None else self._payloads.take(namespace, service, cursor)
 
     def keep(self, workload: WorkloadIdentity, events: bytes) -> None:
-        """Keep what a pod brings, for `exchanges`."""
+        """Keep the events that a pod sends, for `exchanges`."""
         if self._payloads is None:
             raise Conflict(f"pod {workload.pod} brings recorded requests, but the cluster has no folder for them")
         revision = self._revision_of(workload)
         self._payloads.keep(workload.namespace, workload.service, revision, workload.pod, events)
 
     def inventory(self, *, with_nodes: bool = False) -> Nodes:
-        """Return the Gateway, ready when it was programmed, and what is left of each node where that may be read."""
+        """Return the Gateway, ready when it was programmed, and each node's free capacity where that may be read."""
         components = (self._gateway_component(),)
         if not with_nodes:
             return Nodes(components)
@@ -176,15 +176,15 @@ class KubernetesDriver:
         return Component("gateway", ready=ready, message="" if ready else programmed["message"])
 
     def observe_node(self, name: str) -> ObservedNode | None:
-        """Return a node with GPUs as the API server knows it, and what MIG manager's file has."""
+        """Return a node with GPUs as the API server knows it, and the entries of MIG manager's file."""
         return gpu_nodes.observe(self._api, self._options, name)
 
     def apply_node(self, desired: DesiredNode) -> Sequence[str]:
-        """Write MIG manager's file, cordon or give back the node, evict pods, set the label; in this order."""
+        """Write MIG manager's file, cordon or uncordon the node, evict pods, set the label; in this order."""
         return gpu_nodes.apply(self._api, self._options, desired)
 
     def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:
-        """Return what of the API server, the Gateway and the driver's role is as services need it."""
+        """Return whether the API server, the Gateway and the driver's role meet the needs of services."""
 
         def components() -> Iterator[Component]:
             yield from self.inventory().components
@@ -198,7 +198,7 @@ class KubernetesDriver:
             raise Conflict(f"{wrong.message}; {wrong.remedy}", field="metadata.namespace")
 
     def run(self, job: Job, told: Told | None = None, made: Made | None = None) -> JobResult:  # noqa: ARG002
-        """Run the job as a Kubernetes Job in the namespace for jobs; its pod brings what it makes by itself."""
+        """Run the job as a Kubernetes Job in the namespace for jobs; its pod uploads its result itself."""
         return jobs.run(self._api, self._options, job, told)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
@@ -206,21 +206,22 @@ class KubernetesDriver:
         return replay.replay(self._api, self._options, candidate)
 
     def check_config(self, fields: Mapping[str, object]) -> None:
-        """Ask the serving runtime that is installed beside the control plane."""
+        """Check with the serving runtime that is installed beside the control plane."""
         check_config(fields)
 
     def identify(self, token: str) -> WorkloadIdentity | JobIdentity | None:
-        """Ask the API server whose token it is."""
+        """Identify a token by the API server's TokenReview."""
         found = identity.identity_of(self._api.create(identity.review(token)))
         if found is None or found.records_only or found.namespace != self._options.jobs_namespace:
             return found
         return jobs.identity_of(self._api, found) or found
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
-        """Return what patches change, after the API server was asked whether it would take that (server-side dry run).
+        """Return what patches change, after a server-side dry run at the API server.
 
         Raises:
-            InvalidInput: a patch changes nothing, touches what is not its own, or makes what is not taken; by name.
+            InvalidInput: a patch changes nothing, touches fields that are not its own, or is rejected by the API
+                server; by name.
         """
         shares = {revision.name: revision.weight_percent for revision in desired.revisions}
         before, after = (render(each, shares, self._options) for each in (unpatched(desired), desired))
@@ -235,8 +236,8 @@ class KubernetesDriver:
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete the service, its routes first; it is known until the last of it is gone.
 
-        Kubernetes' garbage collector begins to watch the routes' kinds some time after they were installed, and what
-        it does not watch does not hold up the removal of its owner: the routes are removed here.
+        Kubernetes' garbage collector begins to watch the routes' kinds some time after they were installed, and what it
+        does not watch does not hold up the removal of its owner: the routes are removed here.
         """
         closed = ownership_configmap.close(self._api, namespace, service, generation)
         if closed is None:
@@ -249,7 +250,7 @@ class KubernetesDriver:
             self._payloads.remove(namespace, service)
 
     def check(self, desired: Desired) -> None:
-        """Raise InvalidInput, naming the field, where something is desired that cannot be done on this cluster."""
+        """Raise InvalidInput, naming the field, where something desired is impossible on this cluster."""
         render(desired, {}, self._options)
         if not asks_much(desired):
             return
@@ -260,7 +261,7 @@ class KubernetesDriver:
         refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
 
     def _revision_of(self, workload: WorkloadIdentity) -> str:
-        """Return whose replica a pod is, by its label, which only who runs pods can set; raises Conflict."""
+        """Return the revision of a pod, by its label, which only those who run pods can set; raises Conflict."""
         if workload not in self._revision_of_pod:
             pods = self._list(resource_types.POD, workload.namespace, workload.service)
             pod = next((each for each in pods if each["metadata"]["name"] == workload.pod), None)

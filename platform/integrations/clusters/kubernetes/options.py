@@ -1,4 +1,4 @@
-"""What an operator says of a Kubernetes cluster. Pure."""
+"""Operator options of a Kubernetes cluster. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from serving_runtime.shared.egress import Network
 
 _MIB = 1 << 20
 POLLING_S = 15
-"""How often KEDA asks for the load where the operator does not say."""
+"""KEDA's default polling interval."""
 
 
 class Reach(StrEnum):
-    """How the control plane comes to the pods' metrics pages: at their addresses, or through the API server."""
+    """How the control plane reaches the pods' metrics pages: at their addresses, or through the API server."""
 
     DIRECT = "direct"
     API_SERVER = "apiServer"
@@ -37,7 +37,7 @@ class GatewayReference:
 
 
 class ModelSource(StrEnum):
-    """Where pods take models from; see `manifests/sources.py`."""
+    """Source of pods' models; see `manifests/workloads/model_sources.py`."""
 
     CLAIM = "claim"
     REGISTRY = "registry"
@@ -46,13 +46,13 @@ class ModelSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelCache:
-    """Where pods keep what they fetched, for other pods: one of the two.
+    """Cache of fetched models for other pods: one of the two.
 
     Attributes:
         claim: PersistentVolumeClaim of each service's namespace that pods may write to.
-        node_folder: folder of each node that user 65532 may write to. It breaks the Pod Security Standard
-            "restricted", which forbids hostPath.
-        max_bytes: what is kept at most; what was not wanted for longest goes first.
+        node_folder: folder of each node that user 65532 may write to. It breaks the Pod Security Standard "restricted",
+            which forbids hostPath.
+        max_bytes: maximum size; least recently used models are evicted first.
     """
 
     claim: str = ""
@@ -66,11 +66,11 @@ class ModelCache:
 
 @dataclass(frozen=True, slots=True)
 class Keda:
-    """KEDA follows the load in the place of autoscalers of the driver's own.
+    """KEDA, as autoscaler instead of the driver's own.
 
     Attributes:
-        prometheus: where KEDA asks for the load, an address such as `http://prometheus.monitoring:9090`, whose series
-            of pods have the labels `namespace`, `pod` and `revision`.
+        prometheus: where KEDA queries the load, an address such as `http://prometheus.monitoring:9090`, whose series of
+            pods have the labels `namespace`, `pod` and `revision`.
         polling_s: how often.
     """
 
@@ -80,12 +80,12 @@ class Keda:
 
 @dataclass(frozen=True, slots=True)
 class Repartition:
-    """Nodes may be cut anew once somebody approved it; takes the roles `fairlead-driver-repartition*`.
+    """Nodes may be repartitioned after approval; needs the roles `fairlead-driver-repartition*`.
 
     Attributes:
         namespace: where NVIDIA's GPU Operator runs, with the ConfigMap `fairlead-mig-parted-config` that its MIG
             manager reads.
-        delay_s: how long it may take until what is written there has come to a node.
+        delay_s: how long a change of it may take to reach a node.
     """
 
     namespace: str = "gpu-operator"
@@ -94,37 +94,37 @@ class Repartition:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How services are run on a cluster.
+    """Options of running services on a cluster.
 
     Attributes:
-        runtime_image: image with a `python` that has `serving_runtime`; pinned by digest in earnest use.
+        runtime_image: image with a `python` that has `serving_runtime`; pinned by digest in production.
         gpu_runtime_image: the same for replicas that get a GPU or a slice of one; empty where none may.
         models_from: where pods take models from.
         artifacts_claim: for `claim`, PersistentVolumeClaim of each service's namespace that holds the model files;
             mounted read-only.
         artifacts_root: folder that is the claim's root where the control plane writes model files, such as
             `/var/lib/fairlead/artifacts`.
-        model_cache: what pods fetched, for other pods; None fetches for each pod. Not with `claim`.
+        model_cache: shared cache of fetched models; None fetches for each pod. Not with `claim`.
         origin_secret: for `origin`, Secret of each service's namespace whose keys become environment variables of the
-            step that fetches, such as AWS_ACCESS_KEY_ID; empty where pods have an identity of their own.
+            step that fetches, such as AWS_ACCESS_KEY_ID; empty where pods have their own identity.
         service_account_annotations: of each service's ServiceAccount, by which clouds give pods such an identity.
-        allow_python_models: whether runtimes may run models whose files are code; jobs look at them by running them.
-        domain: services answer at `<service>.<namespace>.<domain>` too; empty leaves them at their paths.
+        allow_python_models: whether runtimes may run models whose files are code; jobs inspect them by running them.
+        domain: services answer also at `<service>.<namespace>.<domain>`; empty leaves them at their paths.
         monitoring_namespaces: namespaces from which metrics may be read; that of the control plane is one of them where
             it reads directly.
-        reach: API_SERVER is for a control plane outside of the cluster, and takes the role `fairlead-driver-metrics`.
-        api_server_networks: address ranges (CIDR) that the API server asks pods from; empty lets everybody read metrics
-            where `reach` is API_SERVER.
-        defaults: what a replica gets whose revision does not say.
+        reach: API_SERVER is for a control plane outside of the cluster, and needs the role `fairlead-driver-metrics`.
+        api_server_networks: address ranges (CIDR) from which the API server connects to pods; empty lets everyone read
+            metrics where `reach` is API_SERVER.
+        defaults: resources of a replica whose revision does not set them.
         shared_memory_bytes: size of /dev/shm, which counts as the replica's memory.
-        custom_metrics: the cluster's custom metrics API has what revisions scale on (see `manifests/scaling.py`), so
-            that a HorizontalPodAutoscaler can follow the load; without it the reconciler alone sets the replicas.
+        custom_metrics: the cluster's custom metrics API has what revisions scale on (see `manifests/scaling/`), so that
+            a HorizontalPodAutoscaler can follow the load; without it the reconciler alone sets the replicas.
         keda: None where KEDA does not follow the load; not with `custom_metrics`. Takes the role
             `fairlead-driver-keda`.
-        repartition: None where nodes are never cut anew.
-        name: what the control plane calls the cluster.
+        repartition: None where nodes are never repartitioned.
+        name: the cluster's name in the control plane.
         control_plane_url: where pods of the cluster reach the control plane, such as `https://fairlead.example.org`;
-            needed for what pods fetch from it or bring to it.
+            needed for pods that fetch from it or upload to it.
         control_plane_ca_config_map: ConfigMap of each service's namespace whose `ca.crt` has the certificate authority
             of that address; empty for the authorities that the runtime's image knows.
         payloads_folder: where the control plane keeps what taps record, the same folder for its web processes and its
@@ -133,13 +133,14 @@ class Options:
         allowed_managers: field managers that may own fields of what is applied; such fields are left to them. To let
             a HorizontalPodAutoscaler of the operator's own set replicas, name `kube-controller-manager`, as which it
             writes.
-        longest_start_s: after so long without becoming ready a replica is started anew; the time a model takes to load.
-        jobs_namespace: where models are asked that no service runs yet; has the claim, or the origin's Secret, too.
+        longest_start_s: after so long without becoming ready a replica is restarted; the time a model takes to load.
+        jobs_namespace: where jobs open models that no service runs yet; has the claim, or the origin's Secret, too.
         job_node_selector, job_tolerations: on which nodes, as a pod's specification has them.
         jobs_on: extended resources, such as a MIG slice, on which models are measured beside the CPU.
         egress_allowed: networks that payload loggers may be in although they are not public; the control plane's
-            setting. Loggers that are Services of the pods' own namespace need none (`manifests/pods.py`).
-        pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
+            setting. Loggers that are Services of the pods' own namespace need none (`manifests/workloads/pods.py`).
+        pre_stop_s: how long a replica goes on serving after its termination began, until no gateway sends to it any
+            more.
     """
 
     gateway: GatewayReference

@@ -1,10 +1,10 @@
-"""What the taps of a cluster's pods brought, on the control plane's machine (`clusters/payloads.py` reads it).
+"""Payload store of a cluster's taps, on the control plane's machine (`clusters/payloads.py` reads it).
 
 <root>/<namespace>.<service>/<revision>/               there while the revision is tapped, and for a minute after
 <root>/<namespace>.<service>/<revision>/off            since when it is not tapped any more
 <root>/<namespace>.<service>/<revision>/<pod>/*.jsonl  events
 
-Everything is readable by its owner only: it holds what clients sent. Web processes write, workers read and sweep: they
+Everything is readable by its owner only: it holds client requests. Web processes write, workers read and sweep: they
 need the same folder.
 """
 
@@ -31,7 +31,7 @@ class Payloads:
         self._root = root
 
     def switch(self, namespace: str, service: str, revisions: Iterable[DesiredRevision], now: float) -> None:
-        """Take what tapped revisions bring from now on, and drop what others brought a minute after they ended.
+        """Accept payloads of tapped revisions from now on, and drop those of others a minute after their tap ended.
 
         `now` is Unix seconds.
         """
@@ -52,7 +52,7 @@ class Payloads:
             raise _unavailable(error) from error
 
     def keep(self, namespace: str, service: str, revision: str, pod: str, events: bytes) -> None:
-        """Keep events of a pod, as a file that appears whole; raises Conflict where its revision is not tapped."""
+        """Keep events of a pod, as a file written atomically; raises Conflict where its revision is not tapped."""
         folder = self._of(namespace, service) / revision
         if not folder.is_dir() or (folder / "off").exists():
             raise Conflict(f"nothing of {revision} is recorded now; what pod {pod} brings is dropped")
@@ -87,7 +87,7 @@ class Payloads:
 
 
 def _leave(revision: Path, now: float) -> None:
-    """Note that a revision is not tapped any more, and drop what it brought once that was so for long enough."""
+    """Mark a revision as no longer tapped, and drop its payloads after a minute."""
     mark = revision / "off"
     with suppress(FileNotFoundError):  # another worker dropped it
         if not mark.exists():
@@ -98,7 +98,7 @@ def _leave(revision: Path, now: float) -> None:
 
 
 def _trim(files: Iterable[Path], max_bytes: int) -> None:
-    """Drop the oldest files, all but the newest one if need be, so that they have no more bytes than allowed."""
+    """Drop the oldest files, down to the newest one, until the rest fits the byte limit."""
     held = 0
     for number, path in enumerate(sorted(files, key=lambda path: path.name, reverse=True)):
         with suppress(FileNotFoundError):  # it was taken meanwhile

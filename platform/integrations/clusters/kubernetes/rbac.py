@@ -1,4 +1,4 @@
-"""What the driver must be allowed to do: its role's file, read. Pure but for that file."""
+"""RBAC rights that the driver needs, read from its role's file. Pure except for that file."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Right:
     """One verb on one kind of object, as RBAC names both; `resource` may name a subresource (`deployments/scale`).
 
     Attributes:
-        name: of the only object that it is for; empty where it is for all.
+        name: of the only object that it covers; empty where it covers all.
     """
 
     group: str
@@ -49,14 +49,14 @@ def rights() -> Mapping[str, tuple[Right, ...]]:
 
 
 def roles_in_namespaces(options: Options) -> list[str]:
-    """Return the roles that have to be bound in each namespace that services run in."""
+    """Return the roles to bind in each namespace that services run in."""
     reads_by_server = options.reach is Reach.API_SERVER
     optional = {METRICS: reads_by_server, KEDA: options.keda is not None, EVICTIONS: options.repartition is not None}
     return [IN_NAMESPACES, *(role for role, is_needed in optional.items() if is_needed)]
 
 
 def roles_of_the_cluster() -> list[str]:
-    """Return the roles that are bound once for every cluster; `REPARTITION` is for some."""
+    """Return the roles bound once for every cluster; `REPARTITION` is for some."""
     return [role for role in rights() if role not in _NOT_ALWAYS_EVERYWHERE]
 
 
@@ -69,7 +69,7 @@ def _of_rules(rules: list[dict[str, Any]]) -> Iterator[Right]:
 
 
 def is_given(right: Right, rules: list[dict[str, Any]]) -> bool:
-    """Return whether one of the rules (of a SelfSubjectRulesReview) gives the right, on all objects that it is for."""
+    """Return whether one of the rules (of a SelfSubjectRulesReview) grants the right, on all objects that it covers."""
     return any(
         (not rule.get("resourceNames") or right.name in rule["resourceNames"])
         and _has(rule.get("verbs"), right.verb)

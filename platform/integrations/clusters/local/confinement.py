@@ -1,4 +1,4 @@
-"""The wall around a serving runtime of this machine: its libraries, its model, a folder of its own, and no more."""
+"""Sandbox of a serving runtime on this machine: its libraries, its model, its own folder, and no more."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from integrations.sandbox.policy import NetworkAccess, Sandbox
 
 REPLICA_LIMITS = {"core": 0, "fsize": 8 << 30, "nofile": 1 << 16}
-"""Of `resource`; files bound what tensors of models in Python go through, too."""
+"""Of `resource`; `fsize` also bounds the shared memory for tensors of models in Python."""
 _SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/usr", "/opt/nvidia", "/run/nvidia", "/var/lib/nvidia")
 _OF_ETC = (
     *("alternatives", "ca-certificates", "group", "host.conf", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"),
@@ -35,7 +35,7 @@ def confined(
     write: Iterable[Path],
     network: NetworkAccess,
 ) -> Sandbox:
-    """Return the wall for a program that begins with the command `runtime`."""
+    """Return the sandbox of a program that begins with the command `runtime`."""
     packages = _packages()
     installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     needed = [*_SYSTEM, *(f"/etc/{name}" for name in _OF_ETC), sys.prefix, sys.base_prefix, *installed, *packages]
@@ -55,7 +55,7 @@ def network_of(*, connects: bool, posts: bool, on_sockets: bool) -> NetworkAcces
 
     Args:
         connects: whether its model may open connections.
-        posts: whether it has a logger or traces, and no relay to them.
+        posts: whether it has a logger or traces without a relay.
     """
     if connects or posts:
         return NetworkAccess.ALL
@@ -63,12 +63,12 @@ def network_of(*, connects: bool, posts: bool, on_sockets: bool) -> NetworkAcces
 
 
 def private(folder: Path) -> dict[str, str]:
-    """Return the variables that make `folder` the home and the place for temporary files of a program."""
+    """Return the variables that make `folder` a program's home and temporary folder."""
     return {"HOME": str(folder), "TMPDIR": str(folder)}
 
 
 def _packages() -> list[str]:
-    """Return where the runtime's own files are; of a checkout nothing else is shown."""
+    """Return the paths of the runtime's own files; of a checkout nothing else is shown."""
     runtime = find_spec("serving_runtime")
     return list(runtime.submodule_search_locations or ()) if runtime is not None else []
 

@@ -1,4 +1,4 @@
-"""The cluster driver of the embedded mode: hands wishes to the local agent as files and reads back what it says.
+"""Local cluster driver of the embedded mode: writes desired state as files for the agent and reads its status files.
 
 It starts nothing but jobs; a worker that dies takes no model with it.
 """
@@ -68,19 +68,19 @@ class LocalDriver:
         self._allow_python_models = allow_python_models
 
     def apply(self, desired: Desired) -> Sequence[Drift]:
-        """Hand `desired` to the agent; a lower generation than what is there is ignored, the same again not written."""
+        """Pass `desired` to the agent; a generation lower than the present one is ignored, the same not rewritten."""
         for revision in desired.revisions:
             if revision.transformer is not None:
                 raise InvalidInput(f"{revision.name}: this machine's cluster runs no transformer", field="transformer")
         self._order(Order(desired))
-        return ()  # nobody but the agent has its hands on what runs
+        return ()  # only the agent changes what runs
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:  # noqa: ARG002
         """Return nothing: patches are refused for services on this machine."""
         return ""
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
-        """Ask the agent to take the service off; it forgets the service when its last process has ended."""
+        """Order the agent to delete the service; it forgets the service when its last process has ended."""
         if (
             self._layout.desired_file(namespace, service).exists()
             or self._layout.status_file(namespace, service).exists()
@@ -88,7 +88,7 @@ class LocalDriver:
             self._order(Order(Desired(namespace, service, generation, ()), deleted=True))
 
     def observe(self, namespace: str, service: str) -> Observed:
-        """Return what the agent says of the service; raises Unavailable when the agent has not been heard of lately."""
+        """Return the service as the agent reports it; raises Unavailable without a recent heartbeat of the agent."""
         self._cluster_status()
         try:
             return observed_from_json(read_json(self._layout.status_file(namespace, service), OBSERVED_SCHEMA))
@@ -98,19 +98,19 @@ class LocalDriver:
             raise Unavailable(f"the local agent's status of {namespace}/{service} cannot be read: {error}") from error
 
     def touched(self, since: float) -> Collection[tuple[str, str]] | None:
-        """Return the services whose status the agent has written since: it writes what has changed."""
+        """Return the services whose status the agent has written since: it writes changes only."""
         try:
             with os.scandir(self._layout.status) as files:
                 return [key_of(Path(file.name)) for file in files if file.stat().st_mtime >= since]
         except OSError:
-            return None  # there is none yet, or one has just gone
+            return None  # none exists yet, or one was just removed
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:  # noqa: ARG002
         """Return the page of a replica of this machine."""
         return pages.read(replica.metrics_url)
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
-        """Return the last lines of what a replica's process says."""
+        """Return the last log lines of a replica's process."""
         if all(replica != each.name for one in self.observe(namespace, service).revisions for each in one.replicas):
             raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
         try:
@@ -126,7 +126,7 @@ class LocalDriver:
         return last_lines(said, env)
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
-        """Return what the taps of the service's replicas recorded after `cursor`."""
+        """Return the exchanges that the taps of the service's replicas recorded after `cursor`."""
         try:
             return payloads.take(self._layout.payloads_of(namespace, service), cursor)
         except OSError as error:
@@ -140,7 +140,7 @@ class LocalDriver:
         return Nodes(components, unknown=unknown, limits=status.limits)
 
     def observe_node(self, name: str) -> ObservedNode | None:
-        """Refuse: there is nothing here to be cut."""
+        """Refuse: this machine has no repartitions."""
         raise Conflict(f"{name} cannot be worked on: the local cluster is this machine, and has no nodes")
 
     def apply_node(self, desired: DesiredNode) -> Sequence[str]:
@@ -162,21 +162,21 @@ class LocalDriver:
         return [*parts, *map(_finding, seen.limits)]
 
     def check_namespace(self, namespace: str) -> None:
-        """Accept any namespace: here it is a name and nothing else."""
+        """Accept any namespace: here it is only a name."""
 
     def run(self, job: Job, told: Told | None = None, made: Made | None = None) -> JobResult:
-        """Run the job as a process of its own, bounded in time and memory."""
+        """Run the job as its own process, bounded in time and memory."""
         return jobs.run(job, self._layout.jobs, allow_python_models=self._allow_python_models, told=told, made=made)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
-        """Run the candidate as a process of its own that nobody but the caller can reach."""
+        """Run the candidate as its own process that only the caller can reach."""
         return replays.replay(candidate, self._layout.jobs, allow_python_models=self._allow_python_models)
 
     def check(self, desired: Desired) -> None:
-        """Refuse nothing: a local cluster can do all that can be desired."""
+        """Refuse nothing: a local cluster can run any desired state."""
 
     def check_config(self, fields: Mapping[str, object]) -> None:
-        """Ask the serving runtime, in a process of its own that loads no model."""
+        """Check with the serving runtime, in its own process that loads no model."""
         check_config(fields)
 
     def keep(self, workload: WorkloadIdentity, events: bytes) -> None:  # noqa: ARG002
@@ -238,7 +238,7 @@ def _finding(limit: Limit) -> Finding:
 
 
 def _order_in(place: Path) -> Order | None:
-    """Return what was ordered before; None where there is nothing or it cannot be read, so that it gets replaced."""
+    """Return the present order; None where it is absent or cannot be read, so that it gets replaced."""
     try:
         return order_from_json(read_json(place, DESIRED_SCHEMA))
     except (FileNotFoundError, BadFileError):

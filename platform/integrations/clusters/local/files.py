@@ -1,4 +1,4 @@
-"""The files through which driver and agent talk, and their JSON. Each file is replaced by one rename, never edited.
+"""Files between driver and agent, and their JSON. Each file is replaced by one rename, never edited.
 
 cluster/desired/<namespace>.<service>.json   driver -> agent: `Desired`; `deleted` marks a service that shall go
 cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
@@ -46,12 +46,12 @@ STATUS_SCHEMA = "fairlead.cluster-status/v1"
 
 
 class BadFileError(Exception):
-    """A file is not what its place says; the message names the file and what is wrong."""
+    """A file has invalid content for its path; the message names the file and what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where things are: `cluster` is the folder that driver and agent share, `home` the `FAIRLEAD_HOME` it lies in."""
+    """Paths: `cluster` is the folder that driver and agent share, `home` the `FAIRLEAD_HOME` that holds it."""
 
     cluster: Path
 
@@ -114,14 +114,14 @@ class Layout:
 
 
 def key_of(path: Path) -> tuple[str, str]:
-    """Return namespace and name of the service that a desired or a status file is of."""
+    """Return namespace and name of the service of a desired or a status file."""
     namespace, _, service = path.stem.partition(".")
     return namespace, service
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A desired file's content; `deleted` tells a service that shall go from one that has no revisions yet."""
+    """A desired file's content; `deleted` distinguishes a service to delete from one without revisions yet."""
 
     desired: Desired
     deleted: bool = False
@@ -129,7 +129,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """What the agent says of itself; `heartbeat_at` is Unix seconds and written at least every second."""
+    """The agent's own status; `heartbeat_at` is Unix seconds and written at least every second."""
 
     heartbeat_at: float
     pid: int
@@ -140,7 +140,7 @@ class ClusterStatus:
 
 @contextmanager
 def wishes_locked(layout: Layout) -> Iterator[None]:
-    """Let nobody else compare, write or take away a desired file meanwhile: other workers, and the agent.
+    """Lock the desired files: no other worker, nor the agent, compares, writes or removes one meanwhile.
 
     Raises:
         OSError: the cluster's folder cannot be written.
@@ -154,12 +154,12 @@ def wishes_locked(layout: Layout) -> Iterator[None]:
 
 
 def write_json(path: Path, value: Mapping[str, Any], *, durable: bool = False) -> None:
-    """Replace `path` by `value` in one step; `durable` also survives a power cut."""
+    """Replace `path` by `value` atomically; `durable` also survives a power cut."""
     write_text(path, json.dumps(value, indent=1, sort_keys=True), durable=durable)
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Replace `path` by `text` in one step; a reader sees the old or the new content whole."""
+    """Replace `path` by `text` atomically; a reader sees the old or the new content whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".new")
     try:
@@ -213,7 +213,7 @@ def order_to_json(order: Order) -> dict[str, Any]:
 
 
 def order_from_json(value: Mapping[str, Any]) -> Order:
-    """Return the order in `value`; raises BadFileError naming what is missing or of the wrong kind."""
+    """Parse the order in `value`; raises BadFileError naming what is missing or of the wrong kind."""
     try:
         affinity = value.get("affinity")
         desired = Desired(
@@ -248,7 +248,7 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
 def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
     own = {
         "patches": (),
-        # An earlier release does not say; then the agent's own permission to run models in Python decides.
+        # An earlier release lacks it; then the agent's own permission to run models in Python decides.
         "is_code": bool(value.get("is_code", True)),
         "egress": value.get("egress"),  # None where an earlier release wrote it
         "resources": _resources_from_json(value.get("resources", {})),
@@ -294,7 +294,7 @@ def observed_to_json(observed: Observed) -> dict[str, Any]:
 
 
 def observed_from_json(value: Mapping[str, Any]) -> Observed:
-    """Return the service in `value`; raises BadFileError naming what is missing or of the wrong kind."""
+    """Parse the service in `value`; raises BadFileError naming what is missing or of the wrong kind."""
     try:
         return _observed_from_json(value)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -329,7 +329,7 @@ def cluster_status_to_json(status: ClusterStatus) -> dict[str, Any]:
 
 
 def cluster_status_from_json(value: Mapping[str, Any]) -> ClusterStatus:
-    """Return the status in `value`; raises BadFileError naming what is missing or of the wrong kind."""
+    """Parse the status in `value`; raises BadFileError naming what is missing or of the wrong kind."""
     try:
         components = tuple(Component(**_known(Component, item)) for item in value["components"])
         limits = tuple(Limit(**_known(Limit, item)) for item in value.get("limits", ()))

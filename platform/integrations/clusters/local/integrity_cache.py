@@ -1,7 +1,7 @@
-"""Is an artifact still what its digest says? All is hashed once, and again only where a file looks changed.
+"""Integrity cache of artifacts: hashes all files once, and again only where a file looks changed.
 
-A seal is a small file that says of which digest an artifact was found to be, and what size, time of change and inode
-its files had then. It lies beside the model repository, so that it outlives the agent and goes with the revision.
+A seal is a small file with the verified digest of an artifact, and size, time of change and inode of its files at that
+time. It lies beside the model repository, so that it outlives the agent and is removed with the revision.
 """
 
 from contextlib import suppress
@@ -15,7 +15,7 @@ SCHEMA = "fairlead.seal/v1"
 
 
 def check_artifact(artifact: Path, digest: str, seal: Path, *, revision: str) -> None:
-    """Return if the files of `artifact` are those of `digest`, and seal them.
+    """Verify that the files of `artifact` match `digest`, and seal them.
 
     Raises:
         NotFound: the artifact is gone.

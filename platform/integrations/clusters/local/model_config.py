@@ -1,6 +1,6 @@
-"""Edits a model's `config.pbtxt` (Triton: model configuration, protobuf text format) without knowing its schema. Pure.
+"""Model config editor for `config.pbtxt` (Triton: model configuration, protobuf text format), without its schema. Pure.
 
-Only whole top-level fields are taken out and put in; everything between them stays as its author wrote it.
+Only whole top-level fields are removed and inserted; all text between them stays as its author wrote it.
 """
 
 import json
@@ -14,7 +14,7 @@ _TOKEN = re.compile(
     r"""|(?P<colon>:)|(?P<word>[^\s,;#"'{}<>\[\]:]+)""",
     re.DOTALL,
 )
-# Triton: model_config.proto. Text format tells enum values from strings, JSON does not.
+# Triton: model_config.proto. Text format distinguishes enum values from strings, JSON does not.
 _ENUM_FIELDS = frozenset({"data_type", "format", "kind", "timeout_action", "op", "action"})
 _MAP_FIELDS = frozenset(
     {"parameters", "input_map", "output_map", "priority_queue_policy", "metric_tags", "inputs", "properties"}
@@ -27,7 +27,7 @@ def rewrite(text: str, *, name: str, fields: Mapping[str, object]) -> str:
     """Return `text` with the model called `name` and every top-level field in `fields` replaced.
 
     Raises:
-        InvalidInput: `text` is no protobuf text, or a value in `fields` has no place in one.
+        InvalidInput: `text` is no protobuf text, or it cannot hold a value in `fields`.
     """
     if "name" in fields:
         raise InvalidInput(
@@ -81,7 +81,7 @@ def _value_end(tokens: Sequence[re.Match[str]], index: int, field: str) -> int:
 
 
 def tokens_of(text: str) -> Iterator[re.Match[str]]:
-    """Yield words, strings, colons and brackets, which `lastgroup` tells apart; raises InvalidInput."""
+    """Yield words, strings, colons and brackets, distinguished by `lastgroup`; raises InvalidInput."""
     position = 0
     while position < len(text):
         token = _TOKEN.match(text, position)

@@ -1,9 +1,9 @@
-"""Turns an artifact into a model repository as the runtime wants it. Called by the agent and by jobs.
+"""Model repository layout: turns an artifact into a repository for the runtime. Called by the agent and by jobs.
 
 An artifact is one model file, or one model's folder in Triton's layout (`config.pbtxt`, `1/model.onnx`, labels), or an
-ensemble's folder with those of the models of its steps beside it, which keep their names.
-Its files are linked, not copied, where the file system allows; those that are code only where models in Python may run.
-The served name and version are the service's, not the artifact's.
+ensemble's folder with those of the models of its steps beside it, which keep their names. Its files are linked, not
+copied, where the file system allows; code files only where models in Python may run. The served name and version are
+the service's, not the artifact's.
 """
 
 import asyncio
@@ -25,12 +25,11 @@ _CONFIG = "config.pbtxt"
 
 
 def materialise(revision: DesiredRevision, repository: Path, *, with_code: bool = False) -> None:
-    """Make `repository` hold exactly the revision's model; what was there before is replaced.
+    """Make `repository` hold exactly the revision's model; earlier content is replaced.
 
     Raises:
         NotFound: the artifact is gone.
-        Conflict: its files are not those of the digest.
-        InvalidInput: its URI or its config.pbtxt cannot be understood.
+        Conflict: its files do not match the digest.: its URI or its config.pbtxt cannot be understood.
     """
     _check(revision, repository)
     shutil.rmtree(repository, ignore_errors=True)
@@ -45,7 +44,7 @@ def materialise(revision: DesiredRevision, repository: Path, *, with_code: bool 
 
 
 def _check(revision: DesiredRevision, repository: Path) -> None:
-    """Raise what `materialise` raises where the artifact is not what the revision was made of."""
+    """Raise what `materialise` raises where the artifact differs from that of the revision."""
     artifact = folder_of(revision.artifact_uri)
     check_artifact(artifact, revision.artifact_digest, _seal_of(repository), revision=revision.name)
 
@@ -57,10 +56,10 @@ def _seal_of(repository: Path) -> Path:
 def lay_out(
     artifact: Path, model: Path, *, version: str, config: Mapping[str, object], with_code: bool = False
 ) -> None:
-    """Make the model folder `model` out of `artifact`; its name becomes the model's.
+    """Make the model folder `model` from `artifact`; its name becomes the model's.
 
     Args:
-        with_code: lay out too what an interpreter or the loader could run (`is_code_file`).
+        with_code: include files that an interpreter or the loader could run (`is_code_file`).
 
     Raises:
         InvalidInput: the config.pbtxt cannot be understood, or a model of an ensemble's steps has the name of `model`.
@@ -112,7 +111,7 @@ class Repository:
     """One revision's model repository, made once for all its replicas."""
 
     def __init__(self, revision: DesiredRevision, folder: Path, *, with_code: bool = False, made: bool = False) -> None:
-        """Take `folder` for it, where an earlier agent has `made` it already if replicas run by it."""
+        """Use `folder`; `made` if replicas of an earlier agent run by it already."""
         self.folder = folder
         self._with_code = with_code
         self._made = made
@@ -120,9 +119,9 @@ class Repository:
         self._making: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
-        """Make the repository unless that was done, else look at its artifact; raises what `materialise` raises.
+        """Make the repository unless that was done, else check its artifact; raises what `materialise` raises.
 
-        The work is a thread's, since files may be large, and goes on when the caller is cancelled.
+        The work runs in a thread, since files may be large, and goes on when the caller is cancelled.
         """
         if self._making is None or self._making.done():
             is_made = self._made or (self._making is not None and self._making.exception() is None)

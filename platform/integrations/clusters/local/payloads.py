@@ -1,9 +1,9 @@
-"""What the taps of replicas record on this machine, as the agent switches them (`clusters/payloads.py` reads it).
+"""Payload taps of replicas on this machine, as the agent switches them (`clusters/payloads.py` reads the records).
 
 payloads/<namespace>.<service>/<revision>/share             agent -> replicas: how much to record; no file, nothing
 payloads/<namespace>.<service>/<revision>/<index>/*.jsonl   replica -> driver
 
-Everything is readable by its owner only: it holds what clients sent. A replica keeps a bounded number of bytes.
+Everything is readable by its owner only: it holds client requests. A replica keeps a bounded number of bytes.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ class RevisionTap:
 
     @property
     def switches(self) -> Path:
-        """Return the folder in which replicas look what they are to record."""
+        """Return the folder where replicas read what to record."""
         return self._folder
 
     def flags(self, index: int) -> list[str]:
-        """Return what a replica is started with: it can be tapped at any time, and that costs nothing until then."""
+        """Return a replica's flags: it can be tapped at any time, at no cost until then."""
         return [
             f"--payload-tap={(self._folder / str(index)).as_uri()}/",
             f"--payload-tap-share-file={self._share}",
@@ -41,13 +41,13 @@ class RevisionTap:
         ]
 
     def folder(self, index: int) -> Path:
-        """Return where a replica records, which is there then."""
+        """Return the folder where a replica records, created if absent."""
         place = self._folder / str(index)
         place.mkdir(mode=0o700, exist_ok=True)
         return place
 
     def switch(self, tap: Tap | None, now: float) -> None:
-        """Have the replicas record what `tap` says; `now` is seconds of a clock that only goes forward."""
+        """Make the replicas record as `tap` says; `now` is seconds of a monotonic clock."""
         if tap != self._tap:
             if tap is None:
                 self._files.remove(self._share)

@@ -1,7 +1,7 @@
-"""`run/<component>.json`: which process is which part, so that what a kill -9 left behind is found at the next start.
+"""PID files, `run/<component>.json`: the process of each component, to find leftovers of a kill -9 at the next start.
 
-A process is named by its id and its start time in clock ticks since boot, since ids are used again. `fairlead up`
-writes the records of web, worker and agent; the agent those of the gateway and the replicas, and ends only these.
+A process is named by its id and its start time in clock ticks since boot, since ids are reused. `fairlead up` writes
+the records of web, worker and agent; the agent those of the gateway and the replicas, and ends only these.
 """
 
 import json
@@ -21,7 +21,7 @@ AGENT = "agent"
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """One part as it was last started; `pid` is None while it is down."""
+    """One component as last started; `pid` is None while it is down."""
 
     pid: int | None
     start_ticks: int | None
@@ -40,7 +40,7 @@ def write_record(path: Path, record: ProcessRecord) -> None:
 
 
 def read_record(path: Path) -> ProcessRecord | None:
-    """Return the record, or None where the file is missing or damaged: there is nothing to end or show then."""
+    """Return the record; None where the file is missing or damaged: nothing is to be ended or shown then."""
     try:
         value = json.loads(path.read_bytes())
         pid, ticks = value["pid"], value["start_ticks"]
@@ -56,7 +56,7 @@ def read_record(path: Path) -> ProcessRecord | None:
 
 
 def end_leftovers(run_folder: Path, *, patience_s: float, spare: Collection[str] = ()) -> list[str]:
-    """End what an earlier agent left running and forget it, but what is to spare; returns the names of what still ran.
+    """End leftovers of an earlier agent, except `spare`, and remove their records; returns names of those that ran.
 
     Blocks for at most `patience_s` and the time the kernel takes to end killed processes.
     """

@@ -1,7 +1,7 @@
-"""The serving runtime as a process of this machine: what starts it, and with which environment.
+"""Serving runtime process on this machine: its command and its environment.
 
-The platform's own environment holds its secret key, the database's password and tokens. A process that opens somebody's
-model gets of it what is listed here, and nothing else.
+The platform's own environment holds its secret key, the database's password and tokens. A process that opens an
+untrusted model gets only the variables listed here.
 """
 
 import os
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from integrations.clusters.base import permitted
 
-# -I: neither PYTHON… variables, nor the folder it is started in, nor the user's own packages add to what it imports.
+# -I: neither PYTHON… variables, nor its working directory, nor the user's own packages add to its imports.
 RUNTIME = (sys.executable, "-I", "-m", "serving_runtime")
 IMAGE_ENVIRONMENT = {"ORT_DISABLE_TELEMETRY": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-"""What the runtime's images set (docker/Dockerfile says why)."""
+"""Variables that the runtime's images set (docker/Dockerfile says why)."""
 
 INHERITED = frozenset(
     {
@@ -52,12 +52,12 @@ INHERITED_FAMILIES = (
     "ORT_",
     "OTEL_",
 )
-"""Of threads, devices, memory, languages and traces: libraries' own settings, which hold no secret but in headers."""
+"""Libraries' own settings of threads, devices, memory, languages and traces, without secrets except in headers."""
 _PROXIES = frozenset({"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "all_proxy", "https_proxy", "http_proxy"})
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a process gets of its starter's environment; proxies only where they name no user or password."""
+    """Return the variables inherited from the starter; proxies only where they name no user or password."""
     return {
         name: value
         for name, value in environ.items()
@@ -68,10 +68,10 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(own: Mapping[str, str], *, is_code: bool) -> dict[str, str]:
-    """Return the images' environment, over it what is inherited of this process's, over both what the model has.
+    """Return the environment: the images' variables, overridden by inherited ones, overridden by the model's.
 
     Args:
-        own: the model's, as recorded; what it may not have is left out.
-        is_code: its files are code, and the operator lets such models run.
+        own: the model's, as recorded; refused ones are left out.
+        is_code: its files are code, and the operator allows such models.
     """
     return {**IMAGE_ENVIRONMENT, **inherited(os.environ), **permitted(own, is_code=is_code)}

@@ -1,10 +1,10 @@
-"""The files in which the agent says what runs, on a disk that may be full, and that others may write to.
+"""State files of the agent, on a disk that may be full and that others may write to.
 
     put --written--> right <--mend-- somebody else has changed it
      '---no room--> kept in memory --retry, there is room--> right
 
-A full disk delays what the agent says, and ends nothing. A file that fits into the blocks that it has already is
-overwritten in place then, so that heartbeats go on; its reader may come upon half of it once, and reads again.
+A full disk delays the agent's status, and ends nothing. A file that fits into its present blocks is overwritten in
+place then, so that heartbeats go on; a reader may then see half of it once, and reads again.
 """
 
 import json
@@ -21,7 +21,7 @@ from integrations.clusters.local.files import write_text
 log = logging.getLogger(__name__)
 
 DISK = "disk"
-"""The part of the cluster that says that the disk is full; there is none while it is not."""
+"""The cluster component that reports a full disk; absent while it is not full."""
 _BLOCK_BYTES = 512
 """Of `st_blocks`, whatever the file system."""
 _Look = tuple[int, int, int]  # time of change, size, inode
@@ -29,7 +29,7 @@ _Look = tuple[int, int, int]  # time of change, size, inode
 
 @dataclass(slots=True)
 class _File:
-    """What is to be in a file, and how it looked when that was written; None while it could not be."""
+    """Desired content of a file, and its look once written; None while it could not be."""
 
     text: str
     look: _Look | None
@@ -44,11 +44,11 @@ class StateFiles:
         self._problem = ""
 
     def put_json(self, path: Path, value: Mapping[str, Any]) -> None:
-        """Have `path` hold `value`, as soon as there is room for it."""
+        """Write `value` to `path`, as soon as the disk has room."""
         self.put(path, json.dumps(value, indent=1, sort_keys=True))
 
     def put(self, path: Path, text: str) -> None:
-        """Have `path` hold `text`, as soon as there is room for it."""
+        """Write `text` to `path`, as soon as the disk has room."""
         self._files[path] = _File(text, None)
         self._write(path)
 
@@ -58,12 +58,12 @@ class StateFiles:
         path.unlink(missing_ok=True)
 
     def retry(self) -> None:
-        """Write what could not be written before; call it every second."""
+        """Retry failed writes; call it every second."""
         for path in [path for path, file in self._files.items() if file.look is None]:
             self._write(path)
 
     def mend(self) -> None:
-        """Write again what somebody else has changed or removed: one look at each file."""
+        """Rewrite files that others have changed or removed: one look at each file."""
         for path, file in self._files.items():
             if file.look is not None and file.look != _look(path):
                 log.warning("%s was changed by somebody else and is written again", path)
@@ -71,7 +71,7 @@ class StateFiles:
 
     @property
     def component(self) -> Component | None:
-        """Return what is to be said of the disk; None while all that was put is written."""
+        """Return the disk's component; None while all files are written."""
         return Component(DISK, ready=False, message=self._problem) if self._problem else None
 
     def _write(self, path: Path) -> None:
@@ -96,7 +96,7 @@ class StateFiles:
 
 
 def _overwritten(path: Path, text: str) -> bool:
-    """Return whether `text` could be put into the blocks that the file has, the rest of which becomes spaces."""
+    """Overwrite the file's blocks with `text`, padded by spaces; returns whether it fitted."""
     content = text.encode()
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -1,4 +1,4 @@
-"""What a build is asked and what it answers: `fairlead-serve build`, its arguments and its JSON. Pure.
+"""Build order and result: arguments and JSON of `fairlead-serve build`. Pure.
 
 {"schema": "fairlead.build-progress/v1", "stage": "calibrating: 3 of 64 rows"}      a line, as it goes
 {"schema": "fairlead.build/v1", "digest": "sha256:...", "made": {"precision": ...}}    exit status 0
@@ -20,11 +20,11 @@ _REFUSED, _TIMED_OUT = 2, 124
 _SHAPE = r"[1-9]\d{0,8}(?:x[1-9]\d{0,8}){0,7}"
 _PROFILE = re.compile(rf"(?:[^,:\s]+:{_SHAPE}:{_SHAPE}:{_SHAPE})(?:,[^,:\s]+:{_SHAPE}:{_SHAPE}:{_SHAPE})*")
 _FOLDER = re.compile(r"\bmodel 'model' ")
-"""The runtime names the model after the folder it was laid out in, which nobody who reads the reason knows."""
+"""The runtime names the model after its folder in the job, a name unknown to readers of the reason."""
 
 
 class Target(StrEnum):
-    """What runs what is built."""
+    """Runtimes of the built model."""
 
     ONNX = "onnx"
     TENSORRT = "tensorrt"
@@ -40,12 +40,12 @@ class Precision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """What is built, and on what.
+    """A build order.
 
     Attributes:
         profiles: of a plan: shapes of its optimization profiles, each as `x:1x128:8x128:32x128,y:...`.
         accelerator, products: the GPU or slice that it is built on (`Resources`).
-        timeout_s: for all of it, with the model's way to where it is built.
+        timeout_s: for everything, the model's transfer included.
     """
 
     target: Target = Target.ONNX
@@ -57,7 +57,7 @@ class BuildOrder:
     timeout_s: int = 3600
 
     def check(self) -> None:
-        """Raise InvalidInput, naming the field, for what cannot be built anywhere."""
+        """Raise InvalidInput, naming the field, for an impossible build."""
         if self.target is Target.ONNX and self.precision is Precision.FP32:
             raise InvalidInput("an ONNX model is fp32 as it is; choose fp16 or int8", field="precision")
         if self.target is Target.ONNX and (self.profiles or self.accelerator):
@@ -80,7 +80,7 @@ class BuildOrder:
 
     @property
     def words(self) -> str:
-        """Return what is built, as a part of a sentence."""
+        """Return the build's target, as a part of a sentence."""
         precision = self.precision.value.upper()
         if self.target is Target.ONNX:
             return f"ONNX in {precision}"
@@ -89,7 +89,7 @@ class BuildOrder:
 
     @property
     def resources(self) -> Resources:
-        """Return what it is built with."""
+        """Return the resources of the build."""
         return Resources(accelerator=self.accelerator, products=self.products)
 
     @property
@@ -103,7 +103,7 @@ class BuildOrder:
 
 
 def progress_in(line: str) -> dict[str, Any] | None:
-    """Return the progress that a line of a running build tells; None where it tells something else."""
+    """Return the progress in a line of a running build; None for other lines."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -113,11 +113,11 @@ def progress_in(line: str) -> dict[str, Any] | None:
 
 
 def read_report(result: JobResult) -> dict[str, Any]:
-    """Return what a build that ended tells of what it made.
+    """Return the result of an ended build.
 
     Raises:
-        InvalidInput: the model cannot be built so, or not in the time there was.
-        Unavailable: the job ended without an answer.
+        InvalidInput: the model cannot be built so, or not in time.
+        Unavailable: the job ended without a result.
     """
     try:
         document = json.loads(result.output)

@@ -1,7 +1,7 @@
-"""Builds: asked for, claimed, renewed with their progress, failed. None of these waits for a model.
+"""Build jobs: order, claim, renewal with progress, failure. None of these writes waits for a model.
 
-Claims are those of replays (`services.replays`). A claim's id is also the name under which the files come back, so that
-those of an attempt that lost its claim are refused.
+Claims are those of replays (`recordings.services.replays`). A claim's id is also the name under which the files are
+uploaded, so that those of an attempt that lost its claim are refused.
 """
 
 import uuid
@@ -33,7 +33,7 @@ from registry.selectors import model_version_get
 
 @dataclass(frozen=True, slots=True)
 class BuildClaim:
-    """The right to make one build and to write its end."""
+    """Claim to run one build and to write its end."""
 
     id: uuid.UUID
     build_id: int
@@ -45,10 +45,10 @@ class BuildClaim:
 def build_start(
     *, model: str, number: int, service: tuple[str, str] | None, order: BuildOrder, actor: str, now: datetime
 ) -> Build:
-    """Have a version built of another, on the default cluster, where the new one is checked too.
+    """Order a build of a version, on the default cluster, where the new version is checked too.
 
     Args:
-        service: namespace and name of the one whose GPU or slice it is for; None for what the order says.
+        service: namespace and name of the one whose GPU or slice it is for; None for the order's own.
 
     Raises:
         NotFound: no such version or service.
@@ -91,9 +91,9 @@ def build_stop(*, model: str, number: int, build_id: int, actor: str, now: datet
 
 
 def build_begin(*, build_id: int, now: datetime, lease: timedelta) -> BuildClaim | None:
-    """Return a claim on the build, or None where it is not due, or its cluster makes another one.
+    """Claim the build; None where it is not due, or its cluster runs another one.
 
-    One whose attempts are used up has FAILED then.
+    One without attempts left has FAILED then.
     """
     row = Build.objects.select_related("model_version").filter(pk=build_id).first()
     if row is None or not attempts.may_begin(state_of(row), now):
@@ -108,27 +108,27 @@ def build_begin(*, build_id: int, now: datetime, lease: timedelta) -> BuildClaim
 
 
 def builds_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the builds that are to be begun, those that waited longest first."""
+    """Return the due builds, oldest first."""
     return due(Build.objects.all(), now=now, limit=limit)
 
 
 def build_renew(*, claim: BuildClaim, progress: Mapping[str, Any], now: datetime, lease: timedelta) -> bool:
-    """Write the progress and hold the claim for another `lease`; False where it was lost and the work should stop."""
+    """Write the progress and renew the claim for another `lease`; False where it was lost and the work should stop."""
     return bool(held(claim.id).update(progress=progress, next_try_at=now + lease))
 
 
 def build_put_back(*, claim: BuildClaim, now: datetime) -> None:
-    """Let another worker begin the build anew, as if this one had not."""
+    """Release the build, so that another worker restarts it, as if this attempt had not begun."""
     put_back(held(claim.id), now=now, progress={})
 
 
 def build_broke_off(*, claim: BuildClaim, reason: str, now: datetime) -> None:
-    """Note that an attempt ended without saying anything of the model; it is made again at once, a few times."""
+    """Record an attempt that ended without a result; it is retried at once, a few times."""
     broke_off(held(claim.id), reason=reason, now=now)
 
 
 def build_fail(*, claim: BuildClaim, reason: str, now: datetime) -> None:
-    """Note that the model cannot be built so."""
+    """Record that the model cannot be built so."""
     _end(claim, lambda state: attempts.failed(state, reason), now)
 
 
@@ -148,7 +148,7 @@ def _job(row: Build, claim_id: uuid.UUID) -> Job:
 
 
 def held(claim_id: uuid.UUID) -> QuerySet[Build]:
-    """Return the build that is held by a claim of that id, if there is one."""
+    """Return the build with a claim of that id, if any."""
     return Build.objects.filter(status=Status.PENDING.value, claim=claim_id)
 
 

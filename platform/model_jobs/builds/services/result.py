@@ -1,4 +1,4 @@
-"""What a build made: its files, which come back before it ends, and the version that they become."""
+"""Build result: uploaded files, and their registration as a version."""
 
 import uuid
 from collections.abc import Mapping
@@ -23,22 +23,22 @@ from registry.storage import store
 
 
 def build_taker(*, cluster: str, identity: JobIdentity, result_id: uuid.UUID) -> None:
-    """Raise NotFound unless the caller makes that result on that cluster now."""
+    """Raise NotFound unless the caller is the running build of that result on that cluster."""
     expected = identity.result_id == str(result_id)
     if not (expected and held(result_id).filter(cluster__name=cluster).exists()):
         raise NotFound(f"the pod {identity.pod} makes no result {result_id}")
 
 
 def build_take(*, result_id: uuid.UUID, artifact: StoredArtifact) -> None:
-    """Note which files a build made; raises Conflict where it is not made any more."""
+    """Record the files of a build; raises Conflict where it no longer runs."""
     if not held(result_id).update(digest=artifact.digest, size_bytes=artifact.size_bytes):
         raise Conflict("what was built is not waited for any more: it was stopped, or is built anew elsewhere")
 
 
 def build_end(*, claim: BuildClaim, report: Mapping[str, Any], now: datetime) -> ModelVersion | None:
-    """Register the files that came back as a version, and return it; None where the claim was lost meanwhile.
+    """Register the uploaded files as a version, and return it; None where the claim was lost meanwhile.
 
-    The build has FAILED where they did not come back, or the version is refused, as a push would be.
+    The build has FAILED where the files are missing, or the version is refused, as a push would be.
     """
     try:
         with transaction.atomic():
@@ -64,7 +64,7 @@ def build_end(*, claim: BuildClaim, report: Mapping[str, Any], now: datetime) ->
 
 
 def _lineage(row: Build, made: Mapping[str, str]) -> Lineage:
-    """Return the lineage of the version that it began with, and what was done to it since."""
+    """Return the source version's lineage, with this build added."""
     source = {**Lineage().as_json(), **row.model_version.lineage, "source_uri": ""}
     order = BuildOrder.from_json(row.order)
     built = {f"build.{name}": value for name, value in made.items()}

@@ -1,4 +1,4 @@
-"""Makes builds: a job where models run, whose files come back and become a version. Called by tasks."""
+"""Runs builds: a job where models run, whose files are uploaded and become a version. Called by tasks."""
 
 import logging
 from collections.abc import Callable
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def build_make(build_id: int, driver_of: Callable[[int], ClusterDriver]) -> int | None:
-    """Make the build, unless somebody else is at it or it is not due, and return the id of the version it became.
+    """Run the build, unless it is claimed or not due, and return the id of the resulting version.
 
     Args:
         driver_of: takes a cluster's id.

@@ -1,4 +1,4 @@
-"""What a trial is asked and what it answers: `fairlead-serve try`, its arguments and its JSON. Pure.
+"""Trial order and result: arguments and JSON of `fairlead-serve try`. Pure.
 
 {"schema": "fairlead.try-progress/v1", "stage": "loading the model"}                             a line, as it goes
 {"schema": "fairlead.try/v1", "status": 200, "load_ms": ..., "answer": {V2}, "labels": {...}}    exit status 0
@@ -17,7 +17,7 @@ from integrations.clusters.base import JobResult
 
 MOST_REQUEST_BYTES, MOST_ANSWER_BYTES = 4 << 20, 1 << 20
 ARGUMENTS = (f"--max-answer-bytes={MOST_ANSWER_BYTES}",)
-"""Of `fairlead-serve try`, beside the model's folder and where the request is."""
+"""Arguments of `fairlead-serve try`, beside the model's folder and the request's address."""
 
 _SCHEMA, _PROGRESS_SCHEMA = "fairlead.try/v1", "fairlead.try-progress/v1"
 _ENDED, _NOT_ASKED, _TIMED_OUT = (0, 3), 2, 124
@@ -29,15 +29,15 @@ _STEPS = {
     "loading the model": "Loading the model",
     "answering": "Answering",
 }
-"""What people read of the stages, in their order; the last two are the runtime's words."""
+"""Display texts of the stages, in their order; the last two are the runtime's words."""
 _TIMES = ("load_ms", "first_ms", "infer_ms")
 _FOLDER = re.compile(r"\bmodel 'model'(?: version 1\b)?")
-"""The runtime names the model after the folder it was laid out in, which nobody who reads the sentence knows."""
+"""The runtime names the model after its folder in the job, a name unknown to readers of the sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One of what a trial goes through; `state` is done, now or next."""
+    """One step of a trial; `state` is done, now or next."""
 
     label: str
     state: str
@@ -45,12 +45,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a model that was loaded made of a request.
+    """Result of a request to a loaded model.
 
     Attributes:
-        answer: V2's JSON as text; empty where the request was refused, or the answer cannot be shown.
-        report: `status` as a server answers over HTTP; `load_ms`, `first_ms` of the first answer and `infer_ms`, the
-            median of `runs` more; `error` in place of an answer; `labels` of classes, by output.
+        answer: V2's JSON as text; empty where the request was refused, or the response cannot be shown.
+        report: `status` as of a server over HTTP; `load_ms`, `first_ms` of the first response and `infer_ms`, the
+            median of `runs` more; `error` instead of a response; `labels` of classes, by output.
     """
 
     answer: str
@@ -58,7 +58,7 @@ class Tried:
 
 
 def request_text(request: Mapping[str, Any]) -> str:
-    """Return the request as it is sent; raises InvalidInput where it is none, or too large to be kept."""
+    """Return the request in its sent form; raises InvalidInput where it is invalid, or too large to be stored."""
     if not isinstance(request.get("inputs"), list):
         raise InvalidInput("the request has no list `inputs`; give the body of a V2 inference request", field="request")
     text = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -72,7 +72,7 @@ def request_text(request: Mapping[str, Any]) -> str:
 
 
 def stage_in(line: str) -> str:
-    """Return the stage that a line of a running trial tells; empty where it tells something else."""
+    """Return the stage in a line of a running trial; empty for other lines."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -82,18 +82,18 @@ def stage_in(line: str) -> str:
 
 
 def steps_at(stage: str) -> tuple[Step, ...]:
-    """Return all steps as they are at a stage; one that is not known here belongs to the start."""
+    """Return all steps at a stage; an unknown stage counts as the start."""
     at = list(_STEPS).index(stage if stage in _STEPS else STARTING)
     states = ["done"] * at + ["now"] + ["next"] * (len(_STEPS) - at - 1)
     return tuple(map(Step, _STEPS.values(), states))
 
 
 def read_report(result: JobResult, *, model: str, number: int) -> Tried:
-    """Return what a trial that ended tells, with the names that the model has in the registry.
+    """Return the result of an ended trial, with the model's names in the registry.
 
     Raises:
-        InvalidInput: the model cannot be loaded, or not in the time there was.
-        Unavailable: the job ended without an answer.
+        InvalidInput: the model cannot be loaded, or not in time.
+        Unavailable: the job ended without a result.
     """
     try:
         document = json.loads(result.output)
@@ -127,5 +127,5 @@ def _sentence(said: object, model: str, number: int) -> str:
 
 
 def _kept(text: str) -> str:
-    """Return the text without what PostgreSQL cannot keep."""
+    """Return the text without characters that PostgreSQL cannot store."""
     return text.replace("\0", "")

@@ -1,4 +1,4 @@
-"""Makes trials: a job where models run, which answers one request. Called by tasks, with no transaction open."""
+"""Runs trials: a job where models run, for one request. Called by tasks, with no transaction open."""
 
 import logging
 from collections.abc import Callable
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def trial_make(trial_id: int, driver_of: Callable[[int], ClusterDriver]) -> None:
-    """Make the trial, unless somebody else is at it or it is not due; `driver_of` takes a cluster's id."""
+    """Run the trial, unless it is claimed or not due; `driver_of` takes a cluster's id."""
     claim = trial_begin(trial_id=trial_id, now=timezone.now(), lease=LEASE)
     if claim is None:
         return

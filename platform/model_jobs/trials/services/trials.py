@@ -1,7 +1,7 @@
-"""Trials: asked for, claimed, renewed with their progress, ended, forgotten. None of these waits for a model.
+"""Trial jobs: order, claim, renewal with progress, end, deletion. None of these writes waits for a model.
 
-Claims are those of replays (`services.replays`). A claim's id is also the name under which a pod fetches the request,
-so that one whose attempt lost its claim gets nothing.
+Claims are those of replays (`recordings.services.replays`). A claim's id is also the name under which a pod fetches the
+request, so that one whose attempt lost its claim gets nothing.
 """
 
 import uuid
@@ -33,13 +33,13 @@ from registry.services.version_checks import resources_of
 STOPPED = "somebody stopped it"
 KEPT = timedelta(days=1)
 MOST_AT_A_TIME = 2
-"""On a cluster; each runs a model and takes one of the worker's threads."""
+"""Concurrent trials on a cluster; each runs a model and takes one of the worker's threads."""
 _MOST_WAITING, _MOST_KEPT = 10, 20
 
 
 @dataclass(frozen=True, slots=True)
 class TrialClaim:
-    """The right to make one trial and to write its end."""
+    """Claim to run one trial and to write its end."""
 
     id: uuid.UUID
     trial_id: int
@@ -51,12 +51,12 @@ class TrialClaim:
 
 @transaction.atomic
 def trial_start(*, model: str, number: int, request: Mapping[str, Any], actor: str, now: datetime) -> Trial:
-    """Have a request answered by a version, on the default cluster; of those of a version the newest are kept.
+    """Order a trial of a request with a version, on the default cluster; the newest of each version are kept.
 
     Raises:
         NotFound: no such version.
-        Conflict: the version is not READY, or as many wait already as may.
-        InvalidInput: the request is none, or too large.
+        Conflict: the version is not READY, or the limit of waiting trials is reached.
+        InvalidInput: the request is invalid, or too large.
     """
     text = request_text(request)
     version = model_version_get(model=model, number=number)
@@ -91,9 +91,9 @@ def trial_stop(*, model: str, number: int, trial_id: int, actor: str, now: datet
 
 
 def trial_begin(*, trial_id: int, now: datetime, lease: timedelta) -> TrialClaim | None:
-    """Return a claim on the trial, or None where it is not due, or its cluster makes as many as it may.
+    """Claim the trial; None where it is not due, or its cluster's limit of concurrent trials is reached.
 
-    One whose attempts are used up has FAILED then.
+    One without attempts left has FAILED then.
     """
     row = Trial.objects.select_related("model_version__model").filter(pk=trial_id).first()
     if row is None or not attempts.may_begin(state_of(row), now):
@@ -110,37 +110,37 @@ def trial_begin(*, trial_id: int, now: datetime, lease: timedelta) -> TrialClaim
 
 
 def trials_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the trials that are to be begun, those that waited longest first."""
+    """Return the due trials, oldest first."""
     return due(Trial.objects.all(), now=now, limit=limit)
 
 
 def trial_renew(*, claim: TrialClaim, stage: str, now: datetime, lease: timedelta) -> bool:
-    """Write the stage and hold the claim for another `lease`; False where it was lost and the work should stop."""
+    """Write the stage and renew the claim for another `lease`; False where it was lost and the work should stop."""
     return bool(_held(claim).update(stage=stage, next_try_at=now + lease))
 
 
 def trial_put_back(*, claim: TrialClaim, now: datetime) -> None:
-    """Let another worker begin the trial anew, as if this one had not."""
+    """Release the trial, so that another worker restarts it, as if this attempt had not begun."""
     put_back(_held(claim), now=now, stage="")
 
 
 def trial_broke_off(*, claim: TrialClaim, reason: str, now: datetime) -> None:
-    """Note that an attempt ended without saying anything of the model; it is made again at once, a few times."""
+    """Record an attempt that ended without a result; it is retried at once, a few times."""
     broke_off(_held(claim), reason=reason, now=now)
 
 
 def trial_fail(*, claim: TrialClaim, reason: str, now: datetime) -> None:
-    """Note that the model cannot be asked."""
+    """Record that the model cannot be run."""
     _end(claim, lambda state: attempts.failed(state, reason), None, now)
 
 
 def trial_end(*, claim: TrialClaim, tried: Tried, now: datetime) -> bool:
-    """Write what the model made of the request; False where the claim was lost meanwhile."""
+    """Write the result of the request; False where the claim was lost meanwhile."""
     return _end(claim, attempts.done, tried, now)
 
 
 def trials_forget(*, now: datetime) -> int:
-    """Delete the trials that began longer ago than they are kept, with what was sent, and return how many."""
+    """Delete the trials past their retention, with their requests, and return their number."""
     return Trial.objects.filter(created_at__lt=now - KEPT).delete()[0]
 
 

@@ -1,4 +1,4 @@
-"""What a tuning is asked and what it answers: `fairlead-serve tune`, its arguments and its JSON. Pure.
+"""Tuning order and result: arguments and JSON of `fairlead-serve tune`. Pure.
 
 {"schema": "fairlead.tune-progress/v1", "spent": 0.4, "last": {...}, "best": {...}}      a line, as it goes
 {"schema": "fairlead.tune/v1", "chosen": {..., "config": {...}}, "frontier": [...]}      exit status 0
@@ -16,24 +16,24 @@ from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import JobResult
 
 SPARE_S = 300.0
-"""For fetching and loading the model, and for a measurement that has begun when the budget is used up."""
+"""Time for fetching and loading the model, and for a measurement that has begun when the budget is used up."""
 
 _SCHEMA, _PROGRESS_SCHEMA = "fairlead.tune/v1", "fairlead.tune-progress/v1"
 _ENDED, _REFUSED, _TIMED_OUT = (0, 3), 2, 124
 _FOLDER = re.compile(r"\bmodel 'model' ")
-"""The runtime names the model after the folder it was laid out in, which nobody who reads the reason knows."""
+"""The runtime names the model after its folder in the job, a name unknown to readers of the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningOrder:
-    """What is searched for.
+    """A tuning order.
 
     Attributes:
         max_latency_p99_ms: the limit.
-        budget_s: for the search, without the model's way to where it runs.
+        budget_s: for the search, without the model's transfer.
         rows: of a request.
-        shapes: of inputs whose dimensions vary, without that of the batch.
-        largest_request_rows: what clients send at most; None for what the model takes now.
+        shapes: of inputs with variable dimensions, without that of the batch.
+        largest_request_rows: of clients' requests; None for the model's current limit.
         max_instances: None for what the machine suggests.
     """
 
@@ -57,7 +57,7 @@ class TuningOrder:
 
     @property
     def words(self) -> str:
-        """Return what is searched for, as a part of a sentence."""
+        """Return the search's goal, as a part of a sentence."""
         return f"tuning for a p99 of {self.max_latency_p99_ms:g} ms"
 
     @property
@@ -72,7 +72,7 @@ class TuningOrder:
 
 
 def progress_in(line: str) -> dict[str, Any] | None:
-    """Return the progress that a line of a running tuning tells; None where it tells something else."""
+    """Return the progress in a line of a running tuning; None for other lines."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -82,11 +82,11 @@ def progress_in(line: str) -> dict[str, Any] | None:
 
 
 def read_report(result: JobResult) -> dict[str, Any]:
-    """Return what an ended tuning found.
+    """Return the result of an ended tuning.
 
     Raises:
-        InvalidInput: the model cannot be tuned, or not in the time there was.
-        Unavailable: the job ended without an answer.
+        InvalidInput: the model cannot be tuned, or not in time.
+        Unavailable: the job ended without a result.
     """
     try:
         document = json.loads(result.output)
@@ -104,5 +104,5 @@ def read_report(result: JobResult) -> dict[str, Any]:
 
 
 def config_with(config: Mapping[str, object], report: Mapping[str, Any]) -> dict[str, object]:
-    """Return the fields of a ModelConfig, `config` with what was chosen in place of its own."""
+    """Return the fields of a ModelConfig, `config` with the chosen ones replaced."""
     return {**config, **report["chosen"]["config"]}

@@ -1,6 +1,6 @@
-"""What a tuning measured, as a table and as a drawing: throughput over latency on a logarithmic scale. Pure.
+"""Throughput-latency plot and table of a tuning, with a logarithmic latency scale. Pure.
 
-What it is drawn from is the stored report of `fairlead.tune/v1` (`model_jobs.tunings.domain.order`).
+Its source is the stored report of `fairlead.tune/v1` (`model_jobs.tunings.domain.order`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ _KEY = ("instances", "batch_size", "queue_delay_us", "intra_op_threads", "concur
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A setting as it was measured; a number that the report leaves out is 0.
+    """A measured setting; a number that the report leaves out is 0.
 
     Attributes:
         intra_op_threads: of a run; 0 leaves it to the backend.
-        concurrency: requests at once.
+        concurrency: concurrent requests.
         notes: `chosen`, `as it is`, both or none.
     """
 
@@ -36,7 +36,7 @@ class Point:
 
     @property
     def words(self) -> str:
-        """Return the point as a tooltip says it."""
+        """Return the tooltip of the point."""
         return (
             f"{self.requests_per_s:,.0f} requests/s with a p99 of {self.p99_ms:.2f} ms: "
             f"{self.instances} instance{'' if self.instances == 1 else 's'}, batch {self.batch_size}, "
@@ -46,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A point with its place in the drawing; `kind` is tried or best, `label` what is written beside it."""
+    """A point with its position in the plot; `kind` is tried or best, `label` the text beside it."""
 
     x: float
     y: float
@@ -62,7 +62,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A label of an axis, and where it stands along it."""
+    """A tick label of an axis, and its position."""
 
     label: str
     at: float
@@ -70,7 +70,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """The points with their axes; `line` joins those that no other beats, `words` say the same."""
+    """The points with their axes; `line` joins the Pareto front, `words` is the same as text."""
 
     dots: tuple[Dot, ...]
     line: str
@@ -81,7 +81,7 @@ class Drawing:
 
 
 def points_of(report: Mapping[str, Any]) -> tuple[Point, ...]:
-    """Return those that no other beats, what was chosen and what there is, each once, the quickest first."""
+    """Return the Pareto front, the chosen point and the baseline, each once, lowest latency first."""
     named = (("chosen", report.get("chosen")), ("as it is", report.get("baseline")))
     found: dict[tuple[float, ...], tuple[Mapping[str, Any], tuple[str, ...]]] = {}
     for note, point in (*(("", each) for each in report.get("frontier") or ()), *named):
@@ -93,7 +93,7 @@ def points_of(report: Mapping[str, Any]) -> tuple[Point, ...]:
 
 
 def drawing_of(report: Mapping[str, Any], limit_ms: float) -> Drawing | None:
-    """Return all that was measured as a drawing; None where nothing was."""
+    """Return the plot of all measurements; None without any."""
     shown = points_of(report)
     measured = [_point(each) for each in report.get("points") or () if each]
     every = [point for point in (*measured, *shown) if point.p99_ms > 0]
@@ -144,7 +144,7 @@ def _point(said: Mapping[str, Any], notes: Sequence[str] = ()) -> Point:
 
 
 def _step(most: float) -> float:
-    """Return the distance of labels, 1, 2 or 5 times a power of ten, so that at most `_MOST_TICKS` of them hold all."""
+    """Return the tick interval, 1, 2 or 5 times a power of ten, with at most `_MOST_TICKS` ticks."""
     power = 10.0 ** floor(log10(most / _MOST_TICKS))
     return next(power * each for each in (1, 2, 5, 10, 20) if power * each * _MOST_TICKS >= most)
 

@@ -1,4 +1,4 @@
-"""Makes tunings: a job where models run, followed while it goes. Called by tasks, with no transaction open."""
+"""Runs tunings: a job where models run, with progress. Called by tasks, with no transaction open."""
 
 import logging
 from collections.abc import Callable
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def tuning_make(tuning_id: int, driver_of: Callable[[int], ClusterDriver]) -> None:
-    """Make the tuning, unless somebody else is at it or it is not due; `driver_of` takes a cluster's id."""
+    """Run the tuning, unless it is claimed or not due; `driver_of` takes a cluster's id."""
     claim = tuning_begin(tuning_id=tuning_id, now=timezone.now(), lease=LEASE)
     if claim is None:
         return

@@ -1,6 +1,6 @@
-"""Tunings: asked for, claimed, renewed with their progress, ended, applied. None of these waits for a model.
+"""Tuning jobs: order, claim, renewal with progress, end, application. None of these writes waits for a model.
 
-Claims are those of replays (`services.replays`).
+Claims are those of replays (`recordings.services.replays`).
 """
 
 import uuid
@@ -34,7 +34,7 @@ from registry.selectors import model_version_get
 
 @dataclass(frozen=True, slots=True)
 class TuningClaim:
-    """The right to make one tuning and to write its end."""
+    """Claim to run one tuning and to write its end."""
 
     id: uuid.UUID
     tuning_id: int
@@ -52,7 +52,7 @@ def tuning_start(
     actor: str,
     now: datetime,
 ) -> Tuning:
-    """Have the best configuration of a version searched for.
+    """Order a search for the best configuration of a version.
 
     Args:
         service: namespace and name of the one whose replicas it is for; None for the default cluster.
@@ -91,16 +91,16 @@ def tuning_stop(*, model: str, number: int, tuning_id: int, actor: str, now: dat
 
 
 def tuning_begin(*, tuning_id: int, now: datetime, lease: timedelta) -> TuningClaim | None:
-    """Return a claim on the tuning, or None where it is not due, or its cluster does another one.
+    """Claim the tuning; None where it is not due, or its cluster runs another one.
 
-    One whose attempts are used up has FAILED then.
+    One without attempts left has FAILED then.
     """
     row = Tuning.objects.select_related("service__cluster", "model_version").filter(pk=tuning_id).first()
     if row is None or not attempts.may_begin(state_of(row), now):
         return None
     pending = Tuning.objects.filter(status=Status.PENDING.value)
     if pending.filter(cluster=row.cluster_id, next_try_at__gt=now).exclude(claim=None).exists():
-        return None  # two at a time would measure each other
+        return None  # two concurrent ones would distort each other's measurements
     claim_id = begin(row, now=now, lease=lease, progress={})
     if claim_id is None:
         return None
@@ -108,41 +108,41 @@ def tuning_begin(*, tuning_id: int, now: datetime, lease: timedelta) -> TuningCl
 
 
 def tunings_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the tunings that are to be begun, those that waited longest first."""
+    """Return the due tunings, oldest first."""
     return due(Tuning.objects.all(), now=now, limit=limit)
 
 
 def tuning_renew(*, claim: TuningClaim, progress: Mapping[str, Any], now: datetime, lease: timedelta) -> bool:
-    """Write the progress and hold the claim for another `lease`; False where it was lost and the work should stop."""
+    """Write the progress and renew the claim for another `lease`; False where it was lost and the work should stop."""
     return bool(_held(claim).update(progress=progress, next_try_at=now + lease))
 
 
 def tuning_put_back(*, claim: TuningClaim, now: datetime) -> None:
-    """Let another worker begin the tuning anew, as if this one had not."""
+    """Release the tuning, so that another worker restarts it, as if this attempt had not begun."""
     put_back(_held(claim), now=now, progress={})
 
 
 def tuning_broke_off(*, claim: TuningClaim, reason: str, now: datetime) -> None:
-    """Note that an attempt ended without saying anything of the model; it is made again at once, a few times."""
+    """Record an attempt that ended without a result; it is retried at once, a few times."""
     broke_off(_held(claim), reason=reason, now=now)
 
 
 def tuning_fail(*, claim: TuningClaim, reason: str, now: datetime) -> None:
-    """Note that the model cannot be tuned."""
+    """Record that the model cannot be tuned."""
     _end(claim, lambda state: attempts.failed(state, reason), {}, now)
 
 
 def tuning_end(*, claim: TuningClaim, report: Mapping[str, Any], now: datetime) -> bool:
-    """Write what the search came to; False where the claim was lost meanwhile."""
+    """Write the result of the search; False where the claim was lost meanwhile."""
     return _end(claim, attempts.done, report, now)
 
 
 def tuned_file(*, row: Tuning, service: tuple[str, str]) -> dict[str, Any]:
-    """Return the service's file with the configuration that was chosen; applied, it makes a new revision.
+    """Return the service's file with the chosen configuration; applied, it makes a new revision.
 
     Raises:
         NotFound: no such service.
-        Conflict: nothing was chosen, or the service serves another version, or its configuration has changed since.
+        Conflict: no setting was chosen, or the service serves another version, or its configuration has changed since.
     """
     if not row.report.get("chosen"):
         raise Conflict(f"{row} is {row.status} and has chosen no configuration")

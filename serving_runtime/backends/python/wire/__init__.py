@@ -1,1 +1,1 @@
-"""How the server and a worker process talk: frames over a socket pair, large tensors in shared memory."""
+"""Inter-process communication of server and worker: frames over a socket pair, large tensors in shared memory."""

@@ -1,9 +1,9 @@
-"""Shared memory in one direction: the sender places regions in an `Arena`, the receiver looks at them by a `Window`.
+"""Shared memory arena, one-directional: the sender places regions in an `Arena`, the receiver maps them by a `Window`.
 
     sender: place -> write -> (message: start, size)      receiver: view ... the last view is gone -> released
             free  <- (message: freed)                  <-
 
-A region is the receiver's until nothing there refers to it any more, so that whoever keeps an array keeps its content.
+A region belongs to the receiver until its last reference there is gone, so that a kept array keeps its content.
 """
 
 import mmap
@@ -20,14 +20,14 @@ from serving_runtime.common.datatypes import Array
 ALIGNMENT = 64
 _FIRST_BYTES = 1 << 20
 _KEPT_BYTES = 32 << 20
-"""An arena that is empty keeps no more pages than this."""
+"""Pages that an empty arena keeps."""
 
 
 class Arena:
-    """The sender's side; safe to call from several threads.
+    """The sender's side; thread-safe.
 
     Args:
-        fd: of the memory, which this owns from now on.
+        fd: of the memory; this object owns it from now on.
     """
 
     def __init__(self, fd: int) -> None:
@@ -39,7 +39,7 @@ class Arena:
         self._mapping: mmap.mmap | None = None
 
     def place(self, size: int) -> tuple[int, memoryview]:
-        """Return where a region of at least `size` bytes begins, and the region to write to; grows where it must."""
+        """Return the start of a region of at least `size` bytes, and the region to write to; grows on demand."""
         size = -(-size // ALIGNMENT) * ALIGNMENT
         with self._lock:
             start = self._found(size)
@@ -52,7 +52,7 @@ class Arena:
             return start, memoryview(self._mapping)[start : start + size]
 
     def free(self, start: int) -> None:
-        """Take a region back that the receiver has released."""
+        """Free a region that the receiver has released."""
         with self._lock:
             size = self._taken.pop(start)
             self._free = _merged([*self._free, (start, size)])
@@ -88,7 +88,7 @@ class Window:
     """The receiver's side.
 
     Attributes:
-        released: where regions begin that nothing refers to any more; filled by whichever thread collects garbage.
+        released: starts of regions without references; appended to by any thread that collects garbage.
     """
 
     def __init__(self, fd: int) -> None:
@@ -112,7 +112,7 @@ class Window:
 
 
 class _Region:
-    """What numpy keeps as the base of all views of a region (numpy: the array interface)."""
+    """Base object, in numpy, of all views of a region (numpy: the array interface)."""
 
     __slots__ = ("__array_interface__", "__weakref__", "_mapping")
 
@@ -127,7 +127,7 @@ class _Region:
 
 
 def _merged(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return free stretches in order, neighbours joined."""
+    """Return free ranges in order, neighbours merged."""
     merged: list[tuple[int, int]] = []
     for start, size in sorted(free):
         if merged and sum(merged[-1]) == start:

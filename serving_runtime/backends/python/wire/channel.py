@@ -1,9 +1,9 @@
-"""Messages between the server and a worker: a JSON object and tensors.
+"""Message framing between the server and a worker: a JSON object and tensors.
 
     frame: header length, payload length (four bytes each, little-endian) | header | small tensors
     header: the message, with `tensors` (name, datatype, shape, bytes, where), `region` and `freed` added
 
-Small tensors are in the frame; the others lie in one region of shared memory, whose start and size the header names.
+Small tensors are in the frame; the others are in one region of shared memory, whose start and size the header names.
 """
 
 import socket
@@ -32,7 +32,7 @@ class Channel:
     """One end of a connection. Any thread may send, one receives.
 
     Args:
-        outgoing, incoming: file descriptors of memory; this owns them from now on, and the socket.
+        outgoing, incoming: file descriptors of memory; this object owns them and the socket from now on.
     """
 
     def __init__(self, connection: socket.socket, outgoing: int, incoming: int) -> None:
@@ -42,7 +42,7 @@ class Channel:
         self._sending = threading.Lock()
 
     def send(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
-        """Send a message; raises ChannelClosedError. The arrays may be changed again as soon as this returns."""
+        """Send a message; raises ChannelClosedError. The arrays may be changed as soon as this returns."""
         contents = [packed(tensor) for tensor in tensors]
         placed = [one for one in contents if one.content.size > _INLINE_BYTES]
         inline = [one.content for one in contents if one.content.size <= _INLINE_BYTES]
@@ -84,21 +84,21 @@ class Channel:
         return header, tensors
 
     def shut(self) -> None:
-        """End the connection: whoever receives, on both sides, is told so."""
+        """Close the connection: the receivers on both sides are woken."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:  # the other side was first
+        except OSError:  # the other side closed first
             return
 
     def close(self) -> None:
-        """Give everything back; nobody may send or receive any more. Arrays that were received stay as they are."""
+        """Release everything; neither side may send or receive afterwards. Received arrays stay valid."""
         self._socket.close()
         with self._sending:
             self._arena.close()
             self._window.close()
 
     def _place(self, contents: Sequence[Any]) -> tuple[int, int]:
-        """Write contents side by side into one region and note in each description where; returns the region."""
+        """Write contents into one region and record each one's offset in its description; returns the region."""
         offsets = []
         total = 0
         for one in contents:
@@ -126,5 +126,5 @@ class Channel:
 
 
 def _padded(size: int) -> int:
-    """Return how much of a frame small content takes: what follows begins where any datatype may."""
+    """Return the padded size of small content in a frame, so that the next content is aligned for any datatype."""
     return -(-size // 8) * 8

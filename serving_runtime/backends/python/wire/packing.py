@@ -1,4 +1,4 @@
-"""Tensors as bytes and back: numbers as they lie in memory, texts after their lengths."""
+"""Tensor serialization: numbers in their memory layout, strings length-prefixed."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,14 +18,14 @@ class Packed(NamedTuple):
 
 
 def packed(tensor: Tensor) -> Packed:
-    """Return the content of a tensor, without a copy where it is contiguous already."""
+    """Return the content of a tensor, without a copy where it is already contiguous."""
     name, datatype, array = tensor
     content = _texts(array) if datatype is BYTES else np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return Packed([name, datatype.name, list(array.shape), content.size], content)
 
 
 def unpacked(described: Sequence[Any], content: Array) -> Tensor:
-    """Return the tensor that was packed; numbers are a view of `content`."""
+    """Return the packed tensor; numbers are a view of `content`."""
     name, datatype_name, shape, _ = described
     datatype = DATATYPES[datatype_name]
     if datatype is BYTES:
@@ -34,7 +34,7 @@ def unpacked(described: Sequence[Any], content: Array) -> Tensor:
 
 
 def datatype_of(array: Array) -> Datatype | None:
-    """Return the datatype whose arrays look like this one; texts of any kind are BYTES. None where there is none."""
+    """Return the datatype of an array; strings of any kind are BYTES. None for other types."""
     if array.dtype.kind in "OSU":
         return BYTES
     return _BY_DTYPE.get(array.dtype)

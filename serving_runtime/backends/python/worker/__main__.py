@@ -11,8 +11,8 @@ from serving_runtime.backends.python.worker.service import Service
 
 
 def main() -> None:
-    """Serve until the server says that it is enough, or has gone."""
-    faulthandler.enable()  # a crash in a library says where, in the server's log
+    """Serve until the server sends the end, or has gone."""
+    faulthandler.enable()  # on a crash in a library, its place goes to the server's log
     file, *numbers = sys.argv[1:]
     connection_fd, outgoing, incoming = map(int, numbers)
     connection = connect(Channel(socket.socket(fileno=connection_fd), outgoing, incoming))

@@ -1,4 +1,4 @@
-"""The module `fairlead_python`: datatypes to annotate a model's `predict` with, from which its signature is read.
+"""Type annotations of models, the module `fairlead_python`: a model's signature is read from those of `predict`.
 
 class Scores(NamedTuple):                      def predict(image: FP32[3, -1, -1]) -> Scores: ...
     label: BYTES[1]
@@ -15,23 +15,23 @@ import numpy as np
 from serving_runtime.common.datatypes import DATATYPES, Datatype
 
 ONLY_OUTPUT = "output"
-"""What an output is called whose annotation gives it no name."""
+"""Name of an output whose annotation gives none."""
 
 
 class Refused(Exception):  # noqa: N818 - said to clients
-    """Raised by a model for a request that it cannot take: the client gets 400 and the message."""
+    """Raised by a model for an invalid request: the client gets 400 and the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """What an annotation says of an array: dims without the batch dimension, -1 is variable."""
+    """Annotation of an array: dims without the batch dimension, -1 is variable."""
 
     datatype: Datatype
     dims: tuple[int, ...]
 
 
 class _Annotation:
-    """A datatype that dims make an annotation of: FP32[3, -1]."""
+    """A datatype; dims make an annotation of it: FP32[3, -1]."""
 
     def __init__(self, datatype: Datatype) -> None:
         self._datatype = datatype
@@ -51,7 +51,7 @@ FP16, FP32, FP64 = [_Annotation(DATATYPES[f"FP{bits}"]) for bits in (16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the annotations of a function say.
+    """The signature in the annotations of a function.
 
     Attributes:
         optional: inputs that have a default.
@@ -63,10 +63,10 @@ class Described:
 
 
 def described(first: Callable[..., Any], last: Callable[..., Any]) -> Described:
-    """Return what `first` takes and `last` gives; raises TypeError with a sentence where an annotation is missing."""
+    """Return the inputs of `first` and the outputs of `last`; raises TypeError for a missing annotation."""
     hints = get_type_hints(first, include_extras=True)
     parameters = dict(inspect.signature(first).parameters)
-    parameters.pop("self", None)  # of a class of which there is no object yet
+    parameters.pop("self", None)  # of a class without an instance yet
     inputs = {name: _spec(hints.get(name), f"{first.__name__}() has parameter '{name}'") for name in parameters}
     optional = frozenset(name for name, given in parameters.items() if given.default is not inspect.Parameter.empty)
     returned = get_type_hints(last, include_extras=True).get("return")

@@ -1,10 +1,10 @@
-"""A model of arrays: `class Model` with `predict`, or a function `predict`, whose annotations are its signature.
+"""Annotated model: `class Model` with `predict`, or a function `predict`; annotations declare its signature.
 
 It is called once for a batch, with the rows of all its requests; where that fails, once per request.
 
     preprocess(**inputs) -> predict(what that returned) -> postprocess(what that returned) -> outputs
 
-Each of the three may be left out, as in KServe. In the place of a missing `predict` the predictor is asked.
+Each of the three is optional, as in KServe. Without `predict` the predictor is called.
 """
 
 import traceback
@@ -23,11 +23,11 @@ from serving_runtime.common.datatypes import Array
 from serving_runtime.common.request import Tensor as WireTensor
 
 Asked = tuple[Mapping[str, Any], dict[str, Array]]
-"""What is told of a request, and its arrays by the names of inputs."""
+"""Properties of a request, and its arrays by the names of inputs."""
 
 
 def completed(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config with what the annotations of a model say, where it leaves that out."""
+    """Return a config completed by a model's annotations."""
     found = described_stages(model)
     filled = ModelConfig(config)
     if not config.get("max_batch_size"):
@@ -43,7 +43,7 @@ def completed(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def described_stages(model: Any) -> Described:
-    """Return what the first of a model's methods takes and the last one gives; raises TypeError."""
+    """Return the inputs of the model's first method and the outputs of the last; raises TypeError."""
     first = getattr(model, "preprocess", None) or getattr(model, "predict", None)
     last = getattr(model, "postprocess", None) or getattr(model, "predict", None)
     if first is None or last is None:
@@ -96,7 +96,7 @@ class AnnotatedModel:
         return model.postprocess(payload) if hasattr(model, "postprocess") else payload
 
     def _answered(self, run: Callable[..., Any], requests: Sequence[Asked], *, explain: bool, alone: bool) -> bool:
-        """Send the responses, or where requests are alone the error; returns whether they have been sent."""
+        """Send the responses, or the error where requests run alone; returns whether they have been sent."""
         try:
             responses = self._responses(run, requests, explain=explain)
         except Exception as error:
@@ -136,7 +136,7 @@ class AnnotatedModel:
         ]
 
     def _named(self, returned: Any, *, explain: bool) -> dict[str, Array]:
-        """Return what the model returned by the names of outputs; what it explains has the names it likes."""
+        """Return the model's result by output names; explanations keep their own names."""
         specs = {} if explain else self._described.outputs
         named = _by_name(returned)
         for name in specs:
@@ -148,7 +148,7 @@ class AnnotatedModel:
 
 
 def _by_name(returned: Any) -> Mapping[str, Any]:
-    """Return arrays by name: of a mapping, of a NamedTuple, or the one array that has none."""
+    """Return arrays by name: of a mapping, of a NamedTuple, or the single array without a name."""
     if isinstance(returned, Mapping):
         return returned
     return returned._asdict() if hasattr(returned, "_asdict") else {ONLY_OUTPUT: returned}

@@ -1,4 +1,4 @@
-"""Requests of a model to other models of the server (Triton: business logic scripting)."""
+"""Business logic scripting, worker side: requests of a model to other models (Triton: business logic scripting)."""
 
 import asyncio
 import json
@@ -19,9 +19,9 @@ from serving_runtime.common.request import Tensor as WireTensor
 
 
 class InferenceRequest:
-    """A request to a model by its name; `exec` waits for the answer, `async_exec` is awaited.
+    """A request to a model by its name; `exec` blocks until the response, `async_exec` is awaited.
 
-    An answer that is an error is returned as one. Responses of decoupled models come one by one.
+    An error response is returned as one. Responses of decoupled models come one by one.
     """
 
     def __init__(  # noqa: PLR0917 - Triton's order
@@ -82,7 +82,7 @@ class InferenceRequest:
         return json.dumps(self._parameters)
 
     def exec(self, decoupled: bool = False) -> InferenceResponse | Iterator[InferenceResponse]:
-        """Return the answer, or for a decoupled model an iterator of its responses."""
+        """Return the response, or for a decoupled model an iterator of its responses."""
         answers: queue.SimpleQueue[tuple[dict[str, Any], list[WireTensor]]] = queue.SimpleQueue()
         current().call(self._told(decoupled=decoupled), [tensor.wire for tensor in self._inputs], answers.put)
         if decoupled:
@@ -93,7 +93,7 @@ class InferenceRequest:
         self,
         decoupled: bool = False,
     ) -> InferenceResponse | AsyncIterator[InferenceResponse]:
-        """Return the answer, or for a decoupled model an asynchronous iterator of its responses."""
+        """Return the response, or for a decoupled model an asynchronous iterator of its responses."""
         loop = asyncio.get_running_loop()
         answers: asyncio.Queue[tuple[dict[str, Any], list[WireTensor]]] = asyncio.Queue()
 
@@ -126,7 +126,7 @@ class InferenceRequest:
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
-    """Return whether a model of the server answers."""
+    """Return whether a model of the server is ready."""
     answers: queue.SimpleQueue[tuple[dict[str, Any], list[WireTensor]]] = queue.SimpleQueue()
     current().call({"do": "ready", "model": model_name, "version": model_version}, (), answers.put)
     return bool(answers.get()[0]["ready"])

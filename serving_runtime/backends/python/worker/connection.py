@@ -1,4 +1,4 @@
-"""The worker's end of the channel: a thread receives, and hands what comes to whoever waits for it.
+"""Worker end of the channel: a thread receives messages and passes them to the waiting callers.
 
 The process ends when the server's end is closed, whatever the model is doing.
 """
@@ -14,18 +14,18 @@ from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedE
 from serving_runtime.common.request import Tensor
 
 WINDOW = 16
-"""How many responses to one request may be on their way to a client that reads slowly."""
+"""Flow control: maximum responses of one request in flight to a slow client."""
 
 
 Take: TypeAlias = Callable[[tuple[dict[str, Any], list[Tensor]]], None]
-"""Takes an answer of the server's, in the thread that receives; must not wait."""
+"""Takes a response of the server, in the receiving thread; must not block."""
 
 
 class Answering:
-    """One request of the server's that this worker has not answered to the end.
+    """One unfinished request from the server.
 
     Attributes:
-        cancelled: nobody waits for a response any more.
+        cancelled: its client has gone.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Answering:
         self._room = threading.Semaphore(WINDOW)
 
     def wait_for_room(self) -> None:
-        """Return once another response may be sent; at once where nobody waits for it."""
+        """Return once another response may be sent; at once where it is cancelled."""
         if not self.cancelled:
             self._room.acquire()
 
@@ -46,7 +46,7 @@ class Answering:
 
 
 class Connection:
-    """What the model's code and the server say to each other.
+    """The messages between the model's code and the server.
 
     Attributes:
         work: messages for the main thread.
@@ -69,14 +69,14 @@ class Connection:
             os._exit(0)
 
     def answering(self, number: int) -> Answering:
-        """Return the state of a request, by the number that the server has given it."""
+        """Return the state of a request, by its number from the server."""
         return self._open[number]
 
     def answered(self, number: int) -> None:
         self._open.pop(number, None)
 
     def call(self, message: dict[str, Any], tensors: Sequence[Tensor], take: Take) -> None:
-        """Ask the server something; `take` is called with each answer, the last one with `final`."""
+        """Send the server a request; `take` is called with each response, the last one with `final`."""
         number = next(self._numbers)
         self._calls[number] = take
         self.send({**message, "call": number}, tensors)

@@ -1,4 +1,4 @@
-"""pb_utils.InferenceRequest, InferenceResponse, InferenceResponseSender and TritonError."""
+"""Triton's request API: pb_utils.InferenceRequest, InferenceResponse, InferenceResponseSender, TritonError."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 
 
 class TritonError:
-    """Why a request failed; `code` decides the status that clients see, INTERNAL where it is left out."""
+    """Why a request failed; `code` decides the status that clients see, INTERNAL by default."""
 
     UNKNOWN, INTERNAL, NOT_FOUND, INVALID_ARG = "UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG"
     UNAVAILABLE, UNSUPPORTED, ALREADY_EXISTS, CANCELLED = "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED"
@@ -37,7 +37,7 @@ class TritonError:
 
 
 class InferenceResponse:
-    """Outputs, or an error in their place."""
+    """Outputs, or an error instead."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class InferenceResponse:
         return json.dumps(self._parameters)
 
     def told(self, number: int, *, final: bool) -> tuple[dict[str, Any], list[WireTensor]]:
-        """Return the response to a request, as the server is told."""
+        """Return the response to a request, as sent to the server."""
         outputs = [] if self._error is not None else [tensor.wire for tensor in self._outputs]
         message: dict[str, Any] = {"number": number, "final": final, "outputs": len(outputs)}
         if self._error is not None:
@@ -79,7 +79,7 @@ class InferenceResponse:
 
 
 class InferenceResponseSender:
-    """Sends the responses of one request, from any thread. Without a last one they end where the sender does."""
+    """Sends the responses of one request, from any thread. Without a last one they end with the sender's lifetime."""
 
     def __init__(self, number: int, state: Answering) -> None:
         self._number = number
@@ -87,7 +87,7 @@ class InferenceResponseSender:
         self.closed = False
 
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
-        """Send a response, or the end, or both in one; waits while a client reads slowly."""
+        """Send a response, or the end, or both in one; blocks while a client reads slowly."""
         if self.closed:
             raise TritonModelException("the last response of this request has been sent already")
         final = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
@@ -130,7 +130,7 @@ class IncomingRequest:
 
     @property
     def sender(self) -> InferenceResponseSender | None:
-        """Return the sender, None where nobody has asked for it."""
+        """Return the sender, None where `execute` has not taken it."""
         return self._sender
 
     def inputs(self) -> list[Tensor]:
@@ -152,7 +152,7 @@ class IncomingRequest:
         return start | (TRITONSERVER_REQUEST_FLAG_SEQUENCE_END if given.get("sequence_end") else 0)
 
     def timeout(self) -> int:
-        """Return the longest time in the queue that the client asked for, in microseconds; 0 is not asked."""
+        """Return the client's queue timeout, in microseconds; 0 for none."""
         return int(self._told["parameters"].get("timeout", 0))
 
     def model_name(self) -> str:
@@ -175,7 +175,7 @@ class IncomingRequest:
 
 
 _RESERVED = frozenset(("sequence_id", "sequence_start", "sequence_end", "priority", "timeout"))
-"""Parameters that the server understands (V2: parameters extension) and Triton keeps from a model's."""
+"""Parameters that the server interprets (V2: parameters extension) and Triton hides from a model."""
 
 
 def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:

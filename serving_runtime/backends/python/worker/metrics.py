@@ -1,4 +1,4 @@
-"""pb_utils.MetricFamily and its metrics (Triton: Python backend, custom metrics), kept and shown by the server."""
+"""Custom metrics, worker side: pb_utils.MetricFamily (Triton: Python backend, custom metrics)."""
 
 import queue
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from serving_runtime.backends.python.worker.tensors import TritonModelException
 
 
 class Metric:
-    """One series; made by `MetricFamily.Metric`. Those of the same name and labels add up over a model's instances."""
+    """One series; made by `MetricFamily.Metric`. Those of equal name and labels are summed over a model's instances."""
 
     def __init__(self, family: "MetricFamily", labels: Mapping[str, str], buckets: Sequence[float]) -> None:
         self._kind = family.kind
@@ -21,7 +21,7 @@ class Metric:
         self._made = True
 
     def increment(self, value: float) -> None:
-        """Add to a counter, where it must not be negative, or to a gauge."""
+        """Add to a counter, by a non-negative value, or to a gauge."""
         if self._kind == MetricFamily.HISTOGRAM or (self._kind == MetricFamily.COUNTER and value < 0):
             raise TritonModelException(f"a {self._kind} cannot be incremented by {value}")
         self._change("increment", value)
@@ -33,7 +33,7 @@ class Metric:
         self._change("set", value)
 
     def observe(self, value: float) -> None:
-        """Count a value in a histogram."""
+        """Observe a value in a histogram."""
         if self._kind != MetricFamily.HISTOGRAM:
             raise TritonModelException(f"a {self._kind} cannot observe; a histogram can")
         self._change("observe", value)
@@ -63,7 +63,7 @@ class MetricFamily:
     def Metric(  # noqa: N802 - Triton's name
         self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
     ) -> Metric:
-        """Make a series; raises TritonModelException where that cannot be."""
+        """Create a series; raises TritonModelException on failure."""
         return Metric(self, labels or {}, buckets or ())
 
 

@@ -1,4 +1,4 @@
-"""pb_utils.ModelConfig: what `auto_complete_config` fills in."""
+"""Auto-complete of a model's config: pb_utils.ModelConfig, which `auto_complete_config` fills in."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ _TENSOR_FIELDS = {"input": ("name", "data_type", "dims", "optional"), "output": 
 
 
 class ModelConfig:
-    """A model's config as plain values. What config.pbtxt says stands; what contradicts it raises ValueError."""
+    """A model's config as plain values. config.pbtxt takes precedence; contradicting it raises ValueError."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = dict(config)
@@ -25,7 +25,7 @@ class ModelConfig:
         self._config["max_batch_size"] = max_batch_size
 
     def set_dynamic_batching(self) -> None:
-        """Ask for the dynamic batcher, unless config.pbtxt names a scheduler."""
+        """Enable the dynamic batcher, unless config.pbtxt names a scheduler."""
         if not any(scheduler in self._config for scheduler in _SCHEDULERS):
             self._config["dynamic_batching"] = {}
 

@@ -1,6 +1,6 @@
-"""The predictor that a transformer asks: V2 over HTTP, tensors as binary data (V2: binary tensor data extension).
+"""Predictor client of a transformer: V2 over HTTP, tensors as binary data (V2: binary tensor data extension).
 
-Where it is, and which model it serves, a transformer is told as KServe tells it: PREDICTOR_HOST and MODEL_NAME.
+Its address and model come from KServe's variables: PREDICTOR_HOST and MODEL_NAME.
 """
 
 import http.client
@@ -20,7 +20,7 @@ _BY_DTYPE = {datatype.dtype: datatype for datatype in DATATYPES.values() if data
 
 
 class PredictorError(Exception):
-    """The predictor has not answered, or has refused; `code` is one of TritonError's."""
+    """The predictor did not respond, or refused; `code` is one of TritonError's."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class PredictorError(Exception):
 
 
 class Predictor:
-    """A model that another server serves; asked by one thread.
+    """A model on another server; used by one thread.
 
     Args:
         host: HOST:PORT of its HTTP endpoint.
@@ -41,7 +41,7 @@ class Predictor:
 
     @classmethod
     def of_environment(cls) -> "Predictor | None":
-        """Return the one that the environment names, if it names one."""
+        """Return the predictor that the environment names, if any."""
         host, model = os.environ.get("PREDICTOR_HOST", ""), os.environ.get("MODEL_NAME", "")
         return cls(host, model) if host and model else None
 
@@ -72,7 +72,7 @@ class Predictor:
         return _decoded(content, int(answer.headers.get("inference-header-content-length", len(content))))
 
     def _sent(self, body: bytes, headers: Mapping[str, str]) -> http.client.HTTPResponse:
-        """Send it, over a new connection where the one there is was closed while nothing was asked."""
+        """Send it; reconnects where an idle connection was closed meanwhile."""
         try:
             self._connection.request("POST", self._path, body, headers)
             return self._connection.getresponse()

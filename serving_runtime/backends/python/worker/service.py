@@ -1,4 +1,4 @@
-"""One message after the other, in the worker's main thread: look at the model, initialize it, run it, finalize it."""
+"""Command loop of the worker's main thread: inspect the model, initialize it, run it, finalize it."""
 
 import importlib
 import sys
@@ -16,11 +16,11 @@ _OWN_CLASS_NAMES = ("Model", "Transformer")
 
 
 class MistakeError(Exception):
-    """The model's file is not what it should be; the message is a sentence."""
+    """The model's file is invalid; the message is a sentence."""
 
 
 class Service:
-    """Does what the server asks, until it asks to end.
+    """Executes the server's commands, until the last.
 
     Args:
         file: the model's, in its version's folder.
@@ -61,7 +61,7 @@ class Service:
         return {}
 
     def _completed(self, config: dict[str, Any]) -> dict[str, Any]:
-        """Return the config as the model fills it in, if it does."""
+        """Return the config as completed by the model."""
         source = self._source()
         if not _is_tritons(source):
             return completed(source, config)
@@ -100,7 +100,7 @@ def _is_tritons(source: Any) -> bool:
 
 
 def _imported(file: Path) -> Any:
-    """Return the model's module, imported as a part of its version's folder, which `import` finds things in too."""
+    """Return the model's module, imported as part of its version's folder, which is on the import path too."""
     sys.modules["triton_python_backend_utils"] = triton_utils
     sys.modules["fairlead_python"] = annotated
     for folder in (file.parent, file.parent.parent):

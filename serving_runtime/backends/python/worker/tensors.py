@@ -13,7 +13,7 @@ _CPU = (1, 0)
 
 
 class TritonModelException(Exception):  # noqa: N818 - Triton's name
-    """What the functions of this module raise."""
+    """Raised by the functions of this module."""
 
 
 _NUMBERED = [
@@ -23,7 +23,7 @@ _NUMBERED = [
 
 
 class Tensor:
-    """A name and an array; an array that comes from the server is a view of shared memory."""
+    """A name and an array; an array from the server is a view of shared memory."""
 
     def __init__(self, name: str, array: Array) -> None:
         if not isinstance(array, np.ndarray):
@@ -86,7 +86,7 @@ class Tensor:
 
 
 class _Capsule:
-    """A capsule as the object that numpy asks for one."""
+    """A capsule as an object of the interface that numpy reads."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -135,7 +135,7 @@ def serialize_byte_tensor(input_tensor: Array) -> Array | None:
 
 
 def deserialize_bytes_tensor(encoded_tensor: bytes) -> Array:
-    """Return the elements of what `serialize_byte_tensor` made."""
+    """Return the elements in the result of `serialize_byte_tensor`."""
     elements = []
     position = 0
     while position < len(encoded_tensor):

@@ -1,4 +1,4 @@
-"""A class written for Triton, run as it is: `TritonPythonModel` with initialize, execute, finalize."""
+"""Triton Python model: runs an unchanged `TritonPythonModel` with initialize, execute, finalize."""
 
 import asyncio
 import inspect
@@ -34,7 +34,7 @@ class TritonModel:
         return hasattr(self._model, "explain")
 
     def execute(self, told: Sequence[Mapping[str, Any]], tensors: Sequence[Tensor], *, explain: bool) -> None:
-        """Run the requests of one batch and send their responses, those left out that the model sends itself."""
+        """Run the requests of one batch and send their responses, except those that the model sends itself."""
         remaining = iter(tensors)
         requests = [
             IncomingRequest(request, [next(remaining) for _ in range(request["inputs"])], self._name)
@@ -67,7 +67,7 @@ class TritonModel:
         return self._loop.run_until_complete(answers)
 
     def _mistake(self, answers: Any, requests: Sequence[IncomingRequest]) -> str:
-        """Return what is wrong with what `execute` returned, in a sentence; empty where nothing is."""
+        """Return the error in the result of `execute`, in a sentence; empty if correct."""
         if self._decoupled:
             return "" if answers is None else "execute() of a decoupled model must return None and send its responses"
         if answers is None:
@@ -97,6 +97,6 @@ def _send(requests: Sequence[IncomingRequest], answers: Sequence[InferenceRespon
 
 
 def _fail(requests: Sequence[IncomingRequest], message: str) -> None:
-    """Answer what has no last response yet with an error."""
+    """Send an error to requests without a final response."""
     left = [request for request in requests if request.sender is None or not request.sender.closed]
     _send(left, [InferenceResponse(error=TritonError(message))] * len(left))

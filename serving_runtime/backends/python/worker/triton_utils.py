@@ -1,7 +1,7 @@
-"""The module `triton_python_backend_utils`, which models written for Triton import; offered in workers alone.
+"""The module `triton_python_backend_utils`, which models written for Triton import; available in workers only.
 
-Names and meanings are Triton's (Python backend). What is not here does not exist, so that a model that needs it says
-so when it is loaded: docs/reference/python-models.md lists both.
+Names and meanings are Triton's (Python backend). Unsupported names do not exist, so that a model that needs one fails
+when it is loaded: docs/reference/python-models.md lists both.
 """
 
 import json

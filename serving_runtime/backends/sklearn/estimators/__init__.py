@@ -1,1 +1,1 @@
-"""What a skops file may be made of, before and after it is loaded."""
+"""Allowlist checks of skops files, before and after loading."""

@@ -1,9 +1,9 @@
-"""The types that a skops file may be made of, and the parameters that may not have every value: tables to review. Pure.
+"""Allowlist of a skops file's types, and of values of some parameters: tables to review. Pure.
 
-Listed is what scikit-learn computes answers with and whose code reads no file, runs no code out of the model and
-starts no process. Left out on purpose: what has no `predict` or `transform` for new rows (t-SNE, MDS, DBSCAN, ...),
-takes dicts or images (DictVectorizer, PatchExtractor), or is held together by nodes that nothing here can check
-(Birch, BisectingKMeans). Who starts the server may trust more by name, at their own risk.
+Listed is what scikit-learn predicts with and whose code reads no file, runs no code out of the model and starts no
+process. Left out on purpose: what has no `predict` or `transform` for new rows (t-SNE, MDS, DBSCAN, ...), takes dicts
+or images (DictVectorizer, PatchExtractor), or is linked by nodes that cannot be checked here (Birch, BisectingKMeans).
+The operator may trust more by name, at their own risk.
 """
 
 from collections.abc import Callable, Mapping
@@ -146,7 +146,7 @@ ESTIMATORS = _names(_ESTIMATORS)
 """Types of objects, among them the parts of estimators."""
 
 LOSSES = _names(_LOSSES)
-"""Compiled functions of a loss, without a state that an index is taken from."""
+"""Compiled functions of a loss, without state that holds an index."""
 
 FUNCTIONS = _names(_FUNCTIONS)
 """Python functions; numpy's and scipy's universal functions come on top."""
@@ -190,9 +190,9 @@ PARAMETERS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "kw_args": (_plain_arguments, "numbers and texts"),
     "inv_kw_args": (_plain_arguments, "numbers and texts"),
 }
-"""Parameters by their names, whichever estimator has them: which values are served, and how to say so."""
+"""Parameters by their names, for every estimator: the allowed values, and their description."""
 
 HASHERS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "n_features": (_hash_size, "a number from 1 to 2147483647"),
 }
-"""Parameters of HashingVectorizer and FeatureHasher on top."""
+"""Further parameters of HashingVectorizer and FeatureHasher."""

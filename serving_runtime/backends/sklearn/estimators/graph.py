@@ -1,6 +1,6 @@
-"""All that a loaded estimator is made of, walked: types, functions, parameters, and numbers that compiled code follows.
+"""Object graph check of a loaded estimator: types, functions, parameters, and indices that compiled code follows.
 
-The file was checked by its words before it was loaded (`schema`); here it is checked by what came of it.
+The file's schema was checked before it was loaded (`schema`); here the loaded objects are.
 """
 
 import inspect
@@ -20,9 +20,9 @@ _KNOWN = allowed.ESTIMATORS | allowed.LOSSES | allowed.RANDOM | {allowed.TREE}
 
 
 def check(root: Any, filename: str, trusted: Set[str]) -> list[Any]:
-    """Return the objects that a loaded model is made of, the estimators among them.
+    """Return the objects of a loaded model, the estimators among them.
 
-    Raises ModelError, one sentence, for types, functions and values of parameters that are not served, and for parts
+    Raises ModelError, one sentence, for types, functions and values of parameters that are not allowed, and for parts
     that do not fit one another. An object of a type that the operator trusts may have any parameters.
     """
     found: list[Any] = []
@@ -55,7 +55,7 @@ def type_name(kind: type) -> str:
 
 
 def _walk(root: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Yield what is neither plain nor a container, once each, with the attribute and the object that it is of."""
+    """Yield what is neither plain nor a container, once each, with its attribute and its owner."""
     stack: list[tuple[Any, str, Any]] = [(root, "", None)]
     seen: set[int] = set()
     while stack:
@@ -77,7 +77,7 @@ def _walk(root: Any) -> Iterator[tuple[Any, str, Any]]:
 
 
 def _check_function(value: Any, place: str, owner: Any, unknown: set[str], trusted: Set[str]) -> None:
-    """Take note of a function that is not listed, or that is where an estimator has no function of its own."""
+    """Record a function that is not listed, or that is where an estimator has no function of its own."""
     if isinstance(value, types.MethodType):
         name = f"{type_name(type(value.__self__))}.{value.__name__}"
         fits = False

@@ -1,4 +1,4 @@
-"""Numbers in a loaded estimator that scikit-learn's compiled code takes for places in memory, without a look.
+"""Bounds checks of indices in a loaded estimator, which scikit-learn's compiled code follows unchecked.
 
     Tree             of decision trees, forests and gradient boosting: children, features, classes
     TreePredictor    of histogram gradient boosting: children, features, sets of categories
@@ -26,7 +26,7 @@ _MAX_CATEGORY = 256  # sklearn: _bitset, eight words of 32 bits
 
 
 def check(objects: Sequence[Any], filename: str) -> None:
-    """Raise ModelError where compiled code would leave an array: parts out of their places, or that do not fit."""
+    """Raise ModelError where compiled code would access memory outside an array: bad indices, or mismatched parts."""
     expected = {id(part) for each in objects for part in _parts_of(each)}
     for each in objects:
         kind = type(each).__name__
@@ -34,7 +34,7 @@ def check(objects: Sequence[Any], filename: str) -> None:
             raise ModelError(f"{filename}: a {kind} is not where its estimator has it; save the model again")
         fitted, rule = _RULES.get(kind, ("", None))
         if rule is None or (fitted and fitted not in getattr(each, "__dict__", {})):
-            continue  # such as the estimator that an ensemble was to train copies of
+            continue  # such as the base estimator of an ensemble
         try:
             rule(each, f"{filename}: {kind}")
         except ModelError:
@@ -60,7 +60,7 @@ def _parts_of(estimator: Any) -> list[Any]:
 
 
 def check_sparse(matrix: Any, where: str) -> None:
-    """Raise ModelError for a sparse matrix whose indices leave it."""
+    """Raise ModelError for a sparse matrix whose indices are out of bounds."""
     try:
         matrix.check_format(full_check=True)
     except (ValueError, AttributeError) as error:
@@ -79,7 +79,7 @@ def _decision_tree(estimator: Any, where: str) -> None:
 
 
 def _forest(estimator: Any, where: str) -> None:
-    """Check trees that are given rows without a look at them: each has the forest's own features."""
+    """Check trees that get rows unchecked: each has the forest's own features."""
     trees = np.asarray(estimator.estimators_, dtype=object)
     own = estimator.n_features_in_
     fits = all(type(tree).__name__ in _DECISION_TREES and tree.n_features_in_ == own for tree in trees.ravel())
@@ -124,7 +124,7 @@ def _predictor(predictor: Any, by_category: Any, where: str) -> None:
 
 
 def _random_state(state: Any, where: str) -> None:
-    """Check how far a Mersenne twister is in its numbers; PCG64 has no such place, and others are refused."""
+    """Check the position of a Mersenne twister; PCG64 has none, and others are refused."""
     generator = getattr(state, "bit_generator", None) or state._bit_generator
     kind, found = type(generator).__name__, generator.state
     _need(kind in ("MT19937", "PCG64"), where, f"the generator {kind} is not served")
@@ -154,4 +154,4 @@ _RULES: Mapping[str, tuple[str, Callable[[Any, str], None]]] = {
     **dict.fromkeys(("CountVectorizer", "TfidfVectorizer"), ("vocabulary_", _vocabulary)),
     **vectors.RULES,
 }
-"""By the name of a type: the attribute that it has once it is fitted, and what has to be true then."""
+"""By the name of a type: the attribute of a fitted one, and its invariant."""

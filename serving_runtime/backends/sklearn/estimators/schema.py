@@ -1,4 +1,4 @@
-"""What a skops file says it is made of, checked before anything of it is made.
+"""Schema check of a skops file, before any object is created.
 
 schema.json is a tree of nodes, each with a loader and the type that it makes. skops checks types by one list for all
 loaders; here each loader has its own (CVE-2025-54412, -54413, -54886: a type of one kind under the loader of another).
@@ -24,7 +24,7 @@ _SCALARS = frozenset({f"numpy.{kind.__name__}" for kind in np.sctypeDict.values(
 
 
 def _is_ufunc(name: str) -> bool:
-    return name.startswith(("numpy.", "scipy.special."))  # skops lists those that are; the walk looks at what came
+    return name.startswith(("numpy.", "scipy.special."))  # skops lists the allowed ones; the walk checks them
 
 
 _BY_LOADER: dict[str, Callable[[str], bool]] = {
@@ -45,7 +45,7 @@ _BY_LOADER: dict[str, Callable[[str], bool]] = {
     "SparseMatrixNode": allowed.SPARSE.__contains__,
     "RandomStateNode": {"numpy.random.mtrand.RandomState"}.__contains__,
     "RandomGeneratorNode": {"numpy.random._generator.Generator"}.__contains__,
-    "JsonNode": lambda _: True,  # holds what JSON can, whatever type it names
+    "JsonNode": lambda _: True,  # holds JSON values only, whatever type it names
 }
 _CONTAINERS = frozenset(
     {"DictNode", "ListNode", "SetNode", "TupleNode", "NdArrayNode", "SliceNode", "SparseMatrixNode"}
@@ -53,11 +53,11 @@ _CONTAINERS = frozenset(
 TRUSTED = allowed.ESTIMATORS | allowed.LOSSES | allowed.FUNCTIONS | allowed.SPARSE | {
     allowed.TREE, "numpy.dtype", "sklearn.utils._bunch.Bunch"
 }  # fmt: skip
-"""Names that skops would ask about, and this server need not be asked."""
+"""Names that skops would report as untrusted, and that are safe here."""
 
 
 def check(file: Path, trusted: Set[str]) -> None:
-    """Raise ModelError unless all of a file's nodes are of types that are listed for their loaders, or trusted.
+    """Raise ModelError unless all nodes of a file are of types that are listed for their loaders, or trusted.
 
     Args:
         trusted: names that the operator trusts, under any loader but those of containers and arrays.
@@ -112,7 +112,7 @@ def _nodes(schema: Any, filename: str) -> Iterator[dict[str, Any]]:
 
 
 def _check_keys(key_types: Any, filename: str) -> None:
-    """Check what makes a dict's keys out of texts: types alone, since it is called."""
+    """Check the factory of a dict's keys from texts: types alone, since it is called."""
     kinds = key_types.get("content", ()) if isinstance(key_types, dict) else None
     loaders = {kind.get("__loader__") for kind in kinds} if isinstance(kinds, list) else {None}
     if key_types is None or key_types.get("__loader__") != "ListNode" or not loaders <= {"TypeNode"}:

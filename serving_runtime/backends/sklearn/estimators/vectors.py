@@ -1,4 +1,4 @@
-"""Support vectors, neighbours' trees, centers and splines: what compiled code takes from their arrays' shapes."""
+"""Shape checks of support vectors, neighbours' trees, centers and splines, on which compiled code relies."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ _IMPLEMENTATIONS = {
 
 
 def _support(estimator: Any, where: str) -> None:
-    """Check what libsvm copies by the number of classes and of support vectors (sklearn: svm/src/libsvm_helper.c)."""
+    """Check the arrays that libsvm copies by its counts of classes and support vectors (sklearn: libsvm_helper.c)."""
     kind = type(estimator).__name__
     if estimator.kernel not in _KERNELS:
         raise ModelError(f"{where} has the kernel {estimator.kernel!r}; served are {', '.join(_KERNELS)}")
@@ -59,7 +59,7 @@ def _neighbours_tree(tree: Any, where: str) -> None:
 
 
 def _neighbours(estimator: Any, where: str) -> None:
-    """Check the classes of the rows that neighbours are looked for in, which are counted by their numbers."""
+    """Check the classes of the neighbours' rows, which are counted by their numbers."""
     rows = estimator._fit_X.shape[0] if getattr(estimator, "_fit_X", None) is not None else 0
     tree = getattr(estimator, "_tree", None)
     if tree is not None:

@@ -1,1 +1,1 @@
-"""gRPC messages to and from requests of the engine."""
+"""gRPC codec: messages to and from requests of the engine."""

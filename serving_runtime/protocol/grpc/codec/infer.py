@@ -1,4 +1,4 @@
-"""ModelInferRequest and ModelInferResponse to and from what the engine takes.
+"""gRPC inference codec: ModelInferRequest and ModelInferResponse to and from the engine's types.
 
 Tensors come raw (views of the message's bytes) or typed in `contents`; the two exclude each other within a request.
 Answers are always raw, as Triton's are.
@@ -34,7 +34,7 @@ _CONTENTS = {
 }
 
 Parts: TypeAlias = Mapping[str, Slice]
-"""Where outputs are to be written, by their names."""
+"""Output slices in shared memory, by the outputs' names."""
 
 NO_PARTS: Parts = {}
 
@@ -44,22 +44,22 @@ _ModelStreamInferResponse = proto.message("inference.ModelStreamInferResponse")
 
 
 def is_slow(message: Any) -> bool:
-    """Return whether a ModelInferRequest is one to decode off the event loop.
+    """Return whether a ModelInferRequest should be decoded off the event loop.
 
-    It is large, in elements one by one, or has much read from shared memory.
+    It is large with single elements, or reads much from shared memory.
     """
     one_by_one = any(item.datatype == "BYTES" or item.HasField("contents") for item in message.inputs)
     return (one_by_one and message.ByteSize() > SLOW_BYTES) or reads_much(message)
 
 
 def reads_much(message: Any) -> bool:
-    """Return whether a ModelInferRequest has much read from shared memory."""
+    """Return whether a ModelInferRequest reads much from shared memory."""
     sizes = [item.parameters[BYTE_SIZE].int64_param for item in message.inputs if BYTE_SIZE in item.parameters]
     return binary.copy_takes_long(sum(sizes))
 
 
 def answer_is_slow(response: InferResponse, parts: Parts) -> bool:
-    """Return whether an answer is one to encode off the event loop: in elements of BYTES, or into shared memory."""
+    """Return whether to encode an answer off the event loop: with BYTES elements, or into shared memory."""
     return any(
         (datatype is BYTES and binary.takes_long(array, datatype))
         or (name in parts and binary.copy_takes_long(array.nbytes))
@@ -68,7 +68,7 @@ def answer_is_slow(response: InferResponse, parts: Parts) -> bool:
 
 
 def decode(message: Any, memory: SharedMemory) -> tuple[InferRequest, Parts]:
-    """Return the request in a ModelInferRequest, and where in shared memory it wants outputs.
+    """Return the request in a ModelInferRequest, and the shared memory slices for its outputs.
 
     Raises InvalidArgument, NotFound or Unsupported.
     """
@@ -100,7 +100,7 @@ def decode(message: Any, memory: SharedMemory) -> tuple[InferRequest, Parts]:
     if index != len(raw):
         raise _miscounted(message)
     classes, parts = _output_forms(message)
-    for part in parts.values():  # before the model runs for nothing
+    for part in parts.values():  # before a useless run of the model
         memory.check(part)
     request = InferRequest(
         message.model_name,
@@ -125,14 +125,14 @@ def encode(response: InferResponse, memory: SharedMemory, parts: Parts) -> Any:
 
 
 def serialized(response: InferResponse, memory: SharedMemory, parts: Parts) -> bytes:
-    """Do as `encode` does, and return the message serialized."""
+    """Encode like `encode`, and return the message serialized."""
     return encode(response, memory, parts).SerializeToString()  # type: ignore[no-any-return]
 
 
 def encode_stream(response: InferResponse, memory: SharedMemory, parts: Parts) -> bytes:
-    """Return the ModelStreamInferResponse, serialized; every answer on a stream says whether it is the last.
+    """Return the ModelStreamInferResponse, serialized; every answer on a stream has a flag for the last one.
 
-    Raises ServingError as `encode` does.
+    Raises ServingError like `encode`.
     """
     message = _ModelStreamInferResponse()
     _fill_for_stream(message.infer_response, response, memory, parts)
@@ -140,14 +140,14 @@ def encode_stream(response: InferResponse, memory: SharedMemory, parts: Parts) -
 
 
 def encode_within_stream(response: InferResponse, memory: SharedMemory, parts: Parts) -> Any:
-    """Return the ModelInferResponse that is in a ModelStreamInferResponse; raises ServingError as `encode` does."""
+    """Return the ModelInferResponse inside a ModelStreamInferResponse; raises ServingError like `encode`."""
     message = proto.ModelInferResponse()
     _fill_for_stream(message, response, memory, parts)
     return message
 
 
 def encode_stream_error(error: ServingError, request: Any, *, final: bool = True) -> bytes:
-    """Return the ModelStreamInferResponse that tells what became of a request or its message, serialized."""
+    """Return the ModelStreamInferResponse with the error of a request or its message, serialized."""
     message = _ModelStreamInferResponse(error_message=error.message)
     answer = message.infer_response
     answer.id, answer.model_name, answer.model_version = request.id, request.model_name, request.model_version
@@ -171,7 +171,7 @@ def _fill(message: Any, response: InferResponse, memory: SharedMemory, parts: Pa
         if name in parts:
             for key, value in parameters_of(parts[name], memory.write(parts[name], raw)).items():
                 setattr(output.parameters[key], _parameter_field(value), value)
-            raw = b""  # clients count on one entry per output
+            raw = b""  # clients expect one entry per output
         message.raw_output_contents.append(raw if isinstance(raw, bytes) else raw.tobytes())
 
 
@@ -215,7 +215,7 @@ def _parameter(message: Any) -> Any:
 
 
 def _output_forms(message: Any) -> tuple[Mapping[str, int], Parts]:
-    """Return how many classes, or where in shared memory, a ModelInferRequest wants outputs, by their names."""
+    """Return the number of classes, and the shared memory slices, of a ModelInferRequest's outputs, by name."""
     classes: dict[str, int] = {}
     parts: dict[str, Slice] = {}
     for output in message.outputs:

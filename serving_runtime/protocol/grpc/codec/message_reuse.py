@@ -1,8 +1,8 @@
-"""Messages known but for their tensors: a client that asks for the same shapes sends the same bytes before them.
+"""gRPC message reuse: requests that differ only in their tensors skip protobuf.
 
-A ModelInferRequest ends with its raw tensors, each behind a tag and its length. What lies before the first of them is
-the message's head; a message with a known head and the same lengths is taken apart without protobuf, and so is its
-answer put together.
+A client that requests the same shapes sends the same bytes before its raw tensors, which end a ModelInferRequest, each
+after a tag and its length. The bytes before the first tensor are the message's head; a message with a known head and
+the same lengths is parsed, and its answer built, without protobuf.
 
     head | tag, length | tensor | tag, length | tensor ...
 """
@@ -21,11 +21,10 @@ from serving_runtime.protocol.grpc.codec import infer
 from serving_runtime.protocol.tensors import binary
 
 _IN, _OUT, _IN_STREAM = b"\x3a", b"\x32", b"\x12"
-"""Tags of raw_input_contents, raw_output_contents and a stream's infer_response: fields 7, 6 and 2, of a length that
-follows."""
+"""Tags of raw_input_contents, raw_output_contents and a stream's infer_response: fields 7, 6 and 2, with a length."""
 
 _KEPT_BYTES = 4096
-"""Of a head."""
+"""Limit of a head."""
 
 _KEPT_OF_A_LENGTH = 8
 _KEPT_LENGTHS = 256
@@ -33,11 +32,11 @@ _KEPT_ANSWERS = 64
 
 
 class _Answers:
-    """What answers begin with, by model version and shapes of the outputs: the bytes before each raw tensor.
+    """Beginnings of answers, by model version and shapes of the outputs: the bytes before each raw tensor.
 
     Args:
         encode: makes a response's message.
-        tag: of the field that the message is in another; empty where it is in none.
+        tag: of the field that embeds the message; empty for a message of its own.
     """
 
     def __init__(self, encode: Callable[[InferResponse, SharedMemory, infer.Parts], Any], tag: bytes = b"") -> None:
@@ -78,7 +77,7 @@ class _Answers:
 
 
 class KnownRequest:
-    """A message without its tensors, and the answers that it got.
+    """A message without its tensors, and its answers.
 
     Attributes:
         length: of the whole message in bytes.
@@ -103,7 +102,7 @@ class KnownRequest:
         self._stream_answers = _Answers(infer.encode_within_stream, _IN_STREAM)
 
     def request_in(self, content: memoryview) -> InferRequest | None:
-        """Return the request in a message of this length, its tensors as views; None where it is another one."""
+        """Return the request in a message of this length, its tensors as views; None where it differs."""
         head = self._head
         if content[: len(head)].tobytes() != head:
             return None
@@ -127,17 +126,17 @@ class KnownRequest:
 
 
 class KnownRequests:
-    """The messages that one server was sent before, by their lengths; bounded in number and in size."""
+    """The messages that one server has received, by their lengths; bounded in number and in size."""
 
     def __init__(self) -> None:
         self._by_length: dict[int, list[KnownRequest]] = {}
 
     def clear(self) -> None:
-        """Forget all: models, and with them the datatypes of their answers, may be others."""
+        """Drop all: models, and with them the datatypes of their answers, may have changed."""
         self._by_length.clear()
 
     def find(self, content: memoryview) -> tuple[InferRequest, KnownRequest] | None:
-        """Return the request in a serialized message, and what it is known as."""
+        """Return the request in a serialized message, and its known form."""
         for known in self._by_length.get(len(content), ()):
             request = known.request_in(content)
             if request is not None:
@@ -145,7 +144,7 @@ class KnownRequests:
         return None
 
     def learn(self, content: memoryview, message: Any, request: InferRequest) -> None:
-        """Remember a message that was found to be `request`, if others may be like it but for their tensors."""
+        """Keep a message that decoded to `request`, if others may differ from it only in their tensors."""
         known = _known(content, message, request)
         if known is None:
             return
@@ -156,7 +155,7 @@ class KnownRequests:
 
 
 def _known(content: memoryview, message: Any, request: InferRequest) -> KnownRequest | None:
-    """Return what a message is known as from now on, None where no other may be like it; empties the message."""
+    """Return the known form of a message, None where it is unlikely to recur; empties the message."""
     if not _may_come_again(message, request):
         return None
     sizes = [len(raw) for raw in message.raw_input_contents]
@@ -168,13 +167,13 @@ def _known(content: memoryview, message: Any, request: InferRequest) -> KnownReq
         at += len(mark) + size
     head = content[:head_bytes].tobytes()
     del message.raw_input_contents[:]
-    if len(head) > _KEPT_BYTES or not _is_message(head, message):  # something stands between the tensors, or behind
+    if len(head) > _KEPT_BYTES or not _is_message(head, message):  # other fields between the tensors, or after them
         return None
     return KnownRequest(head, len(content), request, marks)
 
 
 def _may_come_again(message: Any, request: InferRequest) -> bool:
-    """Return whether nothing but the tensors is likely to be another next time, and those are of fixed sizes."""
+    """Return whether probably only the tensors will change next time, and those are of fixed sizes."""
     if request.id or request.parameters or not 0 < len(message.raw_input_contents) == len(request.inputs):
         return False
     if any(part.parameters for part in (*message.inputs, *message.outputs)):
@@ -190,7 +189,7 @@ def _is_message(head: bytes, message: Any) -> bool:
 
 
 def _mark(tag: bytes, size_bytes: int) -> bytes:
-    """Return what stands before so many bytes of a repeated field (protobuf: base 128 varints)."""
+    """Return the bytes before a value of this size in a repeated field (protobuf: base 128 varints)."""
     found = bytearray(tag)
     while size_bytes >= 128:
         found.append(size_bytes % 128 + 128)

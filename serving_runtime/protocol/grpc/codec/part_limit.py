@@ -1,4 +1,4 @@
-"""Refuses messages of very many parts before they are parsed: two bytes may become an object of a hundred."""
+"""Limits the parts of gRPC messages before they are parsed: two bytes may become an object of a hundred."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ from serving_runtime.protocol.tensors.binary import MAX_TENSORS
 from serving_runtime.protocol.tensors.decoding import SLOW_BYTES
 
 _WORTH_BYTES = 64 * 1024
-"""Shorter messages cannot have so many parts that it matters."""
+"""Shorter messages cannot have enough parts to matter."""
 
 _MOST_FIELDS = 4 * MAX_TENSORS
-"""Of a message: a request has inputs, outputs, raw contents and parameters."""
+"""Limit per message: a request has inputs, outputs, raw contents and parameters."""
 
 _TENSOR_FIELDS = (5, 6)
 """ModelInferRequest: inputs and outputs."""
@@ -23,13 +23,13 @@ _CONTENTS = 5
 """ModelInferRequest.InferInputTensor: contents."""
 
 _MOST_ELEMENTS = 1_000_000
-"""Of typed contents, where each is a field of its own: all of BYTES, and numbers that are not packed."""
+"""Limit of typed contents, where each element is a field of its own: all of BYTES, and numbers that are not packed."""
 
 _INTEGERS = (1, 2, 3, 4, 5)
-"""InferTensorContents: bool_contents to uint64_contents, which a parser takes one by one where they are packed, too."""
+"""InferTensorContents: bool_contents to uint64_contents, which a parser reads one by one even where they are packed."""
 
 _MOST_INTEGERS = 25_000_000
-"""Of all typed contents of a message: its parser keeps the GIL until it has read the last."""
+"""Limit of all typed contents of a message: its parser keeps the GIL until it has read the last."""
 
 _FEW_FIELDS, _HIGH_BIT = 64, 0x80
 _SHAPE, _MOST_SHAPE_BYTES = 3, 4096
@@ -37,9 +37,9 @@ _SHAPE, _MOST_SHAPE_BYTES = 3, 4096
 
 
 def is_slow(content: memoryview) -> bool:
-    """Return whether a ModelInferRequest of more than SLOW_BYTES is one to decode off the event loop.
+    """Return whether a ModelInferRequest of more than SLOW_BYTES should be decoded off the event loop.
 
-    Raw tensors are views of their bytes; numbers in typed contents, and elements of BYTES, are taken one by one.
+    Raw tensors are views of their bytes; numbers in typed contents, and elements of BYTES, are read one by one.
     """
     others = len(content)
     try:
@@ -58,7 +58,7 @@ def is_slow(content: memoryview) -> bool:
 
 
 def check(kind: str, content: memoryview) -> None:
-    """Raise InvalidArgument for a serialized message of too many fields; what is malformed is the parser's to refuse.
+    """Raise InvalidArgument for a serialized message of too many fields; the parser refuses malformed ones.
 
     Args:
         kind: the message's name.
@@ -101,7 +101,7 @@ def _check_tensor(content: memoryview) -> int:
 
 
 def _check_contents(content: memoryview) -> int:
-    """Return how many integers these are; at least so many where they are not packed, or follow much else."""
+    """Return the number of integers; an upper bound where they are not packed, or follow many other fields."""
     integers = 0
     for count, (number, wire_type, begin, end) in enumerate(wire.fields(content)):
         if count >= _FEW_FIELDS and len(content) <= 2 * _MOST_ELEMENTS:
@@ -116,5 +116,5 @@ def _check_contents(content: memoryview) -> int:
 
 
 def _integers(content: memoryview) -> int:
-    """Return how many integers are packed in these bytes: of each the last has no high bit (protobuf: encoding)."""
+    """Return how many integers these bytes pack: the last byte of each has no high bit (protobuf: encoding)."""
     return int(np.count_nonzero(np.frombuffer(content, np.uint8) < _HIGH_BIT))

@@ -1,1 +1,1 @@
-"""The services on grpcio's asyncio server, which only this folder imports."""
+"""grpcio transport: the services on its asyncio server; only this folder imports grpcio."""

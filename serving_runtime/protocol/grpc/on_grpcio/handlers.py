@@ -1,4 +1,4 @@
-"""grpcio's handlers around the methods of services: parsing, and errors as statuses."""
+"""grpcio handlers of the services' methods: parsing, and errors as statuses."""
 
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +16,7 @@ Handler: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
 
 
 def handlers(service: Service, policy: CallPolicy) -> Any:
-    """Return the handlers of a service's methods; grpcio answers UNIMPLEMENTED for all that have none."""
+    """Return the handlers of a service's methods; grpcio answers UNIMPLEMENTED for other methods."""
     name = service.name
     found: dict[str, Any] = {}
     for method, call in service.methods.items():
@@ -47,7 +47,7 @@ def _aborting(answer: Answer) -> Handler:
 
 
 def _telling(told: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
-    """Return the call that tells it with its one answer, or with its error, which stays one frame: trailers alone."""
+    """Wrap a call to send `told` with its one answer, or with its error, which stays one frame: trailers alone."""
     if not told:
         return handler
 
@@ -62,7 +62,7 @@ def _telling(told: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
 
 
 def _telling_first(told: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
-    """Return the stream that tells it before its first answer."""
+    """Wrap a stream to send `told` before its first answer."""
     if not told:
         return handler
 
@@ -74,7 +74,7 @@ def _telling_first(told: tuple[tuple[str, str], ...], handler: Handler) -> Handl
 
 
 def _asked_once(handler: Handler) -> Handler:
-    """Return a stream's answer to one request in place of a stream of them."""
+    """Adapt a stream handler to a single request."""
 
     async def requests(request: memoryview) -> AsyncIterator[memoryview]:
         yield request
@@ -86,7 +86,7 @@ def _asked_once(handler: Handler) -> Handler:
 
 
 def _parsed(kind: Any, content: bytes) -> Any:
-    """Return the message, or the error to answer with, so that it is answered as all others are."""
+    """Return the message, or the error to answer with, so that it takes the path of all other errors."""
     try:
         return parsed(kind, content)
     except ServingError as error:

@@ -1,4 +1,4 @@
-"""grpcio's asyncio server around the services."""
+"""gRPC server on grpcio's asyncio server."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ class GrpcioServer:
     """Services on one socket."""
 
     def __init__(self, services: Sequence[Service], settings: GrpcSettings, policy: CallPolicy) -> None:
-        """Take the services; raises ValueError, naming the flag, for certificates that do not serve."""
+        """Take the services; raises ValueError, naming the flag, for unusable certificates."""
         self._services = services
         self._credentials = _credentials(settings.tls) if settings.tls is not None else None
         self._server = grpc.aio.server(options=_options(settings))
@@ -34,7 +34,7 @@ class GrpcioServer:
         return self._add(f"{host}:{port}")
 
     def take(self, sock: socket.socket) -> None:
-        """Replace a bound Unix socket by one of grpcio's making; raises OSError where it cannot."""
+        """Replace a bound Unix socket by one that grpcio makes; raises OSError where it cannot."""
         path = sock.getsockname()
         sock.close()
         mask = os.umask(0o177)  # grpcio listens as soon as it has bound
@@ -59,7 +59,7 @@ class GrpcioServer:
         await self._server.start()
 
     async def stop(self, grace_s: float) -> None:
-        """Stop accepting, tell clients to go, and return when the calls in flight are done or the grace is over."""
+        """Stop accepting, send GOAWAY, and return when the calls in flight are done or the grace is over."""
         stopped = asyncio.ensure_future(self._server.stop(grace_s))
         await asyncio.sleep(0)  # no new calls from here on
         for service in self._services:
@@ -68,7 +68,7 @@ class GrpcioServer:
 
 
 def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    tls.context(files, ("h2",))  # grpcio would tell of nothing but a failed port
+    tls.context(files, ("h2",))  # grpcio would report only a failed port
     roots = files.root_cert.read_bytes() if files.root_cert is not None else None
     pair = (files.server_key.read_bytes(), files.server_cert.read_bytes())
     return grpc.ssl_server_credentials([pair], roots, files.mutual)

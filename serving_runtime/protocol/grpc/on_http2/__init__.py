@@ -1,1 +1,1 @@
-"""The services on HTTP/2 of our own: what gRPC adds to streams of bytes (gRPC: PROTOCOL-HTTP2)."""
+"""gRPC over our own HTTP/2 (gRPC: PROTOCOL-HTTP2)."""

@@ -1,4 +1,4 @@
-"""gRPC calls as streams of HTTP/2: what all have in common, and those that are refused.
+"""gRPC calls as HTTP/2 streams: their common base, and refused calls.
 
 RefusedCall   no such method, which is told at once; or no gRPC at all
 RunningCall   |-- UnaryCall    one message, one answer: without a task where the method needs none (unary.py)
@@ -29,12 +29,12 @@ _TEXTS = {405: b"gRPC takes POST only\n", 415: b"this port speaks gRPC: content-
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """What all calls share.
+    """Settings that all calls share.
 
     Attributes:
-        watched: whether calls are told of now, so that each runs with all that its policy puts around it.
-        compression_level: zlib's, 0 for answers as they are.
-        memory: what unfinished requests hold.
+        watched: whether calls are logged or traced now, so that each runs with its whole policy.
+        compression_level: zlib's, 0 for uncompressed answers.
+        memory: memory of unfinished requests.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -45,14 +45,14 @@ class CallSettings:
     memory: RequestMemory
 
     def coding(self, head: Head) -> str | None:
-        """Return how a call's answers are compressed, None for not."""
+        """Return the compression of a call's answers, None for no compression."""
         if not self.compression_level:
             return None
         return next((coding for coding in ("gzip", "deflate") if coding in head.accepts), None)
 
 
 class RefusedCall(Stream):
-    """A request that is answered as soon as its headers, or all of it, are there."""
+    """A request that is answered when its headers, or all of it, have arrived."""
 
     __slots__ = ("_head", "_settings")
 
@@ -62,7 +62,7 @@ class RefusedCall(Stream):
         self._settings = settings
 
     def on_content(self, content: bytes) -> None:
-        self.grant(len(content))  # thrown away: there is room for more
+        self.grant(len(content))  # discarded: there is room for more
 
     def on_begin(self) -> None:
         error = self._head.error
@@ -77,10 +77,10 @@ class RefusedCall(Stream):
 
 
 class RunningCall(Stream):
-    """What calls have in common.
+    """Common base of calls.
 
     Attributes:
-        held_bytes: counted for this call among those of all unfinished requests.
+        held_bytes: this call's share in the memory of unfinished requests.
     """
 
     __slots__ = ("_began", "_endpoint", "_head", "_memory", "_settings", "_timer", "_work", "held_bytes")
@@ -95,7 +95,7 @@ class RunningCall(Stream):
         self._memory = settings.memory
         self.held_bytes = 0
         self._began = False
-        self._work: Any = None  # a task, or what the engine gave: there is `cancel`
+        self._work: Any = None  # a task, or the engine's handle: both have `cancel`
         self._timer: asyncio.TimerHandle | None = None
         if head.timeout_s is not None:
             self._timer = settings.loop.call_later(head.timeout_s, self._expire)
@@ -108,7 +108,7 @@ class RunningCall(Stream):
         self._fail("DEADLINE_EXCEEDED", "the call's message did not arrive in time")
 
     def _hold(self, size_bytes: int) -> None:
-        """Count so much more for this call; raises TooMuchUnfinished."""
+        """Count more bytes for this call; raises TooMuchUnfinished."""
         self.held_bytes += size_bytes
         memory = self._memory
         memory.held_bytes += size_bytes
@@ -122,13 +122,13 @@ class RunningCall(Stream):
             raise memory.refusal()
 
     def _release(self, size_bytes: int) -> None:
-        """Count so much less, or what is left of it."""
+        """Count fewer bytes for this call, or none."""
         size_bytes = min(size_bytes, self.held_bytes)
         self.held_bytes -= size_bytes
         self._memory.held_bytes -= size_bytes
 
     async def _message(self, message: messages.Message) -> Any:
-        """Return the message, or the ServingError that says why there is none."""
+        """Return the message, or the ServingError that replaces it."""
         try:
             content = await self._content(message)
             if len(content) <= SLOW_BYTES:
@@ -138,11 +138,11 @@ class RunningCall(Stream):
             return error
 
     async def _content(self, message: messages.Message) -> memoryview:
-        """Return the message as it was before it was compressed; raises ServingError."""
+        """Return the decompressed message; raises ServingError."""
         return await messages.decompress(message, self._head.coding, self._settings.max_message_bytes, self._hold)
 
     def _need(self, needed_bytes: int) -> None:
-        """See to it that the client may send that much."""
+        """Widen the window where the client may not yet send that much."""
         missing = needed_bytes - self.window_bytes
         if missing > 0:
             self.connection.inbound.ask(self, missing)
@@ -154,7 +154,7 @@ class RunningCall(Stream):
             self.send_headers(beginnings.plain if coding is None else beginnings.of_coding[coding])
 
     def _stop(self) -> None:
-        """End what is under way for this call."""
+        """End the running work of this call."""
         if self.held_bytes:
             self._memory.drop(self.held_bytes)
             self.held_bytes = 0
@@ -165,7 +165,7 @@ class RunningCall(Stream):
             work.cancel()
 
     def _fail(self, code: str, message: str) -> None:
-        """End the call with a status other than OK, behind what is to be sent already."""
+        """End the call with a status other than OK, after queued content."""
         self._release(self.held_bytes)
         if self.finished:
             return
@@ -178,13 +178,13 @@ class RunningCall(Stream):
             self.send_headers(self._settings.beginnings.plain + trailers, end=True)
 
     def _crash(self, error: BaseException) -> None:
-        """Tell of a mistake of ours: the client is told so, the log has the rest, the others are served."""
+        """Report a bug of the server: the client gets an error, the log the details; other calls go on."""
         logger.error("answering a call of %s failed", self._endpoint.kind.DESCRIPTOR.name, exc_info=error)
         self._fail("INTERNAL", "internal error")
 
     def _expire(self) -> None:
         self._stop()
-        if self.unsent_bytes:  # the client does not read: trailers would come behind what it has no use for
+        if self.unsent_bytes:  # the client does not read: trailers would queue behind content it no longer needs
             self.reset(ErrorCode.CANCEL)
         else:
             self._fail("DEADLINE_EXCEEDED", "Deadline Exceeded")

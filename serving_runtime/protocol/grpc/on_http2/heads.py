@@ -1,4 +1,4 @@
-"""What a call's headers say: the method, the deadline, compression, metadata. Made once for headers that repeat."""
+"""gRPC request headers: method, deadline, compression, metadata. Parsed once for headers that repeat."""
 
 import base64
 import binascii
@@ -25,12 +25,12 @@ _OF_THE_PROTOCOL = frozenset(
 
 
 class Endpoint(NamedTuple):
-    """A method that may be called.
+    """A callable method.
 
     Attributes:
         kind: of its request messages.
         streams: whether it writes answers.
-        direct: the same without a task, where there is that and nothing that the policy always does.
+        direct: the method without a task, where it has one and no policy always applies to it.
     """
 
     kind: Any
@@ -40,14 +40,14 @@ class Endpoint(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What a call begins with.
+    """Parsed headers of a call.
 
     Attributes:
-        endpoint: None where `error` or `http_status` says why there is none.
-        http_status: what is answered to a request that is no call.
+        endpoint: None where `error` or `http_status` is set.
+        http_status: the answer to a request that is no call.
         timeout_s: None without a deadline.
-        coding: how the client's messages are compressed.
-        accepts: how answers may be.
+        coding: compression of the client's messages.
+        accepts: compression that answers may have.
         fields: all headers.
     """
 
@@ -60,17 +60,17 @@ class Head(NamedTuple):
     fields: Fields = ()
 
     def of(self, fields: Fields) -> "Head":
-        """Return the head of a call whose headers differ in nothing that is read here."""
+        """Return the head of a call whose headers differ only in fields that are not read here."""
         return Head(self.endpoint, self.error, self.http_status, self.timeout_s, self.coding, self.accepts, fields)
 
     @property
     def metadata(self) -> Sent:
-        """Return the call's metadata, made for who asks for it."""
+        """Return the call's metadata, made on demand."""
         return metadata(self.fields)
 
 
 def interpret(fields: Fields, endpoints: Mapping[bytes, Endpoint]) -> Head:
-    """Return what the headers of a request say."""
+    """Parse the headers of a request."""
     by_name = dict(fields)
     if by_name[b":method"] != b"POST":
         return Head(http_status=405)
@@ -81,7 +81,7 @@ def interpret(fields: Fields, endpoints: Mapping[bytes, Endpoint]) -> Head:
         endpoint = endpoints.get(path)
         if endpoint is None:
             raise Unsupported(f"there is no method {path[:200].decode('latin-1')}")
-        metadata([field for field in fields if field[0][-4:] == b"-bin"])  # raises where one is no base64
+        metadata([field for field in fields if field[0][-4:] == b"-bin"])  # raises for invalid base64
         coding = by_name.get(b"grpc-encoding", b"identity").decode("latin-1")
         messages.check_coding(coding)
         return Head(
@@ -101,7 +101,7 @@ def _accepted(value: bytes) -> frozenset[str]:
 
 
 def timeout_s(value: bytes | None) -> float | None:
-    """Return a grpc-timeout in seconds; raises InvalidArgument for what is none."""
+    """Return a grpc-timeout in seconds; raises InvalidArgument for an invalid one."""
     if value is None:
         return None
     found = _TIMEOUT.fullmatch(value)
@@ -111,7 +111,7 @@ def timeout_s(value: bytes | None) -> float | None:
 
 
 def metadata(fields: Fields) -> Sent:
-    """Return a call's metadata, values of names that end in -bin as bytes; raises InvalidArgument for no base64."""
+    """Return a call's metadata, values of names that end in -bin as bytes; raises InvalidArgument for bad base64."""
     found: list[tuple[str, str | bytes]] = []
     for name, value in fields:
         if name in _OF_THE_PROTOCOL or name.startswith(b":"):

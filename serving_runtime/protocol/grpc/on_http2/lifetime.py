@@ -1,4 +1,4 @@
-"""How long a connection lives: pings to clients that are silent, and theirs; an age at which they are to connect anew.
+"""Connection keepalive and maximum age: pings to silent clients, limits of theirs, an age at which they must reconnect.
 
 keepalive: silent for keepalive_time --> PING --silent for keepalive_timeout--> ended
 age:       max_connection_age --> drained --max_connection_age_grace--> ended
@@ -13,7 +13,7 @@ from serving_runtime.protocol.grpc.settings import GrpcSettings
 from serving_runtime.protocol.http2.connection import Connection
 
 STUCK_S = 30.0
-"""How long a client may take nothing of what there is for it before it is given up."""
+"""How long a client may read nothing of pending content before its connection is ended."""
 
 
 class Lifetime:
@@ -40,9 +40,9 @@ class Lifetime:
             timer.cancel()
 
     def bears_ping(self) -> bool:
-        """Return whether the client may ping now; those that come too soon strike (gRPC: keepalive enforcement)."""
+        """Return whether the client may ping now; early pings are strikes (gRPC: keepalive enforcement)."""
         settings, connection = self._settings, self._connection
-        if connection.out.frames_sent != self._frames_sent_at_ping:  # something was sent to it since its last one
+        if connection.out.frames_sent != self._frames_sent_at_ping:  # content was sent since its last ping
             self._strikes, self._frames_sent_at_ping, self._pinged_at = 0, connection.out.frames_sent, None
         last, self._pinged_at = self._pinged_at, connection.heard_at
         if last is not None and self._pinged_at - last < settings.min_recv_ping_interval_ms / 1000:

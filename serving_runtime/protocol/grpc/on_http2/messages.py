@@ -1,4 +1,4 @@
-"""Messages with their five-byte prefix, whole and out of pieces, compressed and not (gRPC: Length-Prefixed-Message)."""
+"""gRPC message framing (gRPC: Length-Prefixed-Message): five-byte prefix, reassembly, compression."""
 
 import asyncio
 import gzip
@@ -14,7 +14,7 @@ CODINGS = ("identity", "gzip", "deflate")
 
 _WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 _IN_THREAD_BYTES = 64 * 1024
-"""From this size on compression is left to a thread: the loop has others to serve."""
+"""Messages of at least this size are compressed in a thread: the loop serves others meanwhile."""
 
 
 class TooLarge(ServingError):  # noqa: N818 - the words of the protocol
@@ -24,11 +24,11 @@ class TooLarge(ServingError):  # noqa: N818 - the words of the protocol
 
 
 class Message(NamedTuple):
-    """One message as it came.
+    """One message as received.
 
     Attributes:
         compressed: by the call's grpc-encoding.
-        size_bytes: as it came, with its prefix.
+        size_bytes: as received, with its prefix.
     """
 
     compressed: bool
@@ -37,7 +37,7 @@ class Message(NamedTuple):
 
 
 def whole(content: bytes, max_message_bytes: int) -> Message | None:
-    """Return the message that a piece is, no more and no less; None for any other piece, a wrong one too."""
+    """Return the message that fills a piece exactly; None for any other piece, also an invalid one."""
     size = len(content) - PREFIX_BYTES
     if not 0 <= size <= max_message_bytes or content[0] > 1 or int.from_bytes(content[1:PREFIX_BYTES], "big") != size:
         return None
@@ -45,10 +45,10 @@ def whole(content: bytes, max_message_bytes: int) -> Message | None:
 
 
 class Assembly:
-    """Puts the messages of one direction of a call together.
+    """Assembles the messages of one direction of a call.
 
     Attributes:
-        held_bytes: of the message that is under way.
+        held_bytes: received bytes of the incomplete message.
     """
 
     __slots__ = ("_awaited_bytes", "_max_message_bytes", "_pieces", "held_bytes")
@@ -61,11 +61,11 @@ class Assembly:
 
     @property
     def needed_bytes(self) -> int:
-        """Return how much the message that is under way still needs, as far as that is known."""
+        """Return how much the incomplete message still needs, as far as that is known."""
         return self._awaited_bytes - self.held_bytes
 
     def feed(self, content: bytes) -> list[Message]:
-        """Return the messages that a piece completes; raises ServingError for one that is too large or none."""
+        """Return the messages that a piece completes; raises ServingError for one that is too large or invalid."""
         self.held_bytes += len(content)
         if self._pieces:
             self._pieces.append(content)
@@ -81,7 +81,7 @@ class Assembly:
             if after > end:
                 self._awaited_bytes = PREFIX_BYTES + size
                 break
-            whole = memoryview(content)[at + PREFIX_BYTES : after]  # large ones are not copied once more
+            whole = memoryview(content)[at + PREFIX_BYTES : after]  # spares large ones another copy
             found.append(Message(content[at] == 1, whole, PREFIX_BYTES + size))
             at = after
         self._pieces = [content[at:]] if at < end else []
@@ -102,10 +102,10 @@ def prefixed(content: bytes, *, compressed: bool = False) -> bytes:
 
 
 async def decompress(message: Message, coding: str, max_message_bytes: int, hold: Callable[[int], None]) -> memoryview:
-    """Return a message's content; raises ServingError where it is not what it says, or too large.
+    """Return a message's content; raises ServingError where it is malformed or too large.
 
     Args:
-        hold: counts so many bytes more for the call; raises ServingError where there is no room for them.
+        hold: counts so many more bytes for the call; raises ServingError where there is no room for them.
     """
     if not message.compressed:
         return message.content
@@ -138,6 +138,6 @@ def _compressed(content: bytes, coding: str, level: int) -> bytes:
 
 
 def check_coding(coding: str) -> None:
-    """Raise Unsupported for a grpc-encoding that is not known here."""
+    """Raise Unsupported for an unknown grpc-encoding."""
     if coding not in CODINGS:
         raise Unsupported(f"grpc-encoding '{coding}' is not one of {', '.join(CODINGS)}")

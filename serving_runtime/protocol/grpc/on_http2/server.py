@@ -1,4 +1,4 @@
-"""The services on one socket, spoken to in HTTP/2 of our own."""
+"""gRPC server on our own HTTP/2, on one socket."""
 
 import asyncio
 import socket
@@ -37,7 +37,7 @@ class Http2GrpcServer:
         policy: CallPolicy,
         memory: RequestMemory | None = None,
     ) -> None:
-        """Take the services; raises ValueError, naming the flag, for certificates that do not serve."""
+        """Take the services; raises ValueError, naming the flag, for unusable certificates."""
         self._services = services
         self._settings = settings
         self._tls = tls.context(settings.tls, ("h2",)) if settings.tls is not None else None
@@ -84,7 +84,7 @@ class Http2GrpcServer:
         self._socket = sock
 
     async def start(self) -> None:
-        """Listen; raises OSError when another process was quicker since `bind`."""
+        """Listen; raises OSError when another process has taken the port since `bind`."""
         unix = self._socket.family == socket.AF_UNIX
         create = self._loop.create_unix_server if unix else self._loop.create_server
         self._server = await create(lambda: Connection(self), sock=self._socket, backlog=_BACKLOG, ssl=self._tls)
@@ -97,7 +97,7 @@ class Http2GrpcServer:
         self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
 
     async def stop(self, grace_s: float) -> None:
-        """Stop accepting, tell clients to go, and return when the calls in flight are done or the grace is over."""
+        """Stop accepting, send GOAWAY, and return when the calls in flight are done or the grace is over."""
         if self._server is not None:
             self._server.close()
         self._draining = True
@@ -117,7 +117,7 @@ class Http2GrpcServer:
             if self._sweeper is not None:
                 self._sweeper.cancel()
 
-    # What connections ask of their host
+    # Host of the connections
 
     def interpret(self, fields: Fields, known: heads.Head | None) -> heads.Head:
         return heads.interpret(fields, self._endpoints) if known is None else known.of(fields)

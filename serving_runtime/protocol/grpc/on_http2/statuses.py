@@ -1,4 +1,4 @@
-"""What gRPC says in headers and trailers, encoded in advance where it never changes."""
+"""gRPC statuses in headers and trailers, encoded in advance where they never change."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ CODES = {
 }
 
 _MOST_MESSAGE_BYTES = 4096
-"""Of a message as it is sent: clients refuse metadata that is much larger."""
+"""Limit of an encoded message: clients refuse metadata that is much larger."""
 
 _PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
 
@@ -28,15 +28,15 @@ OK = encode([(b"grpc-status", b"0")])
 
 
 class Beginnings:
-    """The headers that answers begin with.
+    """The headers that begin answers.
 
     Attributes:
-        plain: of messages as they are; with trailers behind them in the same block where there is no message.
-        of_coding: of compressed messages.
+        plain: for uncompressed messages; with trailers in the same block where there is no message.
+        of_coding: for compressed messages.
     """
 
     def __init__(self, told: Sequence[tuple[str, str]] = ()) -> None:
-        """Take metadata that all answers have."""
+        """Take metadata of all answers."""
         fields = (*_HEADERS, *((key.encode(), value.encode()) for key, value in told))
         self.plain = encode(fields)
         self.of_coding = {
@@ -50,12 +50,12 @@ def trailers(code: str, message: str) -> bytes:
 
 
 def refusal(status: int, content_type: bytes = b"text/plain; charset=utf-8") -> bytes:
-    """Return the headers of an answer to what is no gRPC."""
+    """Return the headers of an answer to a request that is not gRPC."""
     return encode([(b":status", b"%d" % status), (b"content-type", content_type)])
 
 
 def percent_encoded(message: str) -> bytes:
-    """Return a message as `grpc-message` has it (gRPC: Percent-Encoded), cut where it is very long."""
+    """Return a message in the form of `grpc-message` (gRPC: Percent-Encoded), cut where it is very long."""
     found = bytearray()
     for character in message:
         content = character.encode("utf-8", "replace")

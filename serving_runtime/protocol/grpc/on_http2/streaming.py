@@ -1,4 +1,4 @@
-"""Calls of any number of messages in and out: messages as they come, answers as they are written."""
+"""Streaming gRPC calls: any number of messages in both directions, each sent at once."""
 
 import asyncio
 from collections import deque
@@ -57,14 +57,14 @@ class StreamCall(RunningCall):
 
     @property
     def awaits_content(self) -> bool:
-        """Return whether a message is under way; between messages a stream may be as silent as it likes."""
+        """Return whether a message is incomplete; between messages a stream may be silent."""
         return not self.ended and self._assembly.held_bytes > 0
 
     def __aiter__(self) -> "StreamCall":
         return self
 
     async def __anext__(self) -> memoryview:
-        """Return the next request message, serialized; raises ServingError for what is none."""
+        """Return the next request message, serialized; raises ServingError for an invalid one."""
         while not self._inbox:
             if self.ended:
                 raise StopAsyncIteration
@@ -77,7 +77,7 @@ class StreamCall(RunningCall):
         self._make_room()
         held_bytes = self.held_bytes
         content = await self._content(message)
-        self._release(message.size_bytes + self.held_bytes - held_bytes)  # whoever asked for it counts it from now on
+        self._release(message.size_bytes + self.held_bytes - held_bytes)  # the caller counts it from now on
         return content
 
     def _make_room(self) -> None:

@@ -1,4 +1,4 @@
-"""Calls of one message and one answer: without a task where the method needs none."""
+"""Unary gRPC calls: one message and one answer, without a task where the method needs none."""
 
 from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses

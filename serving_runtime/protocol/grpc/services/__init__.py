@@ -1,1 +1,1 @@
-"""The gRPC services: inference, health, reflection, and Triton's extensions."""
+"""gRPC services: inference, health, reflection, and Triton's extensions."""

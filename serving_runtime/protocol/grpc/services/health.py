@@ -1,4 +1,4 @@
-"""The standard health service, for Kubernetes' probes and for clients that watch."""
+"""gRPC health checking service, for Kubernetes' probes and for clients that watch."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,14 +16,14 @@ SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3
 _KNOWN = ("", "inference.GRPCInferenceService")
 
 _LOOK_S = 0.2
-"""How often readiness is looked at for those who watch."""
+"""Interval of readiness checks for watching clients."""
 
 _Request = proto.message("grpc.health.v1.HealthCheckRequest")
 _Response = proto.message("grpc.health.v1.HealthCheckResponse")
 
 
 class HealthService:
-    """Tells whether the server as a whole ("") or the V2 service wants requests, which is the same."""
+    """Reports whether the server accepts requests, as a whole ("") and for the V2 service, which is the same."""
 
     name = "grpc.health.v1.Health"
 
@@ -38,13 +38,13 @@ class HealthService:
         self._draining.set()
 
     async def check(self, request: Any) -> Any:
-        """Return the status; raises NotFound for a service that is not here."""
+        """Return the status; raises NotFound for an unknown service."""
         if request.service not in _KNOWN:
             raise NotFound(f"unknown service '{request.service}'")
         return _Response(status=self._status(request.service))
 
     async def watch(self, requests: AsyncIterator[memoryview], write: Write, _metadata: Metadata) -> None:
-        """Write the status now and whenever it changes; at last that it does not serve, and raises Unavailable."""
+        """Write the status now and whenever it changes; at the end NOT_SERVING, and raises Unavailable."""
         async for content in requests:
             service = parsed(_Request, content).service
             told = None

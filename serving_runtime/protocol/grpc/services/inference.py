@@ -1,4 +1,4 @@
-"""The V2 service: one coroutine per method, from message to message. Knows messages and the engine, no transport."""
+"""V2 inference service: one coroutine per method, from message to message. Knows the engine, but no transport."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ from serving_runtime.protocol.tensors.decoding import SLOW_BYTES, Decoding
 
 
 class V2Service:
-    """Answers the methods of V2 itself, and of the extensions that only ask; they raise ServingError."""
+    """Answers the methods of V2 itself, and of the read-only extensions; they raise ServingError."""
 
     name = "inference.GRPCInferenceService"
 
@@ -96,7 +96,7 @@ class V2Service:
         return proto.message("inference.RepositoryModelUnloadResponse")()
 
     def infer(self, content: memoryview, reply: Reply) -> Cancellable:
-        """Reply with the answer of the model; raises ServingError for a request that never gets to it."""
+        """Reply with the model's answer; raises ServingError for a request that never reaches the model."""
         found = self._known.find(content)
         if found is None:
             return self._infer_parsed(content, reply)
@@ -145,7 +145,7 @@ class V2Service:
         return self._engine.infer(request, on_done)
 
     async def model_infer(self, message: Any) -> Any:
-        """Return the answer of the model; when the call is cancelled its request leaves the queue."""
+        """Return the model's answer; a cancelled call takes its request out of the queue."""
         answered: asyncio.Future[InferResponse] = self._loop.create_future()
         memory = self._engine.shared_memory
         with refusals.counted(self._engine, message.model_name, message.model_version):

@@ -1,4 +1,4 @@
-"""The standard reflection service, by which clients without the .proto files (grpcurl, Postman) find the methods.
+"""gRPC reflection service, by which clients without the .proto files (grpcurl, Postman) find the methods.
 
 One class for both of its versions, `grpc.reflection.v1` and `v1alpha`, whose messages are alike.
 """
@@ -27,7 +27,7 @@ class ReflectionService:
 
     Args:
         version: one of VERSIONS.
-        services: names of all that the server has.
+        services: names of all services of the server.
     """
 
     def __init__(self, version: str, services: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ class ReflectionService:
             stopping.cancel()
 
     def answer(self, request: Any) -> Any:
-        """Return the answer to one request, which may be an error in it."""
+        """Return the answer to one request, which may contain an error."""
         response = self._response(valid_host=request.host, original_request=request)
         asked = request.WhichOneof("message_request")
         try:
@@ -81,7 +81,7 @@ class ReflectionService:
                     found = response.all_extension_numbers_response
                     found.base_type_name = request.all_extension_numbers_of_type
                 case "file_containing_extension":
-                    raise KeyError("extension")  # the files have none
+                    raise KeyError("extension")  # the files define no extensions
                 case _:
                     _refuse(response, _INVALID_ARGUMENT, "the request asks for nothing")
         except KeyError:

@@ -1,4 +1,4 @@
-"""The parameters of RepositoryModelLoad and RepositoryModelUnload (Triton: model repository extension)."""
+"""Model repository extension over gRPC: parameters of RepositoryModelLoad and RepositoryModelUnload (Triton)."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def load_parameters(request: Any) -> tuple[str | None, dict[str, bytes]]:
 
 
 def unload_dependents(request: Any) -> bool:
-    """Return whether a RepositoryModelUnloadRequest asks for the parts of an ensemble too."""
+    """Return whether a RepositoryModelUnloadRequest includes the parts of an ensemble."""
     _check_repository(request)
     if "unload_dependents" not in request.parameters:
         return False

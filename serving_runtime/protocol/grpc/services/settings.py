@@ -1,4 +1,4 @@
-"""Settings that may be changed while the server runs, over gRPC (Triton: logging and trace extensions)."""
+"""Log and trace settings over gRPC (Triton: logging and trace extensions)."""
 
 from typing import Any
 
@@ -23,10 +23,10 @@ class SettingsService:
         self.methods: dict[str, Method] = {"LogSettings": self.log_settings, "TraceSetting": self.trace_setting}
 
     def drain(self) -> None:
-        """There are no streams to end."""
+        """Do nothing: this service has no streams."""
 
     async def log_settings(self, request: Any) -> Any:
-        """Change what the request names; return all settings."""
+        """Apply the request's changes; return all settings."""
         changes = {}
         for name in request.settings:
             choice = request.settings[name].WhichOneof("parameter_choice")
@@ -39,7 +39,7 @@ class SettingsService:
         return response
 
     async def trace_setting(self, request: Any) -> Any:
-        """Change what the request names, of a model or of all; no value takes a setting back. Return all settings."""
+        """Apply the request's changes, to a model or to all; no value resets a setting. Return all settings."""
         tracer = self._settings.tracer
         model = self._engine.servable(request.model_name).name if request.model_name else ""
         given = {name: list(request.settings[name].value) for name in request.settings}
@@ -53,7 +53,7 @@ class SettingsService:
 
 
 def _plain(name: str, values: list[str]) -> Any:
-    """Return a setting's values as the tracer takes them: None for none, a list of levels, else the one value."""
+    """Return a setting's values in the tracer's form: None without values, a list of levels, else the one value."""
     if not values:
         return None
     return values if name == "trace_level" or len(values) > 1 else values[0]

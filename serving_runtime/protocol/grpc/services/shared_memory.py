@@ -1,4 +1,4 @@
-"""Shared memory regions over gRPC (Triton: shared memory extension)."""
+"""Shared memory extension over gRPC (Triton: shared memory extension)."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class MemoryService:
         }
 
     def drain(self) -> None:
-        """There are no streams to end."""
+        """Do nothing: this service has no streams."""
 
     async def status(self, request: Any) -> Any:
         response = proto.message("inference.SystemSharedMemoryStatusResponse")()
@@ -45,13 +45,13 @@ class MemoryService:
         return proto.message("inference.SystemSharedMemoryUnregisterResponse")()
 
     async def cuda_status(self, request: Any) -> Any:
-        """Return that there are no regions, for a client that asks for all of them before it begins."""
+        """Return no regions, for clients that list all of them before they begin."""
         if request.name:
             return await self.no_cuda(request)
         return proto.message("inference.CudaSharedMemoryStatusResponse")()
 
     async def cuda_unregister(self, request: Any) -> Any:
-        """Forget all regions, of which there are none."""
+        """Do nothing: CUDA regions are not supported."""
         if request.name:
             return await self.no_cuda(request)
         return proto.message("inference.CudaSharedMemoryUnregisterResponse")()

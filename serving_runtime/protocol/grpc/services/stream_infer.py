@@ -1,10 +1,10 @@
-"""One ModelStreamInfer call: many requests in flight, their responses on one stream (Triton: gRPC streaming).
+"""ModelStreamInfer call: many requests in flight, their responses on one stream (Triton: gRPC streaming).
 
     read -> engine.stream --> models that answer once: in the order of their requests --\
                           \\-> decoupled models: as they come ----------------------------+--> outbox -> write
 
-Memory is bounded on both sides: nothing more is read while much is in flight or unread, and decoupled models wait
-while the client does not read what there is.
+Memory is bounded on both sides: reading pauses while much is in flight or unread, and decoupled models wait while the
+client does not read pending responses.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from serving_runtime.protocol.tensors.decoding import SLOW_BYTES
 
 MAX_IN_FLIGHT = 1024
 MAX_IN_FLIGHT_BYTES = 64 * 1024 * 1024
-"""Of requests read and not yet answered, or answered and in line behind one that is not, with their responses; above
-either, reading pauses."""
+"""Limits of requests in flight, or answered and in line behind one that is not, with their responses; above either,
+reading pauses."""
 
 HIGH_WATER_BYTES = 4 * 1024 * 1024
 LOW_WATER_BYTES = 1024 * 1024
-"""Of responses the client has not taken: above the first, models and reading pause until it falls to the second."""
+"""Unread responses: above the first, models and reading pause until the backlog falls to the second."""
 
 _Decoded = tuple[InferRequest, infer.Parts]
 
@@ -47,12 +47,12 @@ class _Request:
     """One request of the call.
 
     Attributes:
-        asked: the request, or the message that is to become one: both say which id, model and version it has.
-        known: what its message is known as; None where it had to be parsed.
-        waits_in_line: its response must not overtake those of earlier requests that wait in line too.
-        response: what waits in line, serialized.
-        size_bytes: of the message, and of the response that waits in line.
-        parts: of shared memory, for its outputs.
+        asked: the request, or its message before it is decoded: both have id, model and version.
+        known: known form of its message; None where the message had to be parsed.
+        waits_in_line: its response must not overtake those of earlier requests in line.
+        response: serialized response in line.
+        size_bytes: of the message, and of the response in line.
+        parts: shared memory slices for its outputs.
     """
 
     __slots__ = ("asked", "job", "known", "parts", "response", "shows_empty_final", "size_bytes", "waits_in_line")
@@ -77,12 +77,12 @@ def _takes_long(answer: _Answer) -> bool:
 
 
 class InferStream:
-    """The requests of one call and what is still to be sent.
+    """The requests of one call and their unsent responses.
 
     Args:
-        known: messages that were there before.
+        known: messages received before.
         errors_end: the first error ends the call with a gRPC status in place of a message (`triton_grpc_error`).
-        memory: what unfinished requests hold; those in flight here are added to it.
+        memory: memory of unfinished requests, those in flight here included.
     """
 
     def __init__(
@@ -108,8 +108,8 @@ class InferStream:
     async def run(self, requests: AsyncIterator[memoryview], write: Write) -> None:
         """Answer until the client has ended its side and everything is sent.
 
-        Raises the ServingError that ends the call. However it ends, what is then in flight leaves its queue, and
-        models that answer it are told to stop.
+        Raises the ServingError that ends the call. However it ends, requests in flight then leave their queues, and the
+        models that answer them are stopped.
         """
         reader = asyncio.create_task(self._read(requests))
         reader.add_done_callback(lambda _reader: self._news.set())
@@ -119,7 +119,7 @@ class InferStream:
                 if self._draining and not self._in_flight:
                     raise Unavailable("the server is stopping")
                 if reader.done():
-                    reader.result()  # raises where it did not come to an end
+                    reader.result()  # raises where it did not finish
                     if not self._in_flight:
                         return
                 await self._news.wait()
@@ -136,7 +136,7 @@ class InferStream:
             self._line.clear()
 
     def drain(self) -> None:
-        """Read no more, and end the call with UNAVAILABLE once nothing is in flight: the server is stopping."""
+        """Stop reading, and end the call with UNAVAILABLE once nothing is in flight: the server is stopping."""
         self._draining = True
         self._news.set()
 
@@ -162,7 +162,7 @@ class InferStream:
                 if self._engine.shared_memory.allowed and infer.reads_much(asked):
                     decoded = await side_thread.submitted(functools.partial(self._decoded, asked))
             if self._engine.sleeps(asked.model_name):
-                with contextlib.suppress(ServingError):  # the request itself will be told
+                with contextlib.suppress(ServingError):  # the request itself gets the error
                     await self._engine.arrive(asked.model_name, len(content))
             self._begin(_Request(asked, known, len(content)), content, decoded)
             while self._is_full():
@@ -177,7 +177,7 @@ class InferStream:
         )
 
     def _parsed_and_decoded(self, content: memoryview) -> tuple[Any, "_Decoded | ServingError"]:
-        """Return the message, and the request in it with its parts, or why there is none; raises InvalidArgument."""
+        """Return the message, and the request in it with its parts, or its error; raises InvalidArgument."""
         message = parsed(proto.ModelInferRequest, content)
         return message, self._decoded(message)
 
@@ -185,7 +185,7 @@ class InferStream:
         try:
             return infer.decode(message, self._engine.shared_memory)
         except ServingError as error:
-            return error.with_traceback(None)  # its frames hold what was read
+            return error.with_traceback(None)  # its frames hold the decoded data
 
     def _begin(self, request: _Request, content: memoryview, decoded: "_Decoded | ServingError | None") -> None:
         self._in_flight.add(request)
@@ -217,7 +217,7 @@ class InferStream:
         return None if self._context is None else context.numbered(self._context, self._begun)
 
     def _answer(self, request: _Request, outcome: Outcome) -> None:
-        """Take one answer of the engine."""
+        """Handle one answer of the engine."""
         self._answers.take((request, outcome))
         final = isinstance(outcome, ServingError) or outcome.final
         much = self._answers.busy or self._outbox_bytes > HIGH_WATER_BYTES
@@ -226,7 +226,7 @@ class InferStream:
             self._paused.add(request.job)
 
     def _take(self, answer: _Answer, response: bytes | ServingError | None) -> None:
-        """Take an answer as it is sent, None for none."""
+        """Handle an answer in its serialized form, None for none."""
         request, outcome = answer
         final = isinstance(outcome, ServingError) or outcome.final
         if final and not request.waits_in_line:
@@ -241,7 +241,7 @@ class InferStream:
         self._news.set()
 
     def _encoded(self, answer: _Answer) -> bytes | None:
-        """Return an answer serialized, None for none; raises ServingError, which an answer may be itself."""
+        """Return an answer serialized, None for none; raises ServingError, which the answer itself may be."""
         request, outcome = answer
         if isinstance(outcome, ServingError):
             raise outcome
@@ -271,13 +271,13 @@ class InferStream:
         if request not in self._in_flight:  # the call is over
             return
         self._in_flight.discard(request)
-        request.job = None  # which has its tensors, and knows the request
+        request.job = None  # which holds its tensors, and the request
         self._in_flight_bytes -= request.size_bytes
         self._memory.held_bytes -= request.size_bytes
         self._room.set()
 
     def _end_with(self, error: ServingError) -> None:
-        """End the call with an error, behind the responses that are to be sent already."""
+        """End the call with an error, after queued responses."""
         self._outbox.append(error)
         self._news.set()
 

@@ -1,1 +1,1 @@
-"""The HTTP API: routes and the views behind them."""
+"""HTTP API: routes and views."""

@@ -1,4 +1,4 @@
-"""Bodies on their way to the engine: small ones are decoded at once, large ones off the event loop."""
+"""Request body decoding: small bodies at once, large ones off the event loop."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -22,10 +22,10 @@ def begun(
     *,
     slow: bool | None = None,
 ) -> Cancellable:
-    """Decode a request and begin with what it holds; its refusal is counted with its model.
+    """Decode a request and start it; its refusal is counted with its model.
 
     Args:
-        slow: whether it is decoded off the event loop; None for whether its body is large.
+        slow: whether to decode it off the event loop; None to decide by the size of its body.
     """
 
     def counted(error: ServingError) -> None:

@@ -1,4 +1,4 @@
-"""The data plane's documentation, served by the data plane: a page to read, and the OpenAPI document behind it."""
+"""API documentation page of the data plane, and the OpenAPI document behind it."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0;
 
 
 def routes(engine: Engine, all_routes: Callable[[], Sequence[Route]]) -> list[Route]:
-    """Return the routes to these views; `all_routes` are those that are documented."""
+    """Return the routes to these views; they document `all_routes`."""
     views = _Views(engine, all_routes)
     group, json_path = "metadata", "/docs/dataplane.json"
     return [
@@ -130,7 +130,7 @@ def _shape(config: ModelConfig, tensor: ModelTensor) -> list[int]:
 
 
 def _example(config: ModelConfig, path: str) -> str:
-    """Return a request by curl: shapes with 1 for what is variable, zeros where they are few."""
+    """Return an example request by curl: variable dimensions are 1, values are zeros where they are few."""
     inputs = []
     for tensor in config.inputs:
         shape = tuple(abs(dim) for dim in _shape(config, tensor))

@@ -1,8 +1,8 @@
-"""Text in, text out: the plain JSON of the generate extension (Triton), for models that answer once or often.
+"""Generate extension (Triton): plain JSON for text models, with one response or a stream.
 
 {"text_input": "...", "parameters": {"temperature": 0.5}}  ->  {"model_name", "model_version", "text_output": "..."}
 
-A member that is named as an input of the model becomes that input, wherever it is; any other becomes a parameter.
+A member that is named like an input of the model becomes that input, wherever it is; any other becomes a parameter.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from serving_runtime.protocol.tensors import json_tensors, parameters
 
 
 def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequest]) -> list[Route]:
-    """Return the routes of the generate extension; `complete` adds what headers say to a request."""
+    """Return the routes of the generate extension; `complete` adds the headers' information to a request."""
 
     def decoded(call: Call, begin: Callable[[InferRequest], Cancellable]) -> Cancellable:
         config = engine.servable(call.model, call.version).config
@@ -111,7 +111,7 @@ def text_of(response: InferResponse) -> bytes:
 
 
 class _Once:
-    """Answers with the only response there is."""
+    """Answers with the only response."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply

@@ -1,4 +1,4 @@
-"""What the server tells about itself and its models over HTTP: health, metadata, configuration, statistics."""
+"""Health, metadata, configuration and statistics endpoints over HTTP."""
 
 from serving_runtime.config.text import as_json
 from serving_runtime.engine.serving.engine import Engine
@@ -48,7 +48,7 @@ class _Views:
         return json_response(self._engine.server_metadata())
 
     def models(self, _call: Call) -> Response:
-        """Answer as KServe's servers do: names only."""
+        """Answer like KServe's servers: names only."""
         return json_response({"models": self._engine.ready_names()})
 
     def metadata(self, call: Call) -> Response:

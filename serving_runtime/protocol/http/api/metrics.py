@@ -1,4 +1,4 @@
-"""The metrics page, on a port of its own, in the format that the scraper asks for."""
+"""Metrics endpoint (Prometheus, OpenMetrics), on a port of its own, in the format that the scraper accepts."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ class MetricsApplication:
     """Answers GET /metrics.
 
     Args:
-        cpu: returns how the machine is used; None where that is not shown.
+        cpu: returns the utilization of the machine; None where it is not shown.
         more: returns families of parts that are neither models nor the machine.
     """
 
@@ -62,7 +62,7 @@ class MetricsApplication:
 
 
 class InTurns:
-    """Renders a page one turn of the event loop after the other: clients of models are answered in between."""
+    """Renders a page over several turns of the event loop: clients of models are answered in between."""
 
     def __init__(self, pieces: Generator[None, None, Answer], reply: Reply) -> None:
         self._pieces = pieces
@@ -84,7 +84,7 @@ class InTurns:
                 content_type, chunks = end.value
                 headers = f"Content-Type: {content_type}\r\n".encode()
                 self._reply(Response(200, headers, chunks, sum(map(len, chunks))))
-        except Exception:  # a mistake of ours: the scraper hears of it, the log has the rest
+        except Exception:  # a bug: the scraper gets an error, the log the details
             logger.exception("rendering the metrics page failed")
             self._reply(text_error(500, "internal error"))
         else:

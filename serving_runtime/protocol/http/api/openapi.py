@@ -1,4 +1,4 @@
-"""The OpenAPI document of the HTTP port, made from its routes; and that of one model, with its tensors."""
+"""OpenAPI documents: of the HTTP port, made from its routes, and of one model, with its tensors."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def document(routes: Sequence[Route], *, title: str, version: str) -> dict[str, 
 
 
 def model_document(routes: Sequence[Route], config: ModelConfig, model_version: str, *, version: str) -> dict[str, Any]:
-    """Return the document of one model, or of one version of it where one is named: its paths, its tensors."""
+    """Return the document of one model, or of one version of it: its paths, its tensors."""
     known = {"model": config.name, **({"version": model_version} if model_version else {})}
     own = [route for route in routes if _NAMES.findall(route.path) == list(known)]
     title = f"{config.name}, version {model_version}" if model_version else config.name

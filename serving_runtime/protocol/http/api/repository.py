@@ -1,4 +1,4 @@
-"""The model repository extension over HTTP: index, load, unload."""
+"""Model repository extension over HTTP: index, load, unload."""
 
 import base64
 import binascii

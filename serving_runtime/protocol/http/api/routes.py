@@ -1,7 +1,7 @@
-"""From method and path to the view that answers: a table of routes, matched segment by segment.
+"""HTTP routing: from method and path to the view, by a table of routes, matched segment by segment.
 
 A path is written as "/v2/models/{model}/versions/{version}/infer"; "{model}:predict" is a segment with a fixed end.
-Where both fit a fixed segment goes before a named one. Infer paths of known models do not come here: see v2.py.
+Where both match, a fixed segment precedes a named one. Infer paths of known models bypass this table: see v2.py.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class Call(NamedTuple):
     """One request to a route.
 
     Attributes:
-        names: what the path names, such as model and version.
+        names: values of the path's names, such as model and version.
     """
 
     request: Request
@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
     @property
     def version(self) -> str:
-        """Return the version in the path, empty where there is none."""
+        """Return the version in the path, empty without one."""
         return self.names.get("version", "")
 
     def content(self) -> dict[str, Any]:
@@ -48,13 +48,13 @@ class Call(NamedTuple):
 
 
 EVENTS = "events"
-"""What a route gives that answers by server-sent events."""
+"""Response schema of a route that answers by server-sent events."""
 
 View: TypeAlias = Callable[[Call], Response | Cancellable | None]
-"""Returns the answer; or None, or what to cancel, where it calls `reply` itself. Raises ServingError."""
+"""Returns the answer; or None, or a handle to cancel, where it calls `reply` itself. Raises ServingError."""
 
 Guard: TypeAlias = Callable[[str, Request], None]
-"""Raises Forbidden where a group of routes is not open to a request."""
+"""Raises Forbidden where a group of routes is closed to a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Route:
     """One row of the table.
 
     Attributes:
-        group: what --http-restricted-api calls it.
-        takes, gives: what goes in and out as JSON, by its name in schemas.COMPONENTS; empty for nothing.
+        group: its name in --http-restricted-api.
+        takes, gives: JSON schemas of request and response, by name in schemas.COMPONENTS; empty for none.
     """
 
     method: str
@@ -77,7 +77,7 @@ class Route:
 
 @dataclass(slots=True)
 class _Node:
-    """What may follow one segment; `named` are (name, fixed end, node), those with an end first."""
+    """Children of one segment; `named` are (name, fixed end, node), those with an end first."""
 
     fixed: dict[str, "_Node"] = field(default_factory=dict)
     named: list[tuple[str, str, "_Node"]] = field(default_factory=list)
@@ -126,13 +126,13 @@ class Routes:
 def of_versions(
     method: str, ending: str, group: str, summary: str, view: View, *, takes: str = "", gives: str = ""
 ) -> list[Route]:
-    """Return the two routes of what can be asked of a model and of one of its versions."""
+    """Return the two routes of a view: for a model, and for one of its versions."""
     paths = (f"/v2/models/{{model}}{ending}", f"/v2/models/{{model}}/versions/{{version}}{ending}")
     return [Route(method, path, group, summary, view, takes, gives) for path in paths]
 
 
 def later(work: Callable[[Call], Coroutine[Any, Any, Response]]) -> View:
-    """Return a view for what takes a while and goes on when its client leaves, such as loading a model."""
+    """Return a view for long work that goes on when its client leaves, such as loading a model."""
 
     def view(call: Call) -> None:
         task = asyncio.get_running_loop().create_task(_answer(work, call))
@@ -173,7 +173,7 @@ def _child(node: _Node, segment: str) -> _Node:
 def _matches(
     node: _Node, segments: Sequence[str], position: int, names: dict[str, str]
 ) -> Iterator[tuple[dict[str, Route], dict[str, str]]]:
-    """Yield the routes that fit, the best first."""
+    """Yield the matching routes, the best first."""
     if position == len(segments):
         if node.routes:
             yield node.routes, names

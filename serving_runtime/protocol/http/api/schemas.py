@@ -1,4 +1,4 @@
-"""JSON schemas of what goes in and out over HTTP, as the OpenAPI document's components (V2: required API)."""
+"""JSON schemas of HTTP requests and responses, as the OpenAPI document's components (V2: required API)."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ COMPONENTS: dict[str, Schema] = {
 
 
 def components_of(config: ModelConfig) -> dict[str, Schema]:
-    """Return the components with what requests to one model must be."""
+    """Return the components, with the schemas of requests to one model."""
     batch = [-1] if config.max_batch_size else []
     count = len(config.inputs)
     names = [tensor.name for tensor in config.outputs]
@@ -130,7 +130,7 @@ def components_of(config: ModelConfig) -> dict[str, Schema]:
 
 
 def _input(tensor: ModelTensor, batch: list[int]) -> Schema:
-    """Return the schema of one input; a shape is checked where JSON Schema can, by its length and fixed dimensions."""
+    """Return the schema of one input; JSON Schema checks a shape only by its length and fixed dimensions."""
     dims = [*batch, *tensor.dims]
     shape = {
         "type": "array",

@@ -1,4 +1,4 @@
-"""Settings that may be changed while the server runs, over HTTP (Triton: logging and trace extensions)."""
+"""Log and trace settings over HTTP (Triton: logging and trace extensions)."""
 
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol.http.api.routes import Call, Route, later
@@ -43,6 +43,6 @@ class _Views:
         return self.trace(call)
 
     def _model(self, call: Call) -> str:
-        """Return the model in the path, empty for all; raises NotFound for one that is not there."""
+        """Return the model in the path, empty for all; raises NotFound for an absent one."""
         name = call.names.get("model", "")
         return self._engine.servable(name).name if name else ""

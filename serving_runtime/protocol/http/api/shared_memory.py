@@ -1,4 +1,4 @@
-"""Shared memory regions over HTTP (Triton: shared memory extension)."""
+"""Shared memory extension over HTTP (Triton: shared memory extension)."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ _GROUP = "shared-memory"
 
 
 def routes(memory: SharedMemory) -> list[Route]:
-    """Return the routes to system shared memory, and those that say that there is no CUDA shared memory.
+    """Return the routes to system shared memory, and those that report CUDA shared memory as absent.
 
-    Clients that clean up before they begin ask for all regions of both kinds, which must not fail.
+    Clients that clean up before they begin list all regions of both kinds, which must not fail.
     """
     views = _Views(memory)
     one, all_, cuda = "/v2/systemsharedmemory/region/{region}", "/v2/systemsharedmemory", "/v2/cudasharedmemory"

@@ -1,6 +1,6 @@
-"""Responses of one request as server-sent events, as they come (Triton: generate_stream; MLServer: infer_stream).
+"""Server-sent events: a request's responses as they come (Triton: generate_stream; MLServer: infer_stream).
 
-What fails before the first response is an ordinary error; what fails later can only be an event inside a 200.
+A failure before the first response is an ordinary error; a later one can only be an event inside a 200.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ _HEADERS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no
 
 
 class EventStream:
-    """Turns outcomes into events. A model that answers any number of times waits while its client does not read.
+    """Converts outcomes to events. A decoupled model waits while its client does not read.
 
     Args:
-        text: of a response, as the event's data; one line. Raises ServingError where it has none.
+        text: returns a response as the event's data, one line. Raises ServingError where it has none.
         shows_empty_final: whether the empty response that ends a decoupled model's answers is an event too.
     """
 
@@ -36,7 +36,7 @@ class EventStream:
         self.job: Streaming | None = None
 
     def on_done(self, outcome: Outcome) -> None:
-        """Take one outcome of the engine."""
+        """Handle one outcome of the engine."""
         self._texts.take(outcome)
         if self._texts.busy:
             self._held = True
@@ -60,7 +60,7 @@ class EventStream:
             return
         if self._writer is None:
             self._reply(Response(200, _HEADERS, (), 0, self))
-            if self._writer is None:  # the client asked for the head only, or has gone
+            if self._writer is None:  # a HEAD request, or the client has gone
                 self._cancel()
                 return
         if isinstance(text, ServingError):
@@ -85,7 +85,7 @@ class EventStream:
         if self.job is not None:
             self.job.cancel()
 
-    # What the connection calls
+    # Called by the connection
 
     def begin(self, writer: BodyWriter) -> None:
         self._writer = writer

@@ -1,9 +1,9 @@
-"""The V1 protocol (TensorFlow Serving, KServe): predict by rows or by columns.
+"""V1 protocol (TensorFlow Serving, KServe): predict by rows or by columns.
 
 {"instances": [row, ...]}      -> {"predictions": [row, ...]}     a row is a value, or {input: value} for several inputs
 {"inputs": value or {...}}     -> {"outputs": value or {...}}     a value holds the whole batch
 
-Values are nested as the tensor is; {"b64": "..."} stands for the bytes of one BYTES element.
+Values are nested like the tensor; {"b64": "..."} is the bytes of one BYTES element.
 """
 
 import base64
@@ -27,7 +27,7 @@ _SIGNATURE = "serving_default"
 
 
 def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequest]) -> list[Route]:
-    """Return the routes of V1; `complete` adds what headers say to a request."""
+    """Return the routes of V1; `complete` adds the headers' information to a request."""
     views = _Views(engine, complete)
     refused = [
         Route("POST", f"/v1/models/{{model}}{version}:{verb}", "inference", "refused: there is no such call", _refuse)
@@ -212,7 +212,7 @@ def _only_input(config: ModelConfig) -> str:
 
 
 def _tensor(wanted: ModelTensor, values: Any, *, batched: bool) -> Tensor:
-    """Return an input whose shape is how its values are nested; where it has one dimension less, that one is 1."""
+    """Return an input shaped by the nesting of its values; with one dimension missing, that one is 1."""
     nested = values if type(values) is list else [values]
     shape: list[int] = []
     inner: Any = nested
@@ -249,7 +249,7 @@ def _by_name(response: InferResponse) -> dict[str, Tensor]:
 
 
 def _values(tensor: Tensor) -> Any:
-    """Return an output as orjson writes it, nested as it is."""
+    """Return an output's values for orjson, nested by its shape."""
     name, datatype, array = tensor
     if datatype is BYTES:
         flat: list[Any] = [_text(element) for element in array.ravel()]

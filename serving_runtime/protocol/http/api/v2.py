@@ -1,7 +1,7 @@
-"""The HTTP port: V2 inference, and all the routes beside it.
+"""V2 inference protocol on the HTTP port, and all the other routes.
 
-Infer paths of models that are there are kept whole with their codec, which remembers the heads of requests; all
-other paths go through the routes.
+Infer paths of loaded models are kept whole with their codec, which remembers the heads of requests; all other paths
+go through the routes.
 """
 
 import re
@@ -30,7 +30,7 @@ from serving_runtime.protocol.tensors.decoding import SLOW_BYTES, Decoding
 from serving_runtime.protocol.tensors.parameters import Forwarding, with_headers
 
 _KEPT_CODECS = 4096
-"""Only paths of models that are there are kept, but models come and go."""
+"""Only paths of loaded models are kept, but models come and go."""
 
 
 class V2Application:
@@ -60,12 +60,12 @@ class V2Application:
         self._settings = settings if settings is not None else defaults()
         self._infer_restricted = self._restrictions.restricts("inference")
         self._codecs: dict[bytes, InferCodec] = {}
-        engine.watch(self._codecs.clear)  # they know datatypes of answers, which may be others now
+        engine.watch(self._codecs.clear)  # they hold datatypes of answers, which may change
         self._routes = Routes(self._table(), self._guard)
 
     @property
     def keeps_header(self) -> KeepsHeader | None:
-        """Return which headers requests are to carry; None for none, which costs least."""
+        """Return which headers requests carry; None for none, which costs least."""
         forwarding = self._forwarding
         headers = self._restrictions.headers | (context.HEADERS if self.with_context else frozenset())
         if forwarding is None:
@@ -108,7 +108,7 @@ class V2Application:
         ]
 
     def _completed(self, decoded: InferRequest, request: Request) -> InferRequest:
-        """Return the inference request in an HTTP request with what its headers add."""
+        """Return the decoded request with the information in its headers."""
         if self._forwarding is not None:
             decoded = with_headers(decoded, request.headers, self._forwarding)
         if self.with_context:
@@ -119,7 +119,7 @@ class V2Application:
         self._restrictions.check(group, request.headers)
 
     def _first_infer(self, call: Call) -> Cancellable | None:
-        """Answer on a path that is not known yet, and know it from now on where its model is there."""
+        """Answer on a new path, and keep its codec where its model is loaded."""
         codec = InferCodec(call.model, call.version, self._engine)
         if self._engine.model_ready(call.model, call.version) and call.request.target == codec.path:
             if len(self._codecs) >= _KEPT_CODECS:
@@ -172,7 +172,7 @@ class V2Application:
         return decoded, head
 
     def _begin(self, codec: InferCodec, decoded: InferRequest, head: InferHead, reply: Reply) -> Cancellable | None:
-        if head.answers is None:  # it is this request's alone: its JSON data are arrays now
+        if head.answers is None:  # not reusable: its JSON data are arrays now
             head.inputs = ()
 
         def answer(outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""Inference requests to models that are loaded by their first request: answered when the model is there."""
+"""On-demand loading over HTTP: inference requests wait until their model is loaded."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ def when_there(view: View, engine: Engine) -> View:
 
 
 class _Arriving:
-    """A request that waits for its model, and then whatever its view makes of it."""
+    """A request that waits for its model, and then its view's job."""
 
     def __init__(self, view: View, call: Call, engine: Engine) -> None:
         self._view = view
@@ -43,7 +43,7 @@ class _Arriving:
             answer = self._view(self._call)
         except ServingError as error:
             answer = error_response(error)
-        except Exception:  # a mistake of ours: the client is told so, the log has the rest
+        except Exception:  # a bug: the client gets an error, the log the details
             logger.exception("answering %r failed", self._call.request.target[:200])
             answer = text_error(500, "internal error")
         if isinstance(answer, Response):

@@ -1,1 +1,1 @@
-"""Bodies of HTTP requests and responses: JSON and binary tensor data."""
+"""HTTP body codecs: JSON and binary tensor data."""

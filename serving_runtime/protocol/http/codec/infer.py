@@ -1,7 +1,7 @@
-"""V2 inference over HTTP: the JSON body, and the binary tensor data extension in both directions.
+"""V2 inference codec over HTTP: the JSON body, and the binary tensor data extension in both directions.
 
 Layout of a binary body: JSON of Inference-Header-Content-Length bytes, then the tensors in the order of the JSON.
-A length of 0 says that the body is one tensor and nothing else: see raw_infer.py.
+A length of 0 means that the body is one tensor and nothing else: see raw_infer.py.
 """
 
 import math
@@ -34,8 +34,8 @@ class InferCodec:
     """Decodes the requests of one infer path and encodes their answers.
 
     Attributes:
-        path: as clients write it that escape nothing without need.
-        model, version: that it names; the version is empty where it names none.
+        path: in the form of clients that escape nothing without need.
+        model, version: those in the path; the version is empty without one.
     """
 
     def __init__(self, model: str, version: str, engine: Engine) -> None:
@@ -47,19 +47,19 @@ class InferCodec:
         self._heads = HeadCache()
 
     def is_slow(self, request: Request) -> bool:
-        """Return whether a request is one to decode off the event loop."""
+        """Return whether to decode a request off the event loop."""
         body, start, json_length = request.body, request.body_offset, request.json_length
         size = len(body) if json_length is None else json_length
         if len(body) > decoding.SLOW_BYTES:
             if size > decoding.SLOW_BYTES:
                 return True
             text = bytes(memoryview(body)[start : start + size])
-            if b'"BYTES"' in text or b"\\" in text:  # as which any word may be written
+            if b'"BYTES"' in text or b"\\" in text:  # or an escape, which could spell any word
                 return True
         return self._memory.allowed and 0 < size <= decoding.SLOW_BYTES and self._reads_much(body[start : start + size])
 
     def _reads_much(self, text: Buffer) -> bool:
-        """Return whether much is to be read from shared memory."""
+        """Return whether the request reads much from shared memory."""
         if _IN_MEMORY not in text and b"\\" not in text:
             return False
         try:
@@ -107,7 +107,7 @@ class InferCodec:
         if position != end:
             raise InvalidArgument(f"the request body has {end - position} bytes after its last tensor")
         forms = head.forms
-        for part in forms.parts.values():  # before the model runs for nothing
+        for part in forms.parts.values():  # before a useless run of the model
             self._memory.check(part)
         decoded = InferRequest(
             self.model, self.version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes
@@ -115,13 +115,13 @@ class InferCodec:
         return decoded, head
 
     def _check_values(self, text: memoryview) -> None:
-        """Raise InvalidArgument for a JSON text of more values than the model may be sent, before it is decoded."""
+        """Raise InvalidArgument for a JSON text of more values than the model takes, before it is decoded."""
         most = most_values(self._engine.servable(self.model, self.version).config)
         if most is not None:
             json_body.check_values(text, most)
 
     def answer_is_slow(self, response: InferResponse, head: InferHead) -> bool:
-        """Return whether an answer is one to encode off the event loop."""
+        """Return whether to encode an answer off the event loop."""
         forms = head.forms
         for name, datatype, array in response.outputs:
             if name in forms.parts and tensors.copy_takes_long(array.nbytes):
@@ -133,7 +133,7 @@ class InferCodec:
         return False
 
     def encode(self, response: InferResponse, head: InferHead) -> Response:
-        """Return the HTTP answer, its outputs in the form that the request's head asked for each.
+        """Return the HTTP answer, each output in the form that the request's head requests.
 
         Raises ServingError where an output has no such form.
         """
@@ -154,7 +154,7 @@ class InferCodec:
         return answer
 
     def _encode(self, response: InferResponse, head: InferHead) -> tuple[Response, bool]:
-        """Return the answer, and whether its head depends on nothing but the shapes of the outputs."""
+        """Return the answer, and whether its head depends only on the shapes of the outputs."""
         forms = head.forms
         outputs: list[dict[str, Any]] = []
         binary: list[Any] = []
@@ -164,7 +164,7 @@ class InferCodec:
         for name, datatype, array in response.outputs:
             output: dict[str, Any] = {"name": name, "datatype": datatype.name, "shape": array.shape}
             if name in forms.parts:
-                # Nothing more is told, as by Triton: its C++ client takes any parameters for those of a binary output.
+                # Nothing else is sent, as by Triton: its C++ client takes any parameters for those of a binary output.
                 self._memory.write(forms.parts[name], tensors.encode(array, datatype))
                 always_the_same = False
             elif forms.binary_by_name.get(name, forms.binary):
@@ -197,7 +197,7 @@ def _text(response: InferResponse, outputs: list[dict[str, Any]], *, is_long: bo
 
 
 def most_values(config: ModelConfig) -> int | None:
-    """Return how many elements all inputs of a request may have together; None for inputs of variable dimensions."""
+    """Return the limit of elements in all inputs of a request; None for inputs of variable dimensions."""
     total = 0
     for tensor in config.inputs:
         if any(dim < 0 for dim in tensor.dims):

@@ -1,4 +1,4 @@
-"""The JSON part of an infer request, parsed and checked apart from the tensors that follow it."""
+"""Infer request head: the JSON part, parsed and checked apart from the tensors that follow it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from serving_runtime.protocol.tensors import parameters
 from serving_runtime.protocol.tensors.shared_memory import slice_of
 
 _MOST_OBJECTS = 4 * tensors.MAX_TENSORS + 2
-"""Of a head: one, with its parameters, and as many for each input and output."""
+"""Objects in a head: itself, its parameters, and as many for each input and output."""
 
 _NO_SLICES: Mapping[str, Slice] = {}
 
@@ -25,9 +25,9 @@ class InputHead(NamedTuple):
 
     Attributes:
         size: in bytes for a binary one, else None.
-        data: from JSON where it is neither binary nor in shared memory.
-        part: of shared memory, in which it lies.
-        is_view: binary, of the size that its shape needs, and its bytes are an array as they are.
+        data: its JSON data where it is neither binary nor in shared memory.
+        part: its slice of shared memory.
+        is_view: binary, of the size that its shape needs, and usable as an array without conversion.
     """
 
     name: str
@@ -40,13 +40,13 @@ class InputHead(NamedTuple):
 
 
 class OutputForms(NamedTuple):
-    """How outputs are asked for.
+    """Requested forms of the outputs.
 
     Attributes:
         names: in order, empty for all.
-        binary: whether outputs are answered in binary unless `binary_by_name` says otherwise.
-        classes: how many classes to answer with in place of an output.
-        parts: of shared memory, into which outputs are to be written.
+        binary: whether outputs are binary unless `binary_by_name` overrides it.
+        classes: number of classes in place of an output.
+        parts: shared memory slices for outputs.
     """
 
     names: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class OutputForms(NamedTuple):
 
     @property
     def all_json(self) -> bool:
-        """Return whether every output is to be answered in the JSON itself."""
+        """Return whether every output goes into the JSON itself."""
         return not (self.binary or self.parts or any(self.binary_by_name.values()))
 
 
@@ -65,7 +65,7 @@ class InferHead:
     """A checked head.
 
     Attributes:
-        id: where it does not stand at the beginning; see head_cache.py.
+        id: where it is not at the beginning; see infer_head_reuse.py.
         answers: answer heads by model version and output shapes; None for a head that is not kept.
     """
 
@@ -107,7 +107,7 @@ def head_of(content: dict[str, Any]) -> InferHead:
 
 
 def request_id(content: dict[str, Any]) -> str:
-    """Return the id in a request's JSON object, empty for none; raises InvalidArgument."""
+    """Return the id in a request's JSON object, empty without one; raises InvalidArgument."""
     found = content.get("id", "")
     if type(found) is not str:
         raise InvalidArgument("the request's 'id' must be a string")

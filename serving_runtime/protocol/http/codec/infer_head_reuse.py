@@ -1,8 +1,7 @@
-"""The heads that one infer path was sent before.
+"""Cache of infer request heads, per infer path.
 
 A client that sends the same shapes again sends the same bytes again, but for the request's id, which clients write
-first. So a head that holds no data is kept with the model it was sent to, without an id that stands at its beginning,
-and with it the JSON of the answers it got.
+first. So a head without data is kept for its infer path, without an id at its beginning, with the JSON of its answers.
 """
 
 from serving_runtime.protocol.http.codec.infer_head import InferHead, parse
@@ -10,7 +9,7 @@ from serving_runtime.protocol.http.codec.infer_head import InferHead, parse
 _KEPT_BYTES = 1024
 _KEPT_HEADS = 256
 _LONGEST_BYTES = 2 * _KEPT_BYTES
-"""Of a text that may be a kept head with an id; longer ones hold data, and are not even looked up: that reads them."""
+"""Limit of a text that may be a kept head with an id; longer ones contain data, and a lookup would read them."""
 
 _ID_FIRST = (b'{"id":"', b'{"id": "')
 
@@ -22,7 +21,7 @@ class HeadCache:
         self._heads: dict[bytes, InferHead] = {}
 
     def head(self, text: bytes) -> tuple[InferHead, str]:
-        """Return the checked head and the request's id, empty for none; raises InvalidArgument."""
+        """Return the checked head and the request's id, empty without one; raises InvalidArgument."""
         if len(text) > _LONGEST_BYTES:
             head = parse(text)
             return head, head.id
@@ -37,7 +36,7 @@ class HeadCache:
                 self._heads.clear()
             head.answers = {}
             self._heads[rest] = head
-        return head, head.id or first_id  # of two members of one name the last one counts
+        return head, head.id or first_id  # the last of several members of one name counts
 
 
 def _all_binary(head: InferHead) -> bool:
@@ -47,7 +46,7 @@ def _all_binary(head: InferHead) -> bool:
 def without_id(text: bytes) -> tuple[str, bytes]:
     """Return an id that is the first of several members of a JSON object, and the object without it.
 
-    Returns no id and the text as it is where there is none, or one that is not as plain as ids are.
+    Returns no id and the unchanged text where it is absent, or not as plain as ids are.
     """
     if not text.startswith(_ID_FIRST):
         return "", text

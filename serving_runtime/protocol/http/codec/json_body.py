@@ -1,4 +1,4 @@
-"""A request body as a JSON object; refused before it is parsed where it would take far more memory than its bytes."""
+"""JSON request bodies: parsing, and refusal beforehand of texts that would take far more memory than their bytes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,30 +10,30 @@ from serving_runtime.common.errors import InvalidArgument
 from serving_runtime.protocol.http.codec import json_parser
 
 _LARGE_BYTES = 64 * 1024
-"""Shorter texts cannot become so much that it matters."""
+"""Shorter texts cannot become large enough to matter."""
 
 _MAX_CONTAINERS = 1_000_000
 """Arrays and objects in one body: an empty array is two bytes in JSON, but over fifty as an object in memory."""
 
 _MAX_OBJECTS = 128 * 1024
-"""Of them; a row of V1 may be one."""
+"""Objects among them; a row of V1 may be one."""
 
 _MAX_MEMBERS = 1_000_000
-"""Of all objects together."""
+"""Members of all objects together."""
 
 _COMMAS_BESIDE = 64 * 1024
-"""Of an infer request, beside those between the elements of its tensors."""
+"""Commas in an infer request beside those between the elements of its tensors."""
 
 _OPENING, _BRACE, _COLON, _COMMA, _QUOTE = b'[{:,"'
 _CASE = np.uint8(_BRACE - _OPENING)
-"""With that bit set, an opening bracket is an opening brace."""
+"""The bit that turns an opening bracket into an opening brace."""
 
 _NAMES = {_OPENING: "arrays and objects; send data flat", _BRACE: "objects; send fewer", _COLON: "members; send fewer"}
 _CHUNK_BYTES = 1024 * 1024
 
 
 def json_object(text: bytes | memoryview, most_objects: int = _MAX_OBJECTS) -> dict[str, Any]:
-    """Return the object; raises InvalidArgument for anything else, and for one with more objects in it."""
+    """Return the object; raises InvalidArgument for anything else, and for one with too many objects in it."""
     loads: Callable[[bytes | memoryview], Any] = orjson.loads
     if len(text) > _LARGE_BYTES:
         text = bytes(text)
@@ -50,7 +50,7 @@ def json_object(text: bytes | memoryview, most_objects: int = _MAX_OBJECTS) -> d
 
 
 def check_values(text: memoryview, most_values: int) -> None:
-    """Raise InvalidArgument for a JSON text of so many values that its tensors cannot be those of its model.
+    """Raise InvalidArgument for a JSON text with more values than its model's tensors can have.
 
     Args:
         most_values: elements that all inputs of the model may have together.
@@ -65,9 +65,9 @@ def check_values(text: memoryview, most_values: int) -> None:
 
 
 def _check_counts(text: bytes, most_objects: int) -> None:
-    """Raise InvalidArgument for a JSON text of too many parts; what stands in strings does not count."""
+    """Raise InvalidArgument for a JSON text of too many parts; characters in strings do not count."""
     limits = {_OPENING: _MAX_CONTAINERS, _BRACE: most_objects, _COLON: _MAX_MEMBERS}
-    if _excess(text, limits, strings=True) is None:  # as in nearly all texts
+    if _excess(text, limits, strings=True) is None:  # as for nearly all texts
         return
     excess = _excess(_without_escapes(text), limits, strings=False)
     if excess is not None:
@@ -75,16 +75,16 @@ def _check_counts(text: bytes, most_objects: int) -> None:
 
 
 def _without_escapes(text: bytes) -> bytes:
-    """Return a JSON text of as many parts, in which every quotation mark begins or ends a string."""
+    """Return a JSON text with the same parts, in which every quotation mark begins or ends a string."""
     return text.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in text else text
 
 
 def _excess(text: bytes | memoryview, limits: Mapping[int, int], *, strings: bool) -> int | None:
-    """Return the first character found to be in a text more often than it may; None for none.
+    """Return the first character that exceeds its limit in a text; None without one.
 
     Args:
         limits: by character.
-        strings: count what stands in strings as well.
+        strings: also count characters in strings.
     """
     counts = dict.fromkeys(limits, 0)
     inside = np.False_

@@ -1,7 +1,7 @@
-"""Infer requests whose tensors are flat arrays of numbers, read without a Python object for each number.
+"""Numeric tensors in JSON: flat arrays, read by simdjson without a Python object for each number.
 
-simdjson finds out where everything is and hands the numbers over as one block of memory. Only what is plain in every
-respect is read here; for anything else, right or wrong, there is json_body.py, which also says what is wrong with it.
+simdjson finds the structure and returns the numbers as one block of memory. Only plain requests are read here; for
+anything else, valid or not, there is json_body.py, which also reports what is wrong with it.
 """
 
 import functools
@@ -17,40 +17,39 @@ from serving_runtime.protocol.http.codec import json_floats
 
 try:
     import simdjson
-except ImportError:  # there is no wheel for this machine: all bodies are read the plain way
+except ImportError:  # no wheel for this machine: json_body.py reads all bodies
     simdjson = None  # type: ignore[assignment]
 
 _WORTH_BYTES = 1024
-"""Below this the plain way is as quick."""
+"""Below this json_body.py is as fast."""
 
 _MANY = 1000
-"""Arrays, and objects, of a request that is read here: many inputs have two arrays and two objects each."""
+"""Limit of arrays, and of objects, in a request read here: many inputs have two arrays and two objects each."""
 
 _MOST_BYTES = 4 * 1024 * 1024
-"""Of a text that is parsed at once: it takes the GIL, and memory of several times its size, which a parser keeps."""
+"""Limit of a text parsed at once: the parser takes the GIL, and keeps memory of several times the text's size."""
 
 _PIECE_BYTES = 256 * 1024
-"""Of the arrays of longer texts."""
+"""Piece size for the arrays of longer texts."""
 
 _CODES = {
     datatype.name: "d" if datatype.holds_floats else {"u": "u"}.get(datatype.dtype.kind, "i")
     for datatype in DATATYPES.values()
     if datatype is not BYTES and datatype.dtype.kind != "b"
 }
-"""How simdjson is to hand over numbers of each datatype: as FP64, UINT64 or INT64; what does not fit is refused."""
+"""simdjson's number type for each datatype: FP64, UINT64 or INT64; values that do not fit are refused."""
 
 _DTYPES = {code: np.dtype(f"{kind}8") for code, kind in (("d", "f"), ("u", "u"), ("i", "i"))}
 
 
 class _OutOfOrdinaryError(Exception):
-    """The text is none that is read here."""
+    """The text is not read here."""
 
 
 def infer_object(text: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a text, with an array of numpy's for each input's `data`; None to read it otherwise.
+    """Return the JSON object in a text, each input's `data` as a numpy array; None where another reader must read it.
 
-    What it returns is what orjson would: of the same numbers, FP64 for floating-point datatypes, 64-bit integers for
-    the others.
+    It returns the same numbers as orjson: FP64 for floating-point datatypes, 64-bit integers for the others.
     """
     if simdjson is None or len(text) < _WORTH_BYTES or text[:1] != b"{" or b'"data"' not in text:
         return None
@@ -67,7 +66,7 @@ def infer_object(text: bytes) -> dict[str, Any] | None:
 
 
 def _read_pieces(code: str, text: bytes, start: int, end: int, count: int) -> NDArray[Any] | None:
-    """Return the numbers of an array that is read a piece at a time; None where it does not hold so many."""
+    """Return the numbers of an array, read piece by piece; None where it does not hold so many."""
     whole = np.empty(count, _DTYPES[code])
     at = 0
     while start < end:
@@ -91,9 +90,9 @@ _READERS = {name: functools.partial(_read_pieces, code) for name, code in _CODES
 
 
 def _count(text: bytes, byte: bytes) -> int:
-    """Return how often a byte is in a text, and one more than `_MANY` for more often.
+    """Return the count of a byte in a text, or `_MANY` + 1 for more.
 
-    From one to the next: where there are few in a long text, that is many times as quick as to count.
+    It jumps from one to the next: with few in a long text, that is many times as fast as counting.
     """
     found = -1
     for count in range(_MANY + 1):
@@ -117,14 +116,14 @@ def _read(document: Any, brackets: int) -> dict[str, Any]:
         code = _CODES[plain["datatype"]]
         plain["data"] = np.frombuffer(data.as_buffer(of_type=code), _DTYPES[code])
         items.append(plain)
-    if brackets != arrays:  # one within another, such as nested data, or in a string
+    if brackets != arrays:  # nested arrays, such as nested data, or brackets in a string
         raise _OutOfOrdinaryError
     content["inputs"] = items
     return content
 
 
 def _members(found: Any) -> dict[str, Any]:
-    """Return an object's members; of those of one name the last one counts, and simdjson would give the first."""
+    """Return an object's members; the last of one name counts, while simdjson would return the first."""
     if type(found) is not simdjson.Object:
         raise _OutOfOrdinaryError
     members = {name: found[name] for name in found}
@@ -144,7 +143,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Kept(threading.local):
-    """The parser that a thread keeps."""
+    """The parser of a thread."""
 
     def __init__(self) -> None:
         self.parser = simdjson.Parser() if simdjson is not None else None

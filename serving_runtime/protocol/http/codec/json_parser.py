@@ -1,8 +1,8 @@
-"""Large JSON, parsed in pieces: no call takes long, so that other threads have their turns in between.
+"""Incremental JSON parser for large texts: works in pieces, so that no call keeps the GIL for long.
 
-A parser in C keeps the GIL from the first byte to the last. Here a text is cut at commas, and each piece is made a text
-of its own: in front of it the arrays and objects are opened again that it lies in, behind it they are closed. What
-comes of it is put behind what came of the pieces before, in the same arrays and objects.
+A parser in C keeps the GIL from the first byte to the last. Here a text is cut at commas, and each piece becomes a text
+of its own: before it the arrays and objects around it are opened again, after it they are closed. Its values are
+appended to those of the pieces before, in the same arrays and objects.
 
     {"a": [[1, 2], [3, 4]]}      ->      {"a": [[1, 2], [3 ]]}  and  {"<here>": [[ 4]]}
 """
@@ -18,14 +18,14 @@ import orjson
 PIECE_BYTES = 256 * 1024
 
 _HERE = uuid.uuid4().hex
-"""The key, in an object that is opened again, of the value that goes on. No client knows it."""
+"""The key of the continued value, in a reopened object. No client knows it."""
 
 _AGAIN = {ord("["): b"[", ord("{"): b'{"%s":' % _HERE.encode()}
 _CLOSING = {ord("["): b"]", ord("{"): b"}"}
 _QUOTE, _COMMA, _CASE = np.uint8(ord('"')), np.uint8(ord(",")), np.uint8(ord("{") - ord("["))
 _OPENS, _CLOSES = np.uint8(ord("{")), np.uint8(ord("}"))
 _DEEPEST = 1000
-"""Of arrays and objects in each other; orjson itself goes little further."""
+"""Limit of the nesting of arrays and objects; orjson itself accepts little more."""
 
 
 class MalformedError(ValueError):
@@ -33,7 +33,7 @@ class MalformedError(ValueError):
 
 
 def loads(text: bytes | memoryview) -> Any:
-    """Return what a text holds; raises MalformedError."""
+    """Return the value of a text; raises MalformedError."""
     text = bytes(text)
     whole = _Whole(text)
     start = 0
@@ -45,20 +45,20 @@ def loads(text: bytes | memoryview) -> Any:
 
 
 class _Whole:
-    """What the pieces so far hold.
+    """The value of the pieces so far.
 
     Attributes:
-        found: all of it.
+        found: the whole value.
     """
 
     def __init__(self, text: bytes) -> None:
         self.found: Any = None
         self._text = text
-        self._stack: list[int] = []  # where the arrays and objects begin that the next piece lies in
-        self._spine: list[Any] = []  # themselves
+        self._stack: list[int] = []  # where the arrays and objects around the next piece begin
+        self._spine: list[Any] = []  # the arrays and objects themselves
 
     def add(self, start: int, cut: int, stack: list[int]) -> None:
-        """Take the piece from `start` to `cut`, where the arrays and objects are open that begin at `stack`."""
+        """Parse the piece from `start` to `cut`, inside the arrays and objects that begin at `stack`."""
         text, before = self._text, self._stack
         content = text[start:cut].strip()
         if before and content[:1] in (b"", b"]", b"}"):
@@ -79,7 +79,7 @@ class _Whole:
         self._open(stack)
 
     def _join(self, part: Any) -> None:
-        """Put what a piece holds behind what is there."""
+        """Append a piece's values to the value so far."""
         last = self._spine[-1]
         for container in self._spine:
             rest = part
@@ -91,7 +91,7 @@ class _Whole:
                 container.extend(rest)
 
     def _open(self, stack: list[int]) -> None:
-        """Take note of which arrays and objects are open now."""
+        """Record which arrays and objects are open now."""
         same = list(takewhile(lambda pair: pair[0] == pair[1], zip(self._stack, stack, strict=False)))
         spine = self._spine = self._spine[: len(same)]
         for at in stack[len(same) :]:
@@ -103,7 +103,7 @@ class _Whole:
 
 
 def _key(text: bytes, value: int) -> Any:
-    """Return the key of the value that begins there, in a text that was parsed."""
+    """Return the key of the value that begins there, in a parsed text."""
     end = text.rindex(b'"', 0, value)
     begin = end
     while True:
@@ -116,7 +116,7 @@ def _key(text: bytes, value: int) -> Any:
 
 
 def _cuts(text: bytes) -> Iterator[tuple[int, list[int]]]:
-    """Yield commas to cut at, each with where the arrays and objects begin that are open there."""
+    """Yield commas to cut at, each with the beginnings of the arrays and objects around it."""
     stack: list[int] = []
     inside, escaped = np.False_, False
     for at in range(0, len(text), PIECE_BYTES):
@@ -146,7 +146,7 @@ def _cuts(text: bytes) -> Iterator[tuple[int, list[int]]]:
 
 
 def _follow(stack: list[int], at: int, brackets: list[int], opens: list[bool]) -> None:
-    """Take note of brackets, which are so far behind `at`."""
+    """Update the stack by brackets, whose offsets are relative to `at`."""
     for bracket, is_open in zip(brackets, opens, strict=True):
         if is_open:
             stack.append(at + bracket)

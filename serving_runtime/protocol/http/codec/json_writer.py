@@ -1,6 +1,6 @@
-"""Large JSON, written in pieces: no call takes long, so that other threads have their turns in between.
+"""Incremental JSON writer for large values: works in pieces, so that no call keeps the GIL for long.
 
-The counterpart of json_pieces.py. Arrays are cut at their first dimensions, lists and objects between their elements: a
+The counterpart of json_parser.py. Arrays are cut at their first dimensions, lists and objects between their elements: a
 piece holds no more elements than are converted in one go.
 """
 
@@ -13,16 +13,16 @@ import orjson
 from serving_runtime.protocol.tensors.binary import STEP
 
 _CHARACTERS = 16
-"""Of a string, that take as long as a number does."""
+"""Characters of a string that take as long as a number."""
 
 
 def whole(content: Any) -> bytes:
-    """Return what is not large as JSON, at one go."""
+    """Return a small value as JSON, in one piece."""
     return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def pieces(content: Any) -> Iterator[bytes]:
-    """Yield what is large as JSON: objects, lists, C-contiguous arrays of numbers, and what else orjson writes."""
+    """Yield a large value as JSON: objects, lists, C-contiguous arrays of numbers, and other types of orjson."""
     if type(content) is dict:
         before = b"{"
         for key, value in content.items():
@@ -39,7 +39,7 @@ def pieces(content: Any) -> Iterator[bytes]:
 
 
 def _of_elements(content: list[Any]) -> Iterator[bytes]:
-    """Yield a list: what is small in it together, what is large by itself in pieces."""
+    """Yield a list: small elements together, large ones in pieces."""
     before, start, weight = b"[", 0, 0
     for at, element in enumerate(content):
         own = _weight(element)
@@ -70,7 +70,7 @@ def _of_rows(array: Any) -> Iterator[bytes]:
 
 
 def _weight(value: Any) -> int:
-    """Return how many elements there are in a value, about."""
+    """Return the approximate number of elements in a value."""
     if isinstance(value, np.ndarray):
         return int(value.size)
     if type(value) is str:

@@ -1,6 +1,6 @@
-"""A request that is one tensor's bytes and no JSON (Triton: binary tensor data extension, raw binary request).
+"""Raw binary request: one tensor's bytes and no JSON (Triton: binary tensor data extension, raw binary request).
 
-The model says what the tensor is: it must have one input, of which at most one dimension is variable; the batch
+The model defines the tensor: it must have one input, of which at most one dimension is variable; the batch
 dimension is 1. A BYTES input must be of shape [1]: the body is its one element, without a length before it.
 """
 
@@ -12,7 +12,7 @@ from serving_runtime.protocol.http.codec.infer_head import InferHead, OutputForm
 from serving_runtime.protocol.tensors import binary
 
 HEAD = InferHead((), OutputForms(binary=True), NO_PARAMETERS)
-"""The head that such a request has not: all outputs in binary."""
+"""Head of such a request, which sends none: all outputs in binary."""
 
 
 def tensor(body: memoryview, config: ModelConfig) -> Tensor:

@@ -1,6 +1,6 @@
-"""Answers of models on their way to the client: small ones are rendered at once, large ones off the event loop.
+"""Response rendering: small answers at once, large ones off the event loop.
 
-The counterpart of decoded.py.
+The counterpart of decode_body.py.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ def rendered(
     render: Callable[[InferResponse], Response],
     is_long: Callable[[InferResponse], bool],
 ) -> None:
-    """Reply with an outcome of the engine, now or later; `render` raises ServingError where there is no such answer."""
+    """Reply with an outcome of the engine, now or later; `render` raises ServingError where it cannot render it."""
     if isinstance(outcome, ServingError):
         reply(error_response(outcome))
         return
@@ -47,7 +47,7 @@ def rendered(
 
 
 def text_chunks(content: Any, *, is_long: bool) -> tuple[bytes, ...]:
-    """Return JSON in as many pieces as it takes time."""
+    """Return JSON in one piece, or in several where writing takes long."""
     return tuple(json_writer.pieces(content)) if is_long else (json_writer.whole(content),)
 
 

@@ -1,4 +1,4 @@
-"""What an answer begins with when all its outputs are binary and of a fixed size: made once, sent many times."""
+"""Reused response heads, for answers with only binary outputs of a fixed size: made once, sent many times."""
 
 from typing import Any, NamedTuple
 
@@ -9,11 +9,11 @@ from serving_runtime.protocol.http.wire.message import Response
 HEADERS = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n"
 
 _AFTER_ID = b'"outputs":'
-"""What follows the id; it stands in no string of JSON, where its quotes would be escaped."""
+"""The text after the id; it occurs in no JSON string, where its quotes would be escaped."""
 
 
 class AnswerHead(NamedTuple):
-    """The JSON of an answer without an id, and where one would stand.
+    """The JSON of an answer without an id, and the id's position.
 
     Attributes:
         headers: of an answer without an id.

@@ -1,6 +1,6 @@
-"""An application that writes a line for every request another one answers (`telemetry.request_log`).
+"""Access log: wraps an application and writes a line per request (`telemetry.request_log`).
 
-Put around the V2 application when the server is told to log; health checks are left out.
+Wraps the V2 application when logging is on; health checks are left out.
 """
 
 import time
@@ -17,12 +17,12 @@ _HEALTH = b"/v2/health/"
 
 
 def keeps_header(name: bytes) -> bool:
-    """Return whether a header, by its name as sent, is needed for the line."""
+    """Return whether the line needs a header, by its name as sent."""
     return name.lower() == _HEADER
 
 
 class LoggedApplication:
-    """Hands requests on and notes what was asked and answered."""
+    """Passes requests on and logs them with their answers."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -37,7 +37,7 @@ class LoggedApplication:
 
         def note(status: str) -> None:
             nonlocal told
-            if told:  # its answer had begun, in pieces, when the client went away
+            if told:  # a chunked answer had begun when the client went away
                 return
             told = True
             sent = next((value for name, value in request.headers if name.lower() == _HEADER), b"")
@@ -57,7 +57,7 @@ class LoggedApplication:
 
 
 class _NotedJob:
-    """A job that, when its client goes away before the answer, is noted as such."""
+    """A job that is logged as abandoned when its client goes away before the answer."""
 
     def __init__(self, job: Cancellable, note: Callable[[str], None]) -> None:
         self._job = job

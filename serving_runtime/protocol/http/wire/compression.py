@@ -1,6 +1,6 @@
-"""Compressed bodies in both directions: gzip, and deflate in its zlib form (RFC 9110, content codings).
+"""HTTP compression in both directions: gzip, and deflate in its zlib form (RFC 9110, content codings).
 
-A body that is sent compressed is inflated once it is there (inflating.py), and never beyond the limit of a plain one.
+A compressed body is inflated when it is complete (inflating.py), and never beyond the limit of a plain one.
 """
 
 import zlib
@@ -11,7 +11,7 @@ _WINDOW_BITS = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}
 _CODINGS = (b"gzip", b"deflate")
 
 WORTH_BYTES = 1024
-"""Answers shorter than this are sent as they are: a packet is a packet."""
+"""Shorter answers are sent uncompressed: they fit a packet anyway."""
 
 _LEVEL = 1
 """Tensors compress little better at higher levels, and much slower."""
@@ -22,7 +22,7 @@ class BadCompression(Exception):  # noqa: N818 - an answer to the client, not a 
 
 
 def window_bits(content_encoding: bytes) -> int | None:
-    """Return what zlib needs to know of a Content-Encoding, None for none; raises BadCompression for an unknown one."""
+    """Return zlib's window bits for a Content-Encoding, None for none; raises BadCompression for an unknown one."""
     coding = content_encoding.strip().lower()
     if coding in (b"", b"identity"):
         return None

@@ -1,11 +1,11 @@
-"""One HTTP/1.1 connection: bytes in, requests to the application one at a time, answers out in order.
+"""HTTP/1.1 connection: bytes in, requests to the application one at a time, answers out in order.
 
     idle --first byte--> reading --complete--> answering --written--> idle (or closed)
                             ^                      |
                             `-- pipelined requests wait in order, reading pauses at MAX_PIPELINED
 
-What is wrong with a message is answered once and ends the connection, because what follows cannot be told from it.
-An answer that comes in pieces (BodySource) holds the connection until its last piece is written.
+An invalid message is answered once and ends the connection, because the bytes after it cannot be interpreted. An answer
+in pieces (BodySource) holds the connection until its last piece is written.
 """
 
 import asyncio
@@ -49,24 +49,24 @@ class Connection(asyncio.Protocol):
         self._begun = listener.begun
         self._transport: asyncio.Transport
         self._memory = listener.memory
-        self._held_bytes = 0  # for the request that is being answered
+        self._held_bytes = 0  # of the request that is being answered
         self._reader = RequestReader(self, listener.limits, listener.keeps_header, listener.memory)
         self._progress: Progress | None = None
         self._waiting: deque[tuple[Request, bool, int]] = deque()  # complete, whether each keeps alive, what it holds
-        self._refusal: Response | None = None  # of what came behind them
+        self._refusal: Response | None = None  # of the message behind them
         self._job: Cancellable | None = None
         self._source: BodySource | None = None
         self._answering = False
         self._keep_alive = True
         self._accept_encoding = b""
         self._chunked = True
-        self._finished = False  # nothing more is read: the connection ends with the last answer
-        self._lingering = False  # a refusal is on its way; closing before the client has read it could destroy it
+        self._finished = False  # reading has ended: the connection ends with the last answer
+        self._lingering = False  # a refusal is being sent; closing before the client has read it could destroy it
         self._advancing = False
         self._reading_paused = False
-        self._turn_over = False  # reading goes on soon
-        self._large = False  # the body that arrives is LargeBody's to read
-        self._since = listener.now  # of the state it is in
+        self._turn_over = False  # reading resumes soon
+        self._large = False  # LargeBody reads the arriving body
+        self._since = listener.now  # when its state began
         self._write_paused_since: float | None = None
         self._write_buffered = 0
 
@@ -80,10 +80,10 @@ class Connection(asyncio.Protocol):
         """Return whether a request is being read or answered."""
         return self._answering or bool(self._waiting) or (self._reader.reading and not self._lingering)
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are of no class of asyncio's
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's do not inherit from asyncio's
         self._listener.add(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
@@ -129,11 +129,11 @@ class Connection(asyncio.Protocol):
         self._advance()
 
     def take_turns(self) -> None:
-        """Read no more until other connections had their turn: the loop would go on with one that sends without end."""
+        """Stop reading until other connections had their turn: the loop would go on with one that sends without end."""
         self._pause()
 
     def _pause(self, seconds: float = 0) -> None:
-        """Read no more until it is this connection's turn, which comes no earlier than after so many seconds."""
+        """Stop reading until this connection's turn, no earlier than after so many seconds."""
         if self._reading_paused or self._turn_over:
             return
         self._turn_over = True
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _await_more(self, reader: RequestReader, received: int) -> None:
-        """Go on with a request of which a part is there."""
+        """Continue with an incomplete request."""
         if reader.received_bytes == reader.noted_bytes:
             reader.header_bytes += received
             if reader.header_bytes > MAX_HEADER_BYTES:
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
         self._transport.set_protocol(self)
         self._reader.end_body()
 
-    # What the reader calls
+    # Called by the reader
 
     def on_request_begun(self) -> None:
         if not self._answering:
@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
         memory.held_bytes += held_bytes
         if held_bytes > LARGE_REQUEST_BYTES or reader.held_bytes:
             cost = _cost(request, memory)
-            memory.held_bytes += cost - held_bytes - reader.held_bytes  # what came in pieces is counted already
+            memory.held_bytes += cost - held_bytes - reader.held_bytes  # pieces are counted already
             held_bytes, reader.held_bytes = cost, 0
         if memory.held_bytes > memory.limit_bytes and memory.held_bytes > held_bytes:
             memory.held_bytes -= held_bytes
@@ -208,7 +208,7 @@ class Connection(asyncio.Protocol):
         self._refusal = response
         self._finished = True
         self._reader.leave()
-        if self._large:  # the rest of its body is read and thrown away here
+        if self._large:  # the rest of its body is read and discarded here
             self._large = False
             self._transport.set_protocol(self)
         if not (self._answering or self._waiting):
@@ -236,7 +236,7 @@ class Connection(asyncio.Protocol):
                 self._job = later
 
     def _hand_over(self, request: Request | Response, reply: Reply) -> None:
-        """Have the application answer a request; a response in its place is the last one of this connection."""
+        """Pass a request to the application; a response in its place is the last one of this connection."""
         self._job = None
         if isinstance(request, Response):
             self._keep_alive = False
@@ -248,7 +248,7 @@ class Connection(asyncio.Protocol):
             self._job = self._app.handle(request, reply)
         except ServingError as error:
             reply(error_response(error))
-        except Exception:  # a mistake of ours: the client is told so, the log has the rest, the others are served
+        except Exception:  # a bug: the client gets an error, the log the details; other requests go on
             logger.exception("answering %s %r failed", request.method.decode("latin-1"), request.target[:200])
             reply(text_error(500, "internal error"))
         else:
@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
                 self._job = None
 
     def _reply(self, response: Response) -> None:
-        if self._transport.is_closing():  # the client left while the answer was rendered
+        if self._transport.is_closing():  # the client left during rendering
             return
         if response.source is not None:
             self._reply_in_pieces(response, response.source)
@@ -272,11 +272,11 @@ class Connection(asyncio.Protocol):
         self._answered(keep_alive)
 
     def _keeps_alive(self) -> bool:
-        """Return whether the connection goes on after the next answer; requests that wait are answered first."""
+        """Return whether the connection goes on after the next answer; waiting requests are answered first."""
         return self._keep_alive and (bool(self._waiting) or not self._listener.draining)
 
     def _hold(self, size_bytes: int) -> None:
-        """Count so much more for the request that is being answered; raises TooMuchUnfinished."""
+        """Count more bytes for the request that is being answered; raises TooMuchUnfinished."""
         self._held_bytes += size_bytes
         self._memory.held_bytes += size_bytes
         self._memory.check(self._held_bytes)
@@ -303,7 +303,7 @@ class Connection(asyncio.Protocol):
             self._advance()
 
     def _reply_head(self, response: Response) -> None:
-        """Answer HEAD as GET without its body, which the client would take for the answer to its next request."""
+        """Answer HEAD like GET without its body, which the client would take for the answer to its next request."""
         self._write(response._replace(chunks=()))
 
     def _reply_compressed(self, response: Response) -> None:
@@ -330,8 +330,8 @@ class Connection(asyncio.Protocol):
         source.begin(BodyWriter(self._transport, ended, chunked=self._chunked))
 
     def _advance(self) -> None:
-        """Go on with what waited behind an answer: pipelined requests, a 100-continue, a refusal."""
-        if self._advancing:  # called from an answer given at once: the loop below goes on
+        """Continue with what waited behind an answer: pipelined requests, a 100-continue, a refusal."""
+        if self._advancing:  # called within an immediate answer: the loop below goes on
             return
         self._advancing = True
         while self._waiting and not self._answering and self._write_paused_since is None:
@@ -362,10 +362,10 @@ class Connection(asyncio.Protocol):
         if self._transport.can_write_eof():  # not over TLS
             self._transport.write_eof()
 
-    # What the listener calls
+    # Called by the listener
 
     def sweep(self, now: float) -> None:
-        """End the connection if its client is too slow, once a second."""
+        """End the connection if its client is too slow; called once a second."""
         if self._write_paused_since is not None:
             buffered = self._transport.get_write_buffer_size()
             if buffered < self._write_buffered:
@@ -395,6 +395,6 @@ class Connection(asyncio.Protocol):
 
 
 def _cost(request: Request, memory: RequestMemory) -> int:
-    """Return how much to count for a request until it is answered."""
+    """Return the bytes counted for a request until it is answered."""
     size = len(request.body)
     return memory.json_cost(size) if size > LARGE_REQUEST_BYTES and request.json_length is None else size

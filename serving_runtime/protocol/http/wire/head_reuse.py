@@ -1,13 +1,13 @@
-"""Heads of requests that a connection has read before: one that comes again is not parsed again.
+"""Cache of HTTP request heads, per connection: a repeated head is not parsed again.
 
-A client that asks a model for the same shapes sends the same head with every request, and only the body is another.
-Proxies and tracing add an id of each request's own, and where bodies differ in length so do the numbers that say it.
-So a head is known by what it has around the values of some headers, and these are read from their places:
+A client that requests the same shapes sends the same head each time, and only another body. Proxies and tracing add a
+unique id to each request, and where bodies differ in length so do the length headers. So a head is recognized by the
+bytes around the values of some headers, and these values are read from their positions:
 
     fixed | value | fixed | value | fixed
 
-A value is on one line and has only characters that mean nothing to a parser. All else is fixed, byte for byte: the
-parser would find the same headers, with these values. A head that differs otherwise goes to the parser.
+A value is on one line and has only characters without meaning to a parser. All else is fixed, byte for byte: the parser
+would find the same headers, with these values. A head that differs otherwise goes to the parser.
 """
 
 import re
@@ -16,10 +16,10 @@ from typing import NamedTuple
 from serving_runtime.protocol.http.wire.message import Request
 
 _KEPT = 4
-"""Heads of one connection: behind a proxy several clients share it."""
+"""Heads per connection: behind a proxy several clients share it."""
 
 _KEPT_BYTES = 4096
-"""Of one head."""
+"""Limit of one head."""
 
 _LONGEST_VALUE = 128
 _LONGEST_NUMBER = 15
@@ -28,27 +28,27 @@ _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.:,/+=@*" + _DI
 
 _LENGTH, _JSON_LENGTH = b"content-length", b"inference-header-content-length"
 _IDS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
-"""Differ in any case; the others are taken to be fixed until two requests show that they are not."""
+"""Headers whose values always differ; others are assumed fixed until two requests show otherwise."""
 
 _ALLOWED = dict.fromkeys([*_IDS, b"x-forwarded-for", b"x-envoy-external-address"], _PLAIN)
 _ALLOWED |= dict.fromkeys([_LENGTH, _JSON_LENGTH], _DIGITS)
-"""The headers whose values may differ, and the characters of these."""
+"""The headers whose values may differ, and the allowed characters."""
 
 _LINE = re.compile(
     rb"(?<=\r\n)(%b):[ \t]*([%b]{1,%d})(?=\r\n[^ \t])" % (b"|".join(_ALLOWED), re.escape(_PLAIN), _LONGEST_VALUE),
     re.IGNORECASE,
 )
-"""Such a header on a line of its own: the next one begins another header, or ends the head."""
+"""Such a header on a line of its own: the next line begins another header, or ends the head."""
 
 
 class _Variable(NamedTuple):
     """The value of one header.
 
     Attributes:
-        before: the fixed bytes that end where the value begins.
-        allowed: the characters that it may have.
-        is_length: of the body; a number that is not is the JSON's length.
-        header: its header's place among those that the application wants, -1 where it is none of them.
+        before: the fixed bytes before the value.
+        allowed: its characters.
+        is_length: whether it is the body's length; any other number is the JSON's length.
+        header: the header's index among those that the application keeps, -1 for others.
     """
 
     before: bytes
@@ -58,14 +58,14 @@ class _Variable(NamedTuple):
 
 
 class _KnownHead(NamedTuple):
-    """A head, and what was found in it.
+    """A known head, and its parsed form.
 
     Attributes:
-        variables: in the order in which they come.
-        rest: the fixed bytes behind the last one.
-        content_length: of the request that it was found in, in bytes.
-        most_bytes: of the body of another one with this head.
-        request: the one that it was found in, without its body.
+        variables: in their order.
+        rest: the fixed bytes after the last one.
+        content_length: of its original request, in bytes.
+        most_bytes: limit of the body of another request with this head.
+        request: the original one, without its body.
     """
 
     variables: tuple[_Variable, ...]
@@ -75,7 +75,7 @@ class _KnownHead(NamedTuple):
     request: Request
 
     def request_in(self, data: bytes) -> Request | None:
-        """Return the request that `data` is, if it is one whole request with this head; it begins in `data`."""
+        """Return the request in `data`, if that is one whole request with this head; its views begin in `data`."""
         at, content_length, known = 0, self.content_length, self.request
         headers, json_length = known.headers, known.json_length
         for before, allowed, is_length, header in self.variables:
@@ -106,7 +106,7 @@ class KnownHeads:
     """The heads of one connection.
 
     Args:
-        most_bytes: of the body of a request that is not asked about before it is read.
+        most_bytes: limit of the body of a request that is read without a check for room.
     """
 
     __slots__ = ("_differing", "_known", "_last", "_most_bytes")
@@ -121,7 +121,7 @@ class KnownHeads:
         self._known.clear()
 
     def request_in(self, data: bytes) -> Request | None:
-        """Return the request that `data` is, if it is one whole request with a known head; it begins in `data`."""
+        """Return the request in `data`, if that is one whole request with a known head; its views begin in `data`."""
         for known in self._known:
             request = known.request_in(data)
             if request is not None:
@@ -129,10 +129,10 @@ class KnownHeads:
         return None
 
     def learn(self, data: bytes, content_length: int, request: Request) -> None:
-        """Keep the head of the request that `data` is; where `data` is more than that one request there is none.
+        """Keep the head of the request in `data`; not where `data` is more than that one request.
 
         Args:
-            content_length: as the head says it; the body has neither another length nor another coding.
+            content_length: from the head; the body has neither another length nor another coding.
         """
         end = len(data) - content_length
         if end > _KEPT_BYTES or data.find(b"\r\n\r\n") + 4 != end:
@@ -148,7 +148,7 @@ class KnownHeads:
 
 
 def _variables(head: bytes, differing: frozenset[bytes], request: Request) -> tuple[tuple[_Variable, ...], bytes]:
-    """Return what differs in a head that was parsed, and what follows the last of it."""
+    """Return the variables of a parsed head, and the bytes after the last of them."""
     found, at, lines = [], 0, head.lower()
     wanted = [name.lower() for name, _ in request.headers]
     for line in _LINE.finditer(head):

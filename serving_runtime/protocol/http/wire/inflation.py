@@ -1,4 +1,4 @@
-"""Requests whose body is compressed, on their way to the application: small ones at once, others through threads."""
+"""Decompression of request bodies: small ones at once, others in threads."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,13 +19,13 @@ def inflate(
     cost: Callable[[int], int],
     hand_over: Callable[[Request | Response], None],
 ) -> Cancellable | None:
-    """Hand the request on with its plain body, or the refusal there is in its place, now or later.
+    """Pass on the request with its plain body, or a refusal in its place, now or later.
 
-    Returns what to cancel where it is later.
+    Returns a handle to cancel where it is later.
 
     Args:
-        hold: counts so many bytes more for the request; raises ServingError where there is no room for them.
-        cost: returns how much a large JSON body of that size is counted for.
+        hold: counts so many more bytes for the request; raises ServingError where there is no room for them.
+        cost: returns the bytes counted for a large JSON body of that size.
     """
     body = memoryview(request.body)[request.body_offset :]
     bits = request.window_bits or 0
@@ -57,7 +57,7 @@ def inflate(
 
 
 class _Later:
-    """A body that is being inflated."""
+    """A body during decompression."""
 
     def __init__(self, task: "asyncio.Task[None]") -> None:
         self._task = task

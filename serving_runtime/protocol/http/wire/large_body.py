@@ -1,8 +1,8 @@
-"""The body of a large request, put by the kernel where it is to stay.
+"""Zero-copy reception of large request bodies: the kernel writes into the request's buffer.
 
-While it arrives this stands in for the connection: what comes is not handed over as bytes, parsed and copied together,
-but read into the request's one buffer. It asks for no byte more than the body has, so that what follows on the
-connection is left to the connection.
+While a body arrives this replaces the connection as asyncio's protocol: bytes are not passed on, parsed and copied
+together, but read into the request's one buffer. It requests no byte more than the body has, so that later bytes are
+left to the connection.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from serving_runtime.protocol.http.wire.connection import Connection
 
 WORTH_BYTES = 64 * 1024
-"""Less than this is as quick by the way of small requests."""
+"""Smaller bodies are as fast on the normal path."""
 
 
 class LargeBody(asyncio.BufferedProtocol):

@@ -1,4 +1,4 @@
-"""How much and how slowly a client may send, and when it is too much."""
+"""HTTP limits: sizes and rates of clients' input, and timeouts."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ MAX_PIPELINED = 16
 """Requests read ahead of the one being answered, per connection, before reading pauses."""
 
 LINGER_S = 5.0
-"""How long a connection is kept for its client to read why it was refused, while what it still sends is thrown away."""
+"""How long a connection stays open for its client to read a refusal, while its further input is discarded."""
 
 MUCH_BYTES = 128 * 1024
-"""Of one read: behind so much, other connections have their turn."""
+"""Size of one read after which other connections have their turn."""
 
 DISCARD_EVERY_S = 0.002
-"""Between two reads of what is thrown away, of all connections: clients get their refusals, others their answers."""
+"""Interval of discarding reads, over all connections: clients get their refusals, others their answers."""
 
 _GRACE_S = 30.0
 
@@ -33,5 +33,5 @@ class HttpLimits:
 
 
 def write_stuck(paused_s: float) -> bool:
-    """Return whether a client that reads nothing of its answer for so long is given up."""
+    """Return whether to give up a client that reads nothing of its answer for so long."""
     return paused_s > _GRACE_S

@@ -1,4 +1,4 @@
-"""A listening socket, its connections, and how they end."""
+"""HTTP listener: a listening socket, its connections, and their end."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ from serving_runtime.protocol.request_memory import RequestMemory
 from serving_runtime.protocol.turns import ReadTurns
 
 _QUIET_S = 0.25
-"""How long a kept-alive connection must have been silent before a drain closes it: a request may be on its way."""
+"""Idle time of a kept-alive connection before a drain closes it: a request may be on its way."""
 
 _SWEEP_S = 1.0
 _DRAIN_SWEEP_S = 0.05
@@ -24,15 +24,15 @@ class Listener:
     """Serves one application on one socket.
 
     Attributes:
-        memory: what unfinished requests hold, of all listeners that share it.
-        turns: of connections that send much.
-        keeps_header: which headers requests carry to the application, None for none.
-        begun: how an answer begins, by its status: the status line, and what all answers have.
-        now: the loop's time, renewed once a second: timeouts need no better, and requests need not ask for it.
-        draining: answers tell their clients to close.
+        memory: memory of unfinished requests, of all listeners that share it.
+        turns: read turns of connections that send much.
+        keeps_header: selects the headers that requests carry to the application, None for none.
+        begun: beginnings of answers, by status: the status line, and headers of all answers.
+        now: the loop's time, updated once a second: precise enough for timeouts, and free for requests.
+        draining: answers request clients to close.
 
     Args:
-        secured: to speak TLS by; None for plain text.
+        secured: TLS context; None for plain text.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Listener:
             connection.serve(application, keeps_header)
 
     def discard_delay_s(self) -> float:
-        """Return how long a connection waits before it reads more of what is thrown away; all of them take turns."""
+        """Return how long a connection waits before its next discarding read; all of them take turns."""
         now = self._loop.time()
         self._discard_at = max(now, self._discard_at) + DISCARD_EVERY_S
         return self._discard_at - now
@@ -91,7 +91,7 @@ class Listener:
         self._connections.discard(connection)
 
     def stop_accepting(self) -> None:
-        """Close the listening socket and begin to end connections as they fall idle."""
+        """Close the listening socket and begin to end idle connections."""
         self.draining = True
         if self._server is not None:
             self._server.close()
@@ -110,7 +110,7 @@ class Listener:
             await asyncio.sleep(_DRAIN_SWEEP_S)
 
     def abort(self) -> None:
-        """End whatever is left."""
+        """End all remaining connections."""
         if self._sweeper is not None:
             self._sweeper.cancel()
         for connection in tuple(self._connections):

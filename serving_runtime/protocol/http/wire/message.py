@@ -1,4 +1,4 @@
-"""What passes between a connection, which knows HTTP, and an application, which knows paths."""
+"""HTTP messages between a connection, which knows HTTP, and an application, which knows paths."""
 
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -20,12 +20,12 @@ class Request(NamedTuple):
 
     Attributes:
         target: path and query as sent.
-        body: as it was sent, until what `window_bits` says is undone.
-        body_offset: where the body begins in its buffer.
-        json_length: the Inference-Header-Content-Length, None where it was not sent.
-        http_1_0: the client speaks HTTP/1.0, which knows no chunks.
-        headers: those that the application wants to see, names as sent.
-        window_bits: how the body is compressed, for zlib; None where it is not.
+        body: as sent, until the coding of `window_bits` is undone.
+        body_offset: position of the body in its buffer.
+        json_length: the Inference-Header-Content-Length, None without one.
+        http_1_0: the client speaks HTTP/1.0, which lacks chunks.
+        headers: those that the application keeps, names as sent.
+        window_bits: compression of the body, for zlib; None without one.
     """
 
     method: bytes
@@ -40,11 +40,11 @@ class Request(NamedTuple):
 
 
 class BodyWriter(Protocol):
-    """Where a body goes that comes in pieces."""
+    """Destination of a body in pieces."""
 
     @property
     def buffered_bytes(self) -> int:
-        """Return how much the client has not taken yet."""
+        """Return how many bytes the client has not taken yet."""
         ...
 
     def write(self, piece: bytes) -> None: ...
@@ -52,25 +52,25 @@ class BodyWriter(Protocol):
 
 
 class BodySource(Protocol):
-    """Where a body comes from that comes in pieces."""
+    """Source of a body in pieces."""
 
     def begin(self, writer: BodyWriter) -> None:
         """Take the writer, once; the head of the answer has been written."""
         ...
 
     def pause(self) -> None:
-        """Be told that the client is slower than the pieces come."""
+        """Slow down: the client reads more slowly than the pieces come."""
         ...
 
     def resume(self) -> None: ...
 
 
 class Response(NamedTuple):
-    """One answer; `headers` are whole lines without those of its length and of the connection, which it adds.
+    """One answer; `headers` are whole lines, without length and connection headers, which the connection adds.
 
     Attributes:
         length: of all chunks in bytes.
-        source: of the body where it comes in pieces; there are no chunks then.
+        source: of a body in pieces; there are no chunks then.
     """
 
     status: int
@@ -87,7 +87,7 @@ class Application(Protocol):
     """Answers requests."""
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
-        """Call `reply` once, now or later; return what to cancel if the client goes away before it is called.
+        """Call `reply` once, now or later; return a handle to cancel if the client goes away before.
 
         Raises ServingError in place of calling it.
         """

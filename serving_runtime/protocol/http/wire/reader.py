@@ -1,8 +1,8 @@
-"""One HTTP/1.1 request at a time, put together from what httptools finds in the bytes of a connection.
+"""HTTP/1.1 request reader: builds one request at a time from httptools' events.
 
-A connection owns one reader; httptools calls the `on_*` methods, the reader hands complete requests to its owner.
-A head that was there before goes past httptools.
-Nothing is allocated for a body before its length was checked, and that there is room for it.
+A connection owns one reader; httptools calls the `on_*` methods, the reader passes complete requests to its owner.
+Known heads bypass httptools.
+Nothing is allocated for a body before its length, and the room for it, are checked.
 """
 
 import re
@@ -21,45 +21,45 @@ from serving_runtime.protocol.tensors.binary import Buffer
 
 _ALIGNMENT = 64
 _LONGEST_READ_BYTES = 512 * 1024
-"""Of a body at a time: other connections have their turn in between."""
+"""Piece of a body per read: other connections have their turn in between."""
 
 _UNKNOWN = -1
 _ABSOLUTE = re.compile(rb"https?://([^/?#]+)([^#]*)", re.IGNORECASE)
 
 KeepsHeader = Callable[[bytes], bool]
-"""Whether an application wants a header, by its name as sent, beside those that HTTP itself needs."""
+"""Whether an application keeps a header, by its name as sent, beside those that HTTP itself needs."""
 
 
 def either(one: KeepsHeader | None, other: KeepsHeader) -> KeepsHeader:
-    """Return whether one or the other wants a header."""
+    """Return a filter that keeps the headers of both."""
     return other if one is None else lambda name: one(name) or other(name)
 
 
 class Owner(Protocol):
-    """What a reader tells its connection."""
+    """A reader's callbacks to its connection."""
 
     def on_request_begun(self) -> None: ...
     def on_body_awaited(self) -> None:
-        """Take note that the headers are in and right, the body is not."""
+        """Note that the headers are complete and valid, the body is not yet."""
         ...
 
     def on_request(self, request: Request, keep_alive: bool) -> None: ...
     def on_refusal(self, response: Response) -> None:
-        """Take note that the request cannot be accepted; what follows it on the connection cannot be told from it."""
+        """Note that the request cannot be accepted; later bytes on the connection cannot be interpreted."""
         ...
 
 
 class RequestReader:
-    """What is known of the request that is being read.
+    """State of the request that is being read.
 
     Attributes:
         reading: whether a request has begun and is not complete.
         in_headers: whether its headers are not complete.
-        header_bytes: received that brought no body: for its head, trailers, chunks' extensions; counted by pieces.
-        noted_bytes: of its body, when the last piece had been read.
-        received_bytes: of its body, as it was sent.
-        held_bytes: of its body, as far as they are counted among those of all requests: those that came in pieces.
-        expects_continue: the client waits for a word before it sends the body.
+        header_bytes: received bytes outside the body: head, trailers, chunks' extensions; counted by pieces.
+        noted_bytes: received body at the last piece.
+        received_bytes: of its body, as sent.
+        held_bytes: of its body, counted in the memory of all requests: only bodies that arrive in pieces are.
+        expects_continue: the client waits for 100-continue before it sends the body.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class RequestReader:
         self._max_body_bytes = limits.max_body_bytes
         self._keeps_header = keeps_header
         self._known = KnownHeads(min(limits.max_body_bytes, LARGE_REQUEST_BYTES))
-        self._whole: Request | None = None  # the last one of what is being fed, whose head may come again
+        self._whole: Request | None = None  # the last request in the data being fed, whose head may recur
         self._parser = httptools.HttpRequestParser(self)
         self._begin()
         self.reading = False
 
     def feed(self, data: bytes) -> None:
-        """Take what has arrived; raises HttpParserError and HttpParserUpgrade."""
+        """Process received data; raises HttpParserError and HttpParserUpgrade."""
         if self.reading:
             self._parser.feed_data(data)
             self._whole = None
@@ -92,7 +92,7 @@ class RequestReader:
             self._known.learn(data, self._content_length, whole)
 
     def keep(self, keeps_header: KeepsHeader | None) -> None:
-        """Let requests that have not begun yet carry other headers."""
+        """Change the headers that requests carry which have not begun yet."""
         self._keeps_header = keeps_header
         self._known.clear()
         self._whole = None
@@ -116,7 +116,7 @@ class RequestReader:
         self._body_offset = 0
 
     def leave(self) -> None:
-        """Drop what has arrived of a request that will not be complete: the collector may be long in coming for it."""
+        """Drop the received part of an unfinished request: the garbage collector may be late."""
         self._body = b""
         self._known.clear()
         self._whole = None
@@ -124,7 +124,7 @@ class RequestReader:
             self._memory.drop(self.held_bytes)
             self.held_bytes = 0
 
-    # What httptools calls
+    # Called by httptools
 
     def on_message_begin(self) -> None:
         self._begin()
@@ -163,7 +163,7 @@ class RequestReader:
         if self._refused:
             return
         received = self.received_bytes + len(body)
-        if received == self._content_length and not self.received_bytes:  # the usual case: it came in one piece
+        if received == self._content_length and not self.received_bytes:  # the usual case: one piece
             self._body = body
         elif received > self._max_body_bytes:
             self._refuse(self._too_large())
@@ -178,7 +178,7 @@ class RequestReader:
         self.received_bytes = received
 
     def _hold(self, size_bytes: int) -> bool:
-        """Count so much more of the body; returns whether there is room for it, else the request is refused."""
+        """Count more bytes of the body; returns whether there is room for it, else the request is refused."""
         self.held_bytes += size_bytes
         memory = self._memory
         memory.held_bytes += size_bytes
@@ -203,42 +203,42 @@ class RequestReader:
             request = request._replace(window_bits=self._window_bits)
         elif keep_alive and self._content_length == self.received_bytes:
             self._whole = request
-        if not keep_alive:  # the parser takes nothing behind it
+        if not keep_alive:  # the parser accepts nothing after it
             self._known.clear()
         self._body = b""
         self._owner.on_request(request, keep_alive)
 
-    # A body that comes past httptools
+    # Bodies that bypass httptools
 
     @property
     def bytes_to_come(self) -> int:
-        """Return how much of the body is still to come; 0 where only httptools can tell, or nobody wants it."""
+        """Return how many bytes of the body are missing; 0 where only httptools knows, or after a refusal."""
         if self.in_headers or self._refused or self._content_length == _UNKNOWN:
             return 0
         return self._content_length - self.received_bytes
 
     def room(self) -> memoryview:
-        """Return where the next part of the body is to be put; there must be `bytes_to_come`."""
+        """Return the buffer for the next part of the body; there must be `bytes_to_come`."""
         if not self.received_bytes:
             self._make_room()
         begin = self._body_offset + self.received_bytes
         return self._body[begin : begin + _LONGEST_READ_BYTES]  # type: ignore[return-value]
 
     def filled(self, count: int) -> bool:
-        """Take note of so many bytes put into `room`; returns whether the body is complete, which `end_body` is for."""
+        """Note bytes written into `room`; returns whether the body is complete: call `end_body` then."""
         self.received_bytes += count
         return self._hold(count) and self.received_bytes == self._content_length
 
     def end_body(self) -> None:
-        """End the request whose body is complete; what follows is parsed anew."""
+        """End the request whose body is complete; a new parser reads the next one."""
         self.on_message_complete()
         self._whole = None
         self._parser = httptools.HttpRequestParser(self)
 
-    # What its headers say
+    # Headers
 
     def _take_content_length(self, value: bytes) -> None:
-        self._content_length = int(value)  # the parser let digits only through
+        self._content_length = int(value)  # the parser lets only digits through
 
     def _take_host(self, _value: bytes) -> None:
         self._hosts += 1
@@ -249,7 +249,7 @@ class RequestReader:
             self._refusal = text_error(400, "the only Transfer-Encoding supported is chunked")
 
     def _take_absolute_form(self) -> None:
-        """Take the path and the host out of a target as proxies are sent it (RFC 9112, section 3.2.2)."""
+        """Split an absolute-form target, as sent to proxies, into path and host (RFC 9112, section 3.2.2)."""
         found = _ABSOLUTE.fullmatch(self._target)
         if found is None:
             return
@@ -259,7 +259,7 @@ class RequestReader:
             self._headers = [(name, host if name.lower() == b"host" else value) for name, value in self._headers]
 
     def _check_host(self) -> None:
-        """Refuse what does not say once which host it is for (RFC 9112, section 3.2); HTTP/1.0 need not say it."""
+        """Refuse requests without exactly one Host header (RFC 9112, section 3.2); HTTP/1.0 may omit it."""
         if self._hosts or self._parser.get_http_version() != "1.0":
             self._refusal = self._refusal or text_error(400, f"HTTP/1.1 needs one Host header, not {self._hosts}")
 
@@ -287,7 +287,7 @@ class RequestReader:
     # Bodies
 
     def _place(self, body: bytes) -> None:
-        """Put a piece of the body into one buffer, in which the first tensor comes to lie on an aligned address."""
+        """Put a piece of the body into one buffer, with the first tensor at an aligned address."""
         if not self.received_bytes:
             self._make_room()
         start = self._body_offset + self.received_bytes

@@ -1,4 +1,4 @@
-"""How an answer becomes bytes: whole, compressed, or in pieces as they come (RFC 9112, chunked transfer coding)."""
+"""HTTP response writer: whole, compressed, or in pieces as they come (RFC 9112, chunked transfer coding)."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,19 +14,19 @@ _AT_ONCE_BYTES = 64 * 1024
 
 
 def whole(begun: Mapping[int, bytes], response: Response, *, keep_alive: bool) -> bytes:
-    """Return an answer whose body is known, head and body; `begun` is how an answer of each status begins."""
+    """Return an answer with a known body, head and body; `begun` holds the beginning of an answer by status."""
     ending = b"Content-Length: %d\r\n\r\n" if keep_alive else b"Connection: close\r\nContent-Length: %d\r\n\r\n"
     return b"".join((begun[response.status], response.headers, ending % response.length, *response.chunks))
 
 
 _APART_BYTES = 256 * 1024
-"""Larger texts are written chunk by chunk: putting them together first copies them while others wait."""
+"""Larger texts are written chunk by chunk: joining them first copies them while others wait."""
 
 
 def write(
     transport: asyncio.WriteTransport, begun: Mapping[int, bytes], response: Response, *, keep_alive: bool
 ) -> None:
-    """Write an answer whose body is known; tensors are copied, for their memory is the model's again afterwards."""
+    """Write an answer with a known body; tensors are copied, since the model reuses their memory."""
     apart = (
         response.length > _APART_BYTES and response.chunks and all(type(chunk) is bytes for chunk in response.chunks)
     )
@@ -49,7 +49,7 @@ def compressible(response: Response) -> bool:
 
 
 def compressed(response: Response, accept_encoding: bytes, write: Callable[[Response], None]) -> None:
-    """Call `write` with the answer in the coding that the client prefers, now or later, on the event loop."""
+    """Call `write` with the answer in the client's preferred coding, now or later, on the event loop."""
     coding = compression.accepted(accept_encoding)
     if not coding:
         write(response)
@@ -67,7 +67,7 @@ def compressed(response: Response, accept_encoding: bytes, write: Callable[[Resp
 
 
 class BodyWriter:
-    """Writes the pieces of a body; `end` is to be called once, after the last."""
+    """Writes the pieces of a body; call `end` once, after the last."""
 
     def __init__(self, transport: asyncio.WriteTransport, ended: Callable[[], None], *, chunked: bool) -> None:
         self._transport = transport
@@ -76,11 +76,11 @@ class BodyWriter:
 
     @property
     def buffered_bytes(self) -> int:
-        """Return how much the client has not taken yet."""
+        """Return how many bytes the client has not taken yet."""
         return self._transport.get_write_buffer_size()
 
     def write(self, piece: Any) -> None:
-        """Send one piece, an object with the buffer interface, as one chunk; an empty one is nothing."""
+        """Send one piece, an object with the buffer interface, as one chunk; an empty one is skipped."""
         length = memoryview(piece).nbytes
         if length and not self._transport.is_closing():
             self._transport.write(b"".join((b"%x\r\n" % length, piece, b"\r\n")) if self._chunked else piece)

@@ -1,1 +1,1 @@
-"""Header fields of HTTP/2: HPACK, what requests may have, blocks that come again (RFC 7541; RFC 9113, section 8)."""
+"""HTTP/2 header fields: HPACK, rules for requests, reuse of repeated blocks (RFC 7541; RFC 9113, section 8)."""

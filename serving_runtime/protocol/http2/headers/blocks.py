@@ -1,8 +1,8 @@
-"""Header blocks: HPACK to checked fields, and fields to HPACK (RFC 7541; RFC 9113, section 8). Pure.
+"""HPACK header blocks: decoding to checked fields, and encoding (RFC 7541; RFC 9113, section 8). Pure.
 
-Clients send the same few blocks again and again. As long as a block leaves the dynamic table as it is, the same bytes
-mean the same fields, so what was made out of them is kept until a block changes the table; of blocks that come again
-but for some values, only those are decoded.
+Clients repeat the same few blocks. As long as a block leaves the dynamic table unchanged, the same bytes mean the same
+fields, so results are kept until a block changes the table; of blocks that repeat but for some values, only those
+values are decoded.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,19 +20,19 @@ Head = TypeVar("Head")
 MAX_HEADER_LIST_BYTES = 64 * 1024
 
 NO_TABLE = b"\x20"
-"""Begins a block whose sender reduces its table to 0 bytes (RFC 7541, section 6.3)."""
+"""Beginning of a block whose sender reduces its table to 0 bytes (RFC 7541, section 6.3)."""
 
 _KEPT_BLOCKS = 64
 _KEPT_BYTES = 1024
-"""Of one block: longer ones are decoded every time."""
+"""Limit of one kept block: longer ones are decoded every time."""
 
 
 class HeaderReader(Generic[Head]):
     """Decodes the header blocks of one connection, in the order in which they came.
 
     Args:
-        interpret: makes out of a request's fields what its stream begins with; called once for blocks that repeat. It
-            gets what it made of fields that differ in ids and the like only, None where there were none.
+        interpret: converts a request's fields for its stream; called once for blocks that repeat. It also gets its
+            result for fields that differ only in ids and the like, None without one.
 
     Attributes:
         changes: how many blocks have changed the table.
@@ -47,13 +47,13 @@ class HeaderReader(Generic[Head]):
         self._checked: set[Field] = set()
 
     def refuse_table(self) -> None:
-        """Let the client have no table from now on: it has read that it is to do without."""
+        """Forbid the table from now on: the client has read that it must use none."""
         self._decoder.max_table_bytes = 0
 
     def request(self, block: bytes) -> tuple[Head, int | None]:
-        """Return what `interpret` made of a request's headers, and its content-length in bytes where it has one.
+        """Return the result of `interpret` for a request's headers, and its content-length in bytes where it has one.
 
-        Raises ConnectionFailure for a block that cannot be decoded, StreamFailure for fields that no request has.
+        Raises ConnectionFailure for a block that cannot be decoded, StreamFailure for invalid fields.
         """
         kept = self._kept.get(block)
         if kept is not None:
@@ -76,17 +76,17 @@ class HeaderReader(Generic[Head]):
         return found
 
     def trailers(self, block: bytes) -> Fields:
-        """Return a request's trailers; raises as `request` does."""
+        """Return a request's trailers; raises like `request`."""
         fields, _ = self._decode(block)
         check_trailers(fields)
         return fields
 
     def skip(self, block: bytes) -> None:
-        """Decode a block that nobody wants: those that follow are encoded relative to it."""
+        """Decode an unused block: later ones are encoded relative to it."""
         self._decode(block)
 
     def _decode(self, block: bytes) -> tuple[list[Field], bool]:
-        """Return the fields, and whether the same bytes would mean the same once more."""
+        """Return the fields, and whether the same bytes would decode to the same fields again."""
         table = self._decoder.table
         entries = table.dynamic_entries
         before = (table.maxsize, len(entries), entries[0] if entries else None)
@@ -108,7 +108,7 @@ class HeaderReader(Generic[Head]):
 
 
 def encode(fields: Iterable[Field]) -> bytes:
-    """Return the fields as literals that use no table: every block stands for itself and may be made in advance."""
+    """Return the fields as literals that use no table: every block is independent and may be made in advance."""
     return b"".join(
         b"\x00" + _length(len(name)) + name + _length(len(value)) + value  # literal without indexing, new name
         for name, value in fields
@@ -116,7 +116,7 @@ def encode(fields: Iterable[Field]) -> bytes:
 
 
 def _length(number: int) -> bytes:
-    """Return the length of a string that is not Huffman-coded (RFC 7541, section 5.1, 7-bit prefix)."""
+    """Return the length prefix of a string that is not Huffman-coded (RFC 7541, section 5.1, 7-bit prefix)."""
     if number < 127:
         return bytes((number,))
     number -= 127

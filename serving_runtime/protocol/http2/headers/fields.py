@@ -1,6 +1,6 @@
-"""Header fields out of a block, as hpack's decoder reads them, at a third of its cost (RFC 7541, section 6).
+"""HPACK field decoder: reads a block's fields like hpack's decoder, at a third of its cost (RFC 7541, section 6).
 
-Indices and lengths of one byte are read here, and nearly all are; longer integers and the tables are hpack's.
+Indices and lengths of one byte are read here, as nearly all are; hpack reads longer integers and keeps the tables.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ Fields: TypeAlias = Sequence[Field]
 _STATIC = HeaderTable.STATIC_TABLE
 _ENTRY_BYTES = 32
 _INTEGER_BYTES = 16
-"""More than any integer that hpack accepts is long."""
+"""Longer than any integer that hpack accepts."""
 
 
 class FieldDecoder:
-    """Decodes the blocks of one connection in their order; raises HPACKError for one that is wrong.
+    """Decodes the blocks of one connection in their order; raises HPACKError for an invalid one.
 
     Attributes:
-        table: what blocks refer to beside the static table.
-        max_table_bytes: how large the encoder may make the table from now on.
+        table: the dynamic table.
+        max_table_bytes: limit for the encoder's table from now on.
         ends: where each field of the last block ended in it.
-        values: where its value began; 0 for one that came from a table, or went into it.
+        values: where its value began; 0 for one from a table, or put into it.
     """
 
     def __init__(self, max_list_bytes: int) -> None:
@@ -95,13 +95,13 @@ class FieldDecoder:
 
 
 def _integer(block: bytes, at: int, prefix_bits: int) -> tuple[int, int]:
-    """Return an integer and where it ends."""
+    """Return an integer and its end."""
     number, length = decode_integer(block[at : at + _INTEGER_BYTES], prefix_bits)
     return number, at + length
 
 
 def string(block: bytes, at: int) -> tuple[bytes, int]:
-    """Return a string and where it ends; raises HPACKError or IndexError."""
+    """Return a string and its end; raises HPACKError or IndexError."""
     first = block[at]
     length, at = (first & 0x7F, at + 1) if first & 0x7F != 0x7F else _integer(block, at, 7)
     end = at + length

@@ -1,4 +1,4 @@
-"""Strings in HPACK's Huffman code (RFC 7541, section 5.2), a byte in a step where hpack's decoder takes two."""
+"""HPACK Huffman decoder (RFC 7541, section 5.2): one step per byte where hpack's decoder takes two."""
 
 from typing import TypeAlias
 
@@ -6,11 +6,11 @@ from hpack import HPACKDecodingError
 from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
 
 _Step: TypeAlias = tuple["_State", bytes, bool]
-"""The state behind a byte, what the byte adds to the string, and whether the string may end there."""
+"""The state after a byte, the decoded bytes, and whether the string may end there."""
 
 
 class _State(dict[int, _Step]):
-    """A place within a code: the steps from it that were taken, by byte; a few of 256 where strings are ids.
+    """A position within a code: the steps taken from it, by byte; a few of 256 where strings are ids.
 
     Attributes:
         number: in hpack's table.
@@ -23,7 +23,7 @@ class _State(dict[int, _Step]):
         self.number = number
 
     def __missing__(self, byte: int) -> _Step:
-        """Go the two steps that hpack's table has for a byte."""
+        """Take the two steps of hpack's table for a byte."""
         at, added, flags = self.number, b"", 0
         for nibble in (byte >> 4, byte & 0x0F):
             at, flags, symbol = HUFFMAN_TABLE[at * 16 + nibble]
@@ -41,7 +41,7 @@ _states = {0: _BEGINNING}
 
 
 def decode(content: bytes) -> bytes:
-    """Return the string; raises HPACKDecodingError for what is none."""
+    """Return the string; raises HPACKDecodingError for invalid content."""
     state, ends = _BEGINNING, True
     found = []
     for byte in content:

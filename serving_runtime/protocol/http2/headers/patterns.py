@@ -1,9 +1,9 @@
-"""Header blocks that come again but for a few values: a deadline, an id, a trace that each request has of its own.
+"""Header block patterns: reuse of blocks that repeat but for a few values, such as a request's deadline, id or trace.
 
     fixed | value | fixed | value | fixed
 
-Only the values between are decoded. Two blocks of the same kind show where they are; what differs must be literals
-that leave the table as it is, which is so where the client was told to use none.
+Only the values between are decoded. Two blocks of the same kind show where they are; the differing fields must be
+literals that leave the table unchanged, as they are where the client uses none.
 """
 
 from typing import Any, NamedTuple
@@ -21,19 +21,19 @@ _IDS = frozenset(
         *(b"x-forwarded-for", b"x-envoy-external-address", b"content-length"),
     }
 )
-"""Fields whose values say nothing of how a request is to be answered."""
+"""Fields whose values do not affect how a request is answered."""
 
 
 class _Pattern(NamedTuple):
-    """What blocks of one kind have in common.
+    """Common part of blocks of one kind.
 
     Attributes:
         fields: of the last one that was decoded as a whole.
-        head: what was made of them.
-        content_length: of that one, in bytes; None where it told none.
+        head: the result for these fields.
+        content_length: of that one, in bytes; None without one.
         values, ends: where each of the fields' values began and ended in the last one (see FieldDecoder).
         holes: which of them differ.
-        fixed: the bytes before each such value, and behind the last; empty while none is known.
+        fixed: the bytes before each such value, and after the last; empty while none is known.
         only_ids: whether the holes are all of _IDS.
     """
 
@@ -47,7 +47,7 @@ class _Pattern(NamedTuple):
     only_ids: bool = False
 
     def read(self, block: bytes) -> list[Field] | None:
-        """Return a block's fields; None where it is none of these."""
+        """Return a block's fields; None where it does not match."""
         fields = self.fields.copy()
         at = 0
         for hole, fixed in zip(self.holes, self.fixed, strict=False):  # there is one more of the second
@@ -63,8 +63,8 @@ class Alike(NamedTuple):
 
     Attributes:
         content_length: where that field does not differ.
-        differing: the fields that differ from block to block; their names are right, their values may not be.
-        head: what was made of a block that differs in values which say nothing of how to answer; None for others.
+        differing: the fields that differ from block to block; their names are valid, their values may not be.
+        head: the result for a block that differs only in values which do not affect the answer; None for others.
     """
 
     fields: list[Field]
@@ -74,7 +74,7 @@ class Alike(NamedTuple):
 
 
 class Patterns:
-    """The kinds of blocks of one connection, as long as its tables stay what they are."""
+    """The kinds of blocks of one connection, valid until its table changes."""
 
     def __init__(self, decoder: FieldDecoder) -> None:
         self._decoder = decoder
@@ -84,12 +84,12 @@ class Patterns:
         self._known.clear()
 
     def read(self, block: bytes) -> Alike | None:
-        """Return what a block says; None for one of no known kind."""
+        """Return a block's fields; None for an unknown kind."""
         for pattern in self._known.values():
             if pattern.fixed:
                 try:
                     fields = pattern.read(block)
-                except (HPACKError, IndexError):  # decoded as a whole it says what is wrong
+                except (HPACKError, IndexError):  # decoding the whole block reports the error
                     return None
                 if fields is not None:
                     differing = [fields[hole] for hole in pattern.holes]
@@ -97,9 +97,9 @@ class Patterns:
         return None
 
     def learn(self, block: bytes, fields: list[Field], content_length: int | None, head: Any) -> None:
-        """Take note of the block that was decoded last, is a right request's and left the tables as they were."""
+        """Record the last decoded block, which is a valid request's and left the tables unchanged."""
         kind = tuple([field if field[0][:1] == b":" else field[0] for field in fields])
-        if kind.count(b"content-length") > 1:  # the two would have to be compared each time
+        if kind.count(b"content-length") > 1:  # both would have to be compared each time
             return
         before = self._known.get(kind)
         if before is None and len(self._known) >= _KEPT:
@@ -110,7 +110,7 @@ class Patterns:
 
 
 def _differing(before: _Pattern | None, block: bytes, last: _Pattern) -> _Pattern:
-    """Return what the last block has in common with those before."""
+    """Return the common part of the last block and those before."""
     if before is None:
         return last
     others = (number for number, field in enumerate(last.fields) if field != before.fields[number])

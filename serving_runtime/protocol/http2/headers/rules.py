@@ -1,4 +1,4 @@
-"""What the fields of a request may be (RFC 9113, section 8). Pure."""
+"""Header field rules for requests (RFC 9113, section 8). Pure."""
 
 import re
 
@@ -16,12 +16,12 @@ _KEPT_FIELD_BYTES = 256
 
 
 def check_request(fields: Fields, checked: set[Field] | None = None) -> int | None:
-    """Return a request's content-length, None without one; raises StreamFailure for fields that no request has.
+    """Return a request's content-length, None without one; raises StreamFailure for invalid fields.
 
     RFC 9113, section 8.3.1.
 
     Args:
-        checked: regular fields that were found to be right, to which others are added; content-length is none of them.
+        checked: regular fields found valid, to which others are added; never content-length.
     """
     checked = set() if checked is None else checked
     found: set[bytes] = set()
@@ -57,7 +57,7 @@ def check_request(fields: Fields, checked: set[Field] | None = None) -> int | No
 
 
 def check_trailers(fields: Fields) -> None:
-    """Raise StreamFailure unless the fields may follow a request's content."""
+    """Raise StreamFailure unless the fields are valid trailers."""
     for name, value in fields:
         if name[:1] == b":":
             raise _malformed("trailers have a pseudo-header field")
@@ -65,7 +65,7 @@ def check_trailers(fields: Fields) -> None:
 
 
 def check_field(name: bytes, value: bytes) -> None:
-    """Raise StreamFailure unless a regular field may be there."""
+    """Raise StreamFailure unless a regular field is valid."""
     if _NAME.fullmatch(name) is None:
         raise _malformed("a header's name is empty, in upper case or no token")
     if name in _OF_HTTP_1:
@@ -74,7 +74,7 @@ def check_field(name: bytes, value: bytes) -> None:
 
 
 def check_value(name: bytes, value: bytes) -> None:
-    """Raise StreamFailure unless a regular field of a name that may be there may have the value."""
+    """Raise StreamFailure unless a value is valid for a regular field of a valid name."""
     if _VALUE.fullmatch(value) is None:
         raise _malformed("a header's value has a line break or a zero byte")
     if name == b"te" and value != b"trailers":

@@ -1,1 +1,1 @@
-"""What is counted of a step, from tick to tick. Pure."""
+"""Evidence of a step, accumulated from tick to tick. Pure."""

@@ -1,7 +1,7 @@
-"""Executions of a model by their size, so that replicas with more and with less traffic can be compared. Pure.
+"""Batch profile: executions of a model by batch size, to compare replicas with different load. Pure.
 
 A batch takes less time per row than its rows one by one, and a replica with little traffic makes small batches. So the
-canary is not asked how many rows it did per second, but how long stable takes for the same executions (direct
+comparison is not in rows per second, but in the time that stable takes for the canary's executions (direct
 standardisation, as with death rates of populations of another age).
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from integrations.clusters.base import BatchTime
 
 Batches = tuple[BatchTime, ...]
-"""By rising size, each at most once."""
+"""In ascending order of size, each size at most once."""
 
 
 def plus(one: Batches, other: Batches) -> Batches:
-    """Return both together."""
+    """Return the sum of both."""
     return _sums([*one, *other])
 
 
@@ -25,14 +25,14 @@ def minus(now: Batches, before: Batches) -> Batches:
 
 
 def has_fallen(now: Batches, before: Batches) -> bool:
-    """Return whether some counter is lower than before, so that they began again."""
+    """Return whether some counter is lower than before, so that the counters were reset."""
     return any(each.rows < 0 or each.duration_us < 0 for each in minus(now, before))
 
 
 def relative_throughput(canary: Batches, stable: Batches) -> float | None:
-    """Return how much of stable's throughput the canary has, 1 for as much.
+    """Return the canary's throughput relative to stable's, 1 for equal.
 
-    Only sizes that both had are compared; None without any.
+    Only sizes that both ran are compared; None without any.
     """
     paces = {each.size: each.duration_us / each.rows for each in stable if each.rows and each.duration_us}
     alike = [each for each in canary if each.size in paces and each.rows and each.duration_us]

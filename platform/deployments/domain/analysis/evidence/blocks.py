@@ -1,8 +1,7 @@
-"""Blocks of time, the unit of the evidence: requests of the same moment are not independent of each other. Pure.
+"""Time blocks, the unit of the evidence: concurrent requests are not independent of each other. Pure.
 
-A block goes on from tick to tick until it is old enough and has enough requests on both sides. That depends on the
-clock and on how many requests there were, never on how they ended; the gateway draws at random which requests the
-canary gets.
+A block continues from tick to tick until it is old enough and has enough requests on both sides. That depends on the
+clock and on the number of requests, never on their outcome; the gateway draws at random which requests the canary gets.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ LEAST_S = 1.5
 """A little less than the time between two ticks, so that each may close a block."""
 
 PATIENCE_S = 10.0
-"""After so long a block closes without enough requests of stable, which may get few at a high weight."""
+"""After this time a block closes without enough requests of stable, which may get few at a high weight."""
 
 LEAST_CANARY, LEAST_STABLE = 4, 20
 
@@ -43,7 +42,7 @@ class Tally:
     batches: Batches = ()
 
     def minus(self, other: "Tally") -> "Tally":
-        """Return what came after `other`."""
+        """Return the requests after `other`."""
         return Tally(
             self.requests - other.requests,
             self.client_errors - other.client_errors,
@@ -58,7 +57,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What both sides did in the same time."""
+    """The requests of both sides in the same time."""
 
     canary: Tally
     stable: Tally
@@ -67,7 +66,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where the open block began: the time (Unix seconds) and the step's sums then."""
+    """The start of the open block: the time (Unix seconds) and the step's sums then."""
 
     at: float
     canary: Tally = Tally()
@@ -75,10 +74,10 @@ class Mark:
 
 
 def tally(counts: Counts, edge_us: float | None, limit_us: float | None = None) -> Tally:
-    """Return the sums of a step as far as evidence is made of them; without an edge no request is slow or fast.
+    """Return the sums of a step that evidence needs; without an edge no request is slow or fast.
 
     Args:
-        limit_us: what the policy itself calls too long; it counts as the next edge above it.
+        limit_us: the policy's own limit of latency; it counts as the next edge above it.
     """
     timed = 0 if edge_us is None else counts.latency.total
     slow = 0 if edge_us is None else counts.latency.slower_than(edge_us)
@@ -102,7 +101,7 @@ def mark_json(mark: Mark) -> dict[str, Any]:
 
 
 def stored_mark(value: Mapping[str, Any]) -> Mark:
-    """Return the mark out of what `mark_json` gave."""
+    """Return the mark from the JSON of `mark_json`."""
     return Mark(value["at"], _stored_tally(value["canary"]), _stored_tally(value["stable"]))
 
 

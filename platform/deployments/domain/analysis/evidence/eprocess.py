@@ -1,4 +1,4 @@
-"""Evidence that stays valid however often one looks: betting against "the canary is within its limit". Pure numpy.
+"""E-process: anytime-valid evidence by betting against "the canary is within its limit". Pure numpy.
 
 Every measurement has an e-process. It begins with a capital of 1, and a bettor stakes part of it on each block of
 time (`blocks`): the block's value x has, as long as the canary is within its limit, a mean of at most 0 given all
@@ -9,18 +9,18 @@ I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by bet
 measurements share alpha evenly (union bound).
 
 *Which l.* Not known beforehand, so the capital starts evenly spread over a grid of bettors and cash, and after each
-block a small part of it is spread anew. Both are plays with one's own money: the sum stays a supermartingale. The
-second keeps bold bettors solvent through a long good time, so that a canary that breaks late is seen soon
-(M. Herbster, M. Warmuth, "Tracking the best expert", 1998).
+block a small part of it is spread again. Both are plays with one's own money: the sum stays a supermartingale. The
+second keeps bold bettors solvent through a long good time, so that a canary that breaks late is seen soon (M. Herbster,
+M. Warmuth, "Tracking the best expert", 1998).
 
 *Runs of bad blocks.* A pause of one replica that lasts for several blocks makes the values of these blocks depend on
-each other, and "given all that came before" is not true any more. Therefore each factor counts to the power 1/tau,
-tau being how many blocks such a run is measured to last. If blocks tau apart do not know of each other, the capital is
-the geometric mean of tau interleaved supermartingales; each of them reaches x with a probability of at most 1/x, and
-their geometric mean reaches e/alpha with a probability of at most alpha (V. Vovk, R. Wang, "Combining p-values via
+each other, and "given all that came before" is not true any more. Therefore each factor counts to the power 1/tau, tau
+being how many blocks such a run is measured to last. If blocks tau apart do not know of each other, the capital is the
+geometric mean of tau interleaved supermartingales; each of them reaches x with a probability of at most 1/x, and their
+geometric mean reaches e/alpha with a probability of at most alpha (V. Vovk, R. Wang, "Combining p-values via
 averaging", Biometrika 107, 2020). Hence the one nat in `threshold`. tau = (1 + r)/(1 - r) comes from the lag-1
-correlation r of the values seen before the block (as in an autoregression), shrunk to a small prior. What this
-estimate cannot promise by theorem is checked by simulation (tests/deployments/analysis, benchmarks/analysis.py).
+correlation r of the values seen before the block (as in an autoregression), shrunk to a small prior. Where no theorem
+covers this estimate, simulations check it (tests/deployments/analysis, benchmarks/analysis.py).
 
 All functions work on the last axis, so that thousands of rollouts are simulated by the code that judges one:
 shapes are [..., bettors] for factors and [...] for values, with [...] empty for one measurement.
@@ -40,17 +40,19 @@ LEAST_FACTOR = 0.08
 """A block never takes more than all but this part of a bettor's capital."""
 
 MOST_FACTOR = 9.0
-"""No block of a share against its limit counts for more, so that it takes five of them, ten seconds, to fail a canary.
-A factor that is cut has a smaller mean; so bold bettors may stay, who reach it with a third of the requests bad."""
+"""Upper bound of a block's factor for a share against its limit, so that failing a canary takes five blocks, ten
+seconds. A factor that is cut has a smaller mean; so bold bettors may stay, who reach it with a third of the requests
+bad.
+"""
 
-_SPREAD = 0.01  # part of the capital that is spread anew over all bettors after each block
+_SPREAD = 0.01  # part of the capital that is redistributed over all bettors after each block
 _PRIOR_BLOCKS, _PRIOR_CORRELATION = 5.0, 0.1
-_LONGEST_RUN = 4.0  # blocks; more would take a canary that breaks late for a pause
+_LONGEST_RUN = 4.0  # blocks; with more, a canary that breaks late would pass for a pause
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wealth:
-    """The capital of one e-process and what its values looked like so far.
+    """The capital of one e-process, and statistics of its values so far.
 
     Attributes:
         logs: [..., bettors + 1] logarithm of each bettor's capital; the last one is cash.
@@ -71,8 +73,8 @@ def bet(wealth: Wealth, factors: npt.ArrayLike, value: npt.ArrayLike, taken: npt
 
     Args:
         factors: [..., bettors] above 0, each with a mean of at most 1 while the canary is within its limit.
-        value: [...] what the factors are computed from; tells how long runs last.
-        taken: [...] where False nothing is staked on this block.
+        value: [...] what the factors are computed from; estimates how long runs last.
+        taken: [...] False stakes nothing on this block.
     """
     gains = np.log(np.maximum(factors, LEAST_FACTOR)) / run_blocks(wealth)[..., None]
     logs = wealth.logs + np.concatenate([gains, np.zeros((*gains.shape[:-1], 1))], axis=-1)
@@ -84,14 +86,14 @@ def bet(wealth: Wealth, factors: npt.ArrayLike, value: npt.ArrayLike, taken: npt
 
 
 def log_capital(wealth: Wealth) -> Floats:
-    """Return [...] the logarithm of the whole capital, to be compared with `threshold`."""
+    """Return [...] the logarithm of the whole capital, for comparison with `threshold`."""
     return np.asarray(np.logaddexp.reduce(wealth.logs, axis=-1))
 
 
 def expected_growth(factors: Floats) -> float:
     """Return by how much the best bettor's log capital grows per block on average over blocks [blocks, bettors].
 
-    Blocks are taken for independent of each other; what is spread anew is a loss to the best one.
+    Blocks are assumed independent of each other; the redistributed part is a loss to the best one.
     """
     gains = np.log(np.maximum(factors, LEAST_FACTOR)).mean(axis=0)
     tau = float(run_blocks(fresh(factors.shape[-1])))
@@ -99,12 +101,12 @@ def expected_growth(factors: Floats) -> float:
 
 
 def threshold(alpha: float, measurements: int) -> float:
-    """Return the logarithm of the capital that proves a broken limit, where so many measurements share alpha."""
+    """Return the logarithm of the capital that proves a broken limit, for this many measurements that share alpha."""
     return float(np.log(max(1, measurements) / alpha) + 1.0)
 
 
 def run_blocks(wealth: Wealth) -> Floats:
-    """Return [...] tau: as how many blocks a run of equal ones is to count as one, 1 or more."""
+    """Return [...] tau: how many blocks of a run of equal ones count as one, 1 or more."""
     count, total, squares, products, first, last = np.moveaxis(wealth.moments, -1, 0)
     mean = total / np.maximum(count, 1)
     variance = squares - count * mean**2
@@ -167,7 +169,7 @@ def wealth_json(wealth: Wealth) -> dict[str, list[float]]:
 
 
 def stored_wealth(value: Mapping[str, Any]) -> Wealth:
-    """Return the capital out of what `wealth_json` gave."""
+    """Return the capital from the JSON of `wealth_json`."""
     return Wealth(_floats(value["logs"]), _floats(value["moments"]))
 
 

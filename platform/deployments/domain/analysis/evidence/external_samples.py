@@ -1,8 +1,8 @@
-"""Looks at a number that somebody else measured, one per interval. Pure.
+"""Samples of external metrics, one per interval. Pure.
 
-A look goes against the canary where its number is out of bounds, or worse than stable's by more than the limit; what
-that proves says `metrics`. Looks do not overlap (`deployments.domain.policy.metrics` sees to it), so that each is
-evidence of its own.
+A sample goes against the canary where its number is out of bounds, or worse than stable's by more than the limit;
+`metrics` turns that into evidence. The ranges of samples do not overlap (`deployments.domain.policy.metrics` ensures
+it), so each is evidence of its own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,19 +12,19 @@ from typing import Any
 from deployments.domain.policy.metrics import Metric
 
 RETRY_S = 10.0
-"""After an outage of the source it is asked again so much later, or after the interval where that is shorter."""
+"""Retry delay after an outage of the source; the interval where that is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What looks at one metric came to so far in a step.
+    """The samples of one metric so far in a step.
 
     Attributes:
-        next_at: Unix seconds; before that nobody looks.
-        taken, against: looks that gave the numbers, and those of them that went against the canary.
-        canary, stable: the numbers of the last look; None where it gave none.
+        next_at: Unix seconds of the next sample.
+        taken, against: samples that gave the numbers, and those of them that went against the canary.
+        canary, stable: the numbers of the last sample; None where it gave none.
         problem: what is wrong with the query; empty where it is answered.
-        outage: why the source could not be asked the last time; empty where it could.
+        outage: why the source was unreachable the last time; empty where it was not.
     """
 
     next_at: float
@@ -37,14 +37,14 @@ class Looks:
 
 
 def begin(metrics: Iterable[Metric], now: float) -> dict[str, Looks]:
-    """Return no looks yet; the first is due when an interval has passed, so that it is of the step alone."""
+    """Return empty samples; the first is due after an interval, so that it covers the step alone."""
     return {metric.name: Looks(now + metric.interval.total_seconds()) for metric in metrics}
 
 
 def look(
     metric: Metric, before: Looks, *, canary: float | None, stable: float | None, problem: str, now: float
 ) -> Looks:
-    """Return the looks with one more; one without the numbers it needs counts for nothing."""
+    """Return the samples with one more; one without the numbers it needs does not count."""
     next_at = now + metric.interval.total_seconds()
     after = replace(before, next_at=next_at, canary=canary, stable=stable, problem=problem, outage="")
     if canary is None or (metric.is_comparison and stable is None):
@@ -54,23 +54,23 @@ def look(
 
 
 def miss(metric: Metric, before: Looks, *, outage: str, now: float) -> Looks:
-    """Return the looks after one at which the source could not be asked."""
+    """Return the samples after an attempt on which the source was unreachable."""
     return replace(before, next_at=now + min(RETRY_S, metric.interval.total_seconds()), outage=outage)
 
 
 def bound(metric: Metric, stable: float) -> float:
-    """Return where the canary's number begins to be too far from stable's; 50 % above -4 is -2."""
+    """Return the number from which on the canary's is too far from stable's; 50 % above -4 is -2."""
     margin = metric.max_increase_percent or -(metric.max_decrease_percent or 0.0)
     return stable + abs(stable) * margin / 100
 
 
 def looks_json(looks: Mapping[str, Looks]) -> dict[str, Any]:
-    """Return the looks as JSON, which `stored_looks` reads back to equal ones."""
+    """Return the samples as JSON, which `stored_looks` reads back to equal ones."""
     return {name: asdict(each) for name, each in looks.items()}
 
 
 def stored_looks(value: Mapping[str, Any]) -> dict[str, Looks]:
-    """Return the looks out of what `looks_json` gave."""
+    """Return the samples from the JSON of `looks_json`."""
     return {name: Looks(**fields) for name, fields in value.items()}
 
 

@@ -1,9 +1,8 @@
-"""The evidence of one attempt of a rollout, carried from tick to tick and from step to step. Pure.
+"""Evidence ledger of one attempt of a rollout, carried from tick to tick and from step to step. Pure.
 
-It is kept in the row of the step's totals and written with them, so that every request counts exactly once: a tick
-that crashes before it is recorded leaves both as they were, and the next tick makes the same of them. A new step goes
-on with the evidence of the one before; a retry begins anew. What is in the open block when a step ends belongs to no
-block.
+It is kept in the row of the step's totals and written with them, so that every request counts exactly once: a tick that
+crashes before the write leaves both as they were, and the next tick repeats it. A new step continues the evidence of
+the one before; a retry starts from none. What is in the open block when a step ends belongs to no block.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +20,7 @@ from deployments.domain.policy import Metric
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The open block, the capital of each measurement by name, and the step's looks at the policy's own metrics."""
+    """The open block, the capital of each measurement by name, and the step's samples of the policy's own metrics."""
 
     mark: Mark
     wealth: Mapping[str, Wealth] = field(default_factory=dict)
@@ -33,13 +32,13 @@ class Ledger:
         return 0.0 if found is None else float(eprocess.log_capital(found))
 
     def run_blocks(self, metric: str) -> float:
-        """Return as how many blocks a run of equal ones counts in one measurement, 1 or more."""
+        """Return how many blocks of a run count as one in one measurement, 1 or more."""
         found = self.wealth.get(metric)
         return 1.0 if found is None else float(eprocess.run_blocks(found))
 
 
 def begin(at: float, before: Ledger | None = None) -> Ledger:
-    """Return the ledger of a step that begins now; its sums begin at 0."""
+    """Return the ledger of a step that begins now; its sums start at 0."""
     return Ledger(Mark(at), {} if before is None else before.wealth)
 
 
@@ -62,7 +61,7 @@ def carry_on(ledger: Ledger, questions: Iterable[Question], canary: Tally, stabl
 
 
 def take_looks(ledger: Ledger, metrics: Iterable[Metric], after: Mapping[str, Looks]) -> Ledger:
-    """Return the ledger after looks at the metrics; those that nobody took change nothing."""
+    """Return the ledger after samples of the metrics; metrics without a new sample change nothing."""
     wealth = dict(ledger.wealth)
     for metric in metrics:
         stakes = stakes_of(metric, ledger.looks.get(metric.name), after[metric.name])
@@ -87,7 +86,7 @@ def ledger_json(ledger: Ledger) -> dict[str, Any]:
 
 
 def stored_ledger(value: Mapping[str, Any]) -> Ledger | None:
-    """Return the ledger out of what `ledger_json` gave; None out of a row without one."""
+    """Return the ledger from the JSON of `ledger_json`; None from a row without one."""
     if not value:
         return None
     wealth = {metric: eprocess.stored_wealth(fields) for metric, fields in value["wealth"].items()}

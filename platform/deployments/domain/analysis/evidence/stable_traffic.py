@@ -1,4 +1,4 @@
-"""What stable has been seen to do, from which a plan is made. Pure."""
+"""Observed traffic of the stable revision, the input of a rollout forecast. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ _LEAST_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What stable has been seen to do.
+    """The observed traffic of stable.
 
     Attributes:
-        per_second: requests of clients on average; None where that is not known, and then no times are told.
-        seconds: over so long a time.
-        server_errors, client_errors: shares of them, 0..1.
+        per_second: requests of clients on average; None where unknown, and then the forecast has no times.
+        seconds: the length of the observation.
+        server_errors, client_errors: their shares, 0..1.
         slow: by quantile, the share slower than the edge that this quantile fixes.
     """
 
@@ -29,7 +29,7 @@ class Traffic:
 
 
 def traffic_of(samples: Iterable[Sample], stable: str, policy: Policy, at: float) -> Traffic:
-    """Return what the counters of a stable revision say, since the gateway, or each of its replicas, counts them.
+    """Return the traffic from a stable revision's counters, since the gateway, or each replica, started counting.
 
     Args:
         at: now, in Unix seconds.
@@ -47,7 +47,7 @@ def traffic_of(samples: Iterable[Sample], stable: str, policy: Policy, at: float
         if edge is not None:
             slow[quantile] = latency.slower_than(edge) / latency.total
     return Traffic(
-        # Each at its own rate: a replica that came later did not have fewer requests for that.
+        # Each at its own rate: a replica that started later did not have a lower one for that.
         per_second=sum(sample.requests / max(at - sample.started_at, _LEAST_SECONDS) for sample in counting),
         seconds=seconds,
         server_errors=sum(sample.server_errors for sample in counting) / requests,

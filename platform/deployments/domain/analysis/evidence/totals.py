@@ -1,12 +1,12 @@
-"""Counters of processes that come, restart and go, summed up over the window of one step. Pure.
+"""Counter totals over one step's window, across processes that start, restart and stop. Pure.
 
-A process counts from its own start. What it counted in the window is the difference to the sample before; where it
-started again in between (another `started_at`, or a counter that fell) all of the new count is in the window, since
-the count before was seen up to the last look. A process first seen in the window counts in full if it started in the
-window, else from now on. A process that is not seen any more keeps what it counted.
+A process counts from its own start. Its count in the window is the difference to the sample before; where it restarted
+in between (another `started_at`, or a counter that fell) all of the new count is in the window, since the count before
+was read up to the last sample. A process first seen in the window counts in full if it started in the window, else from
+now on. A process that disappears keeps its count.
 
-Where replicas stand for the gateway, what a process had in hand when it was last seen and that ended with it are
-server errors, and a restart is one at least: somebody's request met it, or was refused until it was noticed.
+Where replicas' counters replace the gateway's, requests in flight at a process's last sample that ended with it are
+server errors, and a restart counts as at least one: a request met it, or was refused until it was noticed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,19 +31,19 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """Return how many requests there are."""
+        """Return the number of requests."""
         return sum(self.counts)
 
     def slower_than(self, edge_us: float) -> int:
-        """Return how many requests were slower than an edge; one that is no edge here is rounded up to the next."""
+        """Return how many requests were slower than an edge; other values are rounded up to the next edge."""
         return sum(count for lower, count in zip(self.edges_us, self.counts[1:], strict=False) if lower >= edge_us)
 
     def edge_from(self, limit_us: float) -> float | None:
-        """Return the lowest edge that is not below a limit; None where there is none."""
+        """Return the lowest edge that is not below a limit; None where all are."""
         return next((edge for edge in self.edges_us if edge >= limit_us), None)
 
     def edge_of(self, quantile: float) -> float | None:
-        """Return the lowest edge that at least `quantile` of the requests did not pass; the highest where none is.
+        """Return the lowest edge that at least `quantile` of the requests did not exceed; the highest where none is.
 
         None without requests.
         """
@@ -54,7 +54,7 @@ class Histogram:
         return next((edge for edge, count in reached if count >= needed), self.edges_us[-1])
 
     def plus(self, other: "Histogram") -> "Histogram":
-        """Return both together; buckets of other edges go into the next higher bucket here."""
+        """Return the sum of both; buckets of other edges go into the next higher bucket here."""
         if not other.counts:
             return self
         if not self.counts:
@@ -68,9 +68,9 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Requests of one revision in the window: errors as the gateway saw them, the rest as its replicas did.
+    """Requests of one revision in the window: errors from the gateway's counters, the rest from its replicas'.
 
-    For a shadow the gateway counts the copies it got. Replicas that stand for the gateway have counted both.
+    For a shadow the gateway counts the copies it received. Replicas that replace the gateway have counted both.
     """
 
     requests: int = 0
@@ -82,24 +82,24 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What was counted since `since` (Unix seconds), and the last sample of every process, from which it goes on."""
+    """The counts since `since` (Unix seconds), and the last sample of every process, which the next tick continues."""
 
     since: float
     counts: Mapping[str, Counts] = field(default_factory=dict)
     last: Mapping[tuple[str, str], Sample] = field(default_factory=dict)
 
     def of(self, revision: str) -> Counts:
-        """Return the counts of a revision, zeros for one that was not seen."""
+        """Return the counts of a revision, zeros for an unknown one."""
         return self.counts.get(revision, Counts())
 
 
 def begin(samples: Iterable[Sample], since: float) -> Totals:
-    """Return a window that starts with what these samples say as its zero."""
+    """Return a window whose zero is these samples."""
     return Totals(since=since, last={(sample.source, sample.revision): sample for sample in samples})
 
 
 def add(totals: Totals, samples: Iterable[Sample]) -> Totals:
-    """Return the totals with what was counted since the samples before."""
+    """Return the totals with the counts since the samples before."""
     counts, last = dict(totals.counts), dict(totals.last)
     for sample in samples:
         key = (sample.source, sample.revision)
@@ -121,7 +121,7 @@ def lifetime_latency(samples: Iterable[Sample], revision: str) -> Histogram:
 
 
 def _since(before: Sample | None, now: Sample, window_start: float) -> Sample | None:
-    """Return what `now` counted in the window since `before`; None where that cannot be known."""
+    """Return the counts of `now` in the window since `before`; None where they cannot be known."""
     if before is None:
         return _with_lost(now, min(1, now.restarts)) if now.started_at >= window_start else None
     lost = _lost(before, now)
@@ -140,7 +140,7 @@ def _since(before: Sample | None, now: Sample, window_start: float) -> Sample | 
 
 
 def _with_restarts(before: Sample | None, now: Sample) -> Sample:
-    """Return the sample with a restart that its counters tell of before the cluster does."""
+    """Return the sample with a restart that its counters show before the cluster reports it."""
     if before is None or not now.stands_for_gateway:
         return now
     least = before.restarts + (before.started_at != now.started_at)
@@ -148,7 +148,7 @@ def _with_restarts(before: Sample | None, now: Sample) -> Sample:
 
 
 def _lost(before: Sample, now: Sample) -> int:
-    """Return how many requests at least were not answered because the process ended."""
+    """Return the least number of requests that were not answered because the process ended."""
     restarts = _with_restarts(before, now).restarts - before.restarts
     return max(restarts, before.in_flight or 0) if restarts > 0 else 0
 
@@ -198,7 +198,7 @@ def totals_json(totals: Totals) -> dict[str, Any]:
 
 
 def stored_totals(value: Mapping[str, Any]) -> Totals:
-    """Return the totals out of what `totals_json` gave."""
+    """Return the totals from the JSON of `totals_json`."""
     samples = [_sample(fields) for fields in value["last"]]
     return Totals(
         since=value["since"],

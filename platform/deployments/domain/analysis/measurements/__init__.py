@@ -1,1 +1,1 @@
-"""What each criterion of a gate says of the canary. Pure."""
+"""Measurements of a gate, one criterion per module. Pure."""

@@ -1,4 +1,4 @@
-"""Whether a shadow's answers agree with stable's. Pure.
+"""Answer agreement: whether a shadow's answers agree with stable's. Pure.
 
 Its evidence is not bets on blocks of time but a confidence sequence over the pairs themselves (`comparison.interval`),
 with this measurement's part of the policy's alpha.
@@ -25,10 +25,10 @@ class AnswersAgree:
         """Return None."""
 
     def counted(self, window: Window) -> None:
-        """Return None: its bounds are of pairs of answers."""
+        """Return None: its bounds are for pairs of answers."""
 
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:  # noqa: ARG002 - the pairs say it
-        """Return the measurement; while recorded answers cannot be read nothing is decided."""
+        """Return the measurement; while recorded answers cannot be read it is undecided."""
         compared = window.compared
         if compared is None:
             return measure(Report(), self.terms)

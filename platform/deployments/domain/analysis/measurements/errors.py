@@ -1,4 +1,4 @@
-"""Whether the canary fails too many requests: against a limit, and against stable. Pure."""
+"""Error rate of the canary: against a limit, and against stable. Pure."""
 
 import math
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class ErrorLimit:
 
 @dataclass(frozen=True, slots=True)
 class ErrorIncrease:
-    """By how many percentage points the canary's errors, the server's or the client's, exceed stable's."""
+    """By how many percentage points the canary's server or client errors exceed stable's."""
 
     limit_points: float
     min_requests: int

@@ -1,4 +1,4 @@
-"""Whether the canary is too slow: the share of requests slower than one edge fixed from stable. Pure."""
+"""Latency of the canary: the share of requests slower than an edge fixed from stable. Pure."""
 
 from dataclasses import dataclass
 
@@ -26,12 +26,12 @@ class SlowRequests:
 
     The canary is within its limit while its share is at most `limit_percent`, or at most stable's of the same time plus
     the headroom, which is the limit less what the quantile leaves; where everything became slower, as much slower is
-    allowed. Two families of bettors look for the opposite, and each factor has a mean of at most 1 while it is so:
+    allowed. Two families of bettors bet against that, and each factor has a mean of at most 1 while it holds:
 
     - the share against the limit, with blocks in which stable is slow too (more than the nominal share and half the
       headroom) no evidence (`eprocess.unexcused`). Fast where stable is as fast as it was.
-    - the share against the larger of the limit and stable's plus headroom. Stable's share stands inside a convex
-      function there, so its scatter makes the bar higher on average, never lower (Jensen); clipping is explained at
+    - the share against the larger of the limit and stable's plus headroom. Stable's share is inside a convex function
+      there, so its scatter makes the bar higher on average, never lower (Jensen); clipping is explained at
       `eprocess.increase_factors`. Slower, but it works where stable is slow too.
     """
 
@@ -46,7 +46,7 @@ class SlowRequests:
         return self.limit_percent - 100 * (1 - self.quantile)
 
     def stakes(self, block: Block) -> Stakes | None:
-        """Return what the block says; None where too few latencies are known."""
+        """Return the stakes of the block; None where too few latencies are known."""
         canary, stable = Share(block.canary.slow, block.canary.timed), Share(block.stable.slow, block.stable.timed)
         if canary.total < LEAST_CANARY:
             return None
@@ -55,7 +55,7 @@ class SlowRequests:
     def factors(self, canary: Shares, stable: Shares) -> tuple[Floats, Floats]:
         """Return the factors [..., 7] of both families and the values [...] of blocks [...] with these shares."""
         limit, headroom = self.limit_percent / 100, self.headroom_percent / 100
-        has_stable = stable.requests >= LEAST_CANARY  # there is none at weight 100: the limit alone decides
+        has_stable = stable.requests >= LEAST_CANARY  # none at weight 100: the limit alone decides
         calm = unexcused(canary, stable, limit - headroom / 2, 1.5 * limit)
         absolute = limit_factors(np.where(has_stable, calm, canary.seen), limit)
         bar = np.maximum(limit, np.minimum(stable.seen[..., None], _CLIPS) + headroom)
@@ -67,12 +67,12 @@ class SlowRequests:
         return factors, canary.seen - stable.seen
 
     def counted(self, window: Window) -> Share | None:
-        """Return the canary's slow requests; None while what is slow is not fixed."""
+        """Return the canary's slow requests; None while the edge is not fixed."""
         edge, latency = window.edge_us, window.canary.latency
         return None if edge is None else Share(latency.slower_than(edge), latency.total)
 
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
-        """Return the measurement; Running while what is slow is not fixed."""
+        """Return the measurement; Running while the edge is not fixed."""
         edge, limit = window.edge_us, self.limit_percent
         if edge is None:
             answered = "1 request" if window.stable_answered == 1 else f"{window.stable_answered} requests"

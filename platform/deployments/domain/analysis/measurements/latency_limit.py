@@ -1,4 +1,4 @@
-"""Whether too many of the canary's requests take longer than a time that the policy names. Pure."""
+"""Latency limit: the share of the canary's requests slower than the policy's threshold. Pure."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class SlowerThan:
         return Stakes(limit_factors(share.fraction, self.limit_percent / 100), share.fraction)
 
     def counted(self, window: Window) -> Share | None:
-        """Return the canary's requests over the threshold; None while no latency above it can be told."""
+        """Return the canary's requests over the threshold; None while no latency above it is measurable."""
         latency = window.canary.latency
         edge = latency.edge_from(self.threshold_us)
         return None if edge is None else Share(latency.slower_than(edge), latency.total)

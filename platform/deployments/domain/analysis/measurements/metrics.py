@@ -1,9 +1,9 @@
-"""What looks at the policy's own metrics say about the canary. Pure.
+"""Policy metrics: verdicts on the canary from samples of external metrics. Pure.
 
-How numbers from outside are spread nobody knows, so only that is counted how often a look goes against the canary. Of a
-good one at most the share does that the policy allows, a tenth; in a comparison half, since of two equal versions
-either is the worse one as often as not (the sign test). So each look is a value 0 or 1 whose mean is at most the
-allowed share, which is what `eprocess` bets against.
+The distribution of external numbers is unknown, so only how often a sample goes against the canary counts. For a good
+one that is at most the share that the policy allows, a tenth; in a comparison half, since of two equal versions either
+is the worse one as often as not (the sign test). So each sample is a value 0 or 1 whose mean is at most the allowed
+share, which is what `eprocess` bets against.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from deployments.domain.policy.metrics import Metric
 
 
 def stakes_of(metric: Metric, before: Looks | None, after: Looks) -> Stakes | None:
-    """Return what the newest look says; None where none was taken or it counts for nothing."""
+    """Return the stakes of the newest sample; None where none was taken or it does not count."""
     if before is None or after.taken == before.taken:
         return None
     value = float(after.against - before.against)
@@ -27,7 +27,7 @@ def stakes_of(metric: Metric, before: Looks | None, after: Looks) -> Stakes | No
 
 @dataclass(frozen=True, slots=True)
 class OfPrometheus:
-    """What a metric's looks say; their evidence comes in by `stakes_of`, look by look, not by blocks of requests."""
+    """The verdict on a metric's samples; their evidence comes in by `stakes_of`, per sample, not by blocks."""
 
     of: Metric
 
@@ -43,7 +43,7 @@ class OfPrometheus:
         """Return None."""
 
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
-        """Return the measurement; while the source cannot be asked, or has no answer, nothing is decided."""
+        """Return the measurement; while the source is unreachable, or has no answer, it is undecided."""
         metric, looks = self.of, window.looks.get(self.of.name, Looks(0.0))
         verdict, note = self._verdict(looks, is_clear=is_clear)
         message = "; ".join(part for part in (_told(metric, looks), note) if part)

@@ -1,9 +1,9 @@
-"""Whether a replica of the canary does as much as one of stable in the time its model runs. Pure.
+"""Throughput of a canary's replica relative to stable's, per second of execution. Pure.
 
 It is no rate of arrivals, which the weight decides: rows inferred per second of execution, compared between batches of
-like size (`batches`). How execution times are spread nobody knows, so a block counts as 1 where the canary falls short
-of the limit in it and as 0 where it does not; while it keeps to the limit in the median, no more than half of the
-blocks do (the sign test).
+like size (`batch_profile`). The distribution of execution times is unknown, so a block counts as 1 where the canary
+falls short of the limit in it and as 0 where it does not; while it keeps to the limit in the median, no more than half
+of the blocks do (the sign test).
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Throughput:
     metric: str = "throughput"
 
     def stakes(self, block: Block) -> Stakes | None:
-        """Return whether the canary fell short in the block; None where there is nothing to compare."""
+        """Return whether the canary fell short in the block; None without a comparison."""
         found = relative_throughput(block.canary.batches, block.stable.batches)
         if found is None:
             return None

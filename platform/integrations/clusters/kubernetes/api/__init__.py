@@ -1,1 +1,1 @@
-"""The API server of a cluster."""
+"""Kubernetes API server access."""

@@ -1,4 +1,4 @@
-"""How the API server of a cluster is reached: as a pod, by a file that the operator mounted, by what was stored."""
+"""Access to a cluster's API server: as a pod, by a mounted kubeconfig file, or by stored credentials."""
 
 import ssl
 import tempfile
@@ -15,11 +15,11 @@ class AsPod:
 
 @dataclass(frozen=True, slots=True)
 class KubeconfigFile:
-    """A kubeconfig in a file; whatever `kubectl` would do with it is done, so only an operator may place one.
+    """A kubeconfig in a file; all that `kubectl` would do with it is done, so only an operator may place one.
 
     Attributes:
-        context: empty takes the file's current one.
-        content: of the file as it was read; a changed file is another access, so that new credentials are taken up.
+        context: empty uses the file's current one.
+        content: of the file as it was read; a changed file is another access, so that new credentials take effect.
     """
 
     path: Path
@@ -29,13 +29,13 @@ class KubeconfigFile:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """All that is needed to reach an API server, in itself: no file is read and no program run for it.
+    """Self-contained credentials of an API server: using them reads no file and runs no program.
 
     Attributes:
         server: `https://HOST[:PORT]`.
-        authority: PEM of who signed the server's certificate; empty trusts the machine's authorities.
+        authority: PEM of the certificate authority of the server; empty trusts the machine's authorities.
         certificate, key: PEM of the client's certificate and its private key; empty where a token is used.
-        server_name: what the server's certificate must be for, where that is not the host of `server`.
+        server_name: host name in the server's certificate, where that is not the host of `server`.
     """
 
     server: str
@@ -46,10 +46,10 @@ class Credentials:
     server_name: str = ""
 
     def tls(self) -> ssl.SSLContext:
-        """Return how connections are secured.
+        """Return the TLS context of connections.
 
         Raises:
-            InvalidInput: a certificate or the key is none, or they do not belong together.
+            InvalidInput: a certificate or the key is invalid, or they do not belong together.
         """
         try:
             context = ssl.create_default_context(cadata=self.authority or None)
@@ -64,7 +64,7 @@ Access = AsPod | KubeconfigFile | Credentials
 
 
 def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Have the context use a client's certificate. Python takes it from files alone: these are gone at once."""
+    """Load a client's certificate. Python reads it from files only: these are removed at once."""
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:  # readable for its owner alone
         pair = Path(folder) / "pair.pem"
         pair.write_text(f"{certificate}\n{key}\n", encoding="ascii")

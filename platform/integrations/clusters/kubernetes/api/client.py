@@ -1,7 +1,7 @@
-"""The API server of one cluster: the only module that uses Kubernetes' client library. Called by the driver.
+"""Kubernetes API client of one cluster: the only module that uses Kubernetes' client library. Called by the driver.
 
-Objects are plain dictionaries. Whatever is written is checked strictly: a field that the API server does not know is an
-error. Every call has a timeout, so that a server that hangs holds nobody up for longer.
+Objects are plain dictionaries. Every write is validated strictly: a field that the API server does not know is an
+error. Every call has a timeout, so that a server that hangs blocks no caller for longer.
 """
 
 import json
@@ -47,13 +47,13 @@ class _Asked:
 
 
 class Api:
-    """Reads and writes objects; raises Unavailable where the server cannot be reached or has too much to do."""
+    """Reads and writes objects; raises Unavailable where the server cannot be reached or is overloaded."""
 
     def __init__(self, access: Access | Path) -> None:
         """Connect as `access` says; a path is that of a kubeconfig.
 
         Raises:
-            InvalidInput: it does not tell how to reach a cluster, or this is no pod.
+            InvalidInput: it does not say how to reach a cluster, or this is no pod.
         """
         access = KubeconfigFile(access) if isinstance(access, Path) else access
         settings = _settings(access)
@@ -65,14 +65,14 @@ class Api:
             self._client.rest_client.pool_manager.connection_pool_kw["ssl_context"] = access.tls()
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
-        """Return an object, None where there is none."""
+        """Return an object; None where it is absent."""
         try:
             return self._call(_Asked("GET", kind.path(namespace, name)))
         except NotFound:
             return None
 
     def find(self, kind: Kind, namespace: str, fields: dict[str, str], *, most: int, timeout_s: float) -> list[Json]:
-        """Return at most so many objects of a namespace whose fields have these values, within so many seconds."""
+        """Return at most `most` objects of a namespace whose fields have these values, within `timeout_s`."""
         selector = ",".join(f"{name}={value}" for name, value in fields.items())
         query = {"fieldSelector": selector, "limit": str(most)}
         return list(
@@ -84,17 +84,17 @@ class Api:
         return [*self.read(kind, namespace, labels).items]
 
     def read(self, kind: Kind, namespace: str, labels: dict[str, str]) -> Listing:
-        """Return what `list` does, and from where to watch for what comes after it."""
+        """Return the objects as `list` does, with the resourceVersion to watch from."""
         found = self._call(_Asked("GET", kind.path(namespace), query={"labelSelector": _selector(labels)}))
         named = ({**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in found["items"])  # left out
         items = tuple(sorted(named, key=lambda each: str(each["metadata"]["name"])))
         return Listing(items, str(found["metadata"]["resourceVersion"]))
 
     def watch(self, kind: Kind, namespace: str, labels: dict[str, str], resource_version: str) -> Stream:
-        """Return what happens to the objects after `resource_version`; the server ends it after some minutes.
+        """Watch the objects from `resource_version`; the server ends the stream after some minutes.
 
         Raises:
-            HistoryGone: the server does not know any more what happened since.
+            HistoryGone: the server no longer has the events since then.
         """
         query = {
             "watch": "true",
@@ -121,7 +121,7 @@ class Api:
         most_bytes: int,
         timeout_s: float,
     ) -> str:
-        """Return the last lines of what a container says, or said before it was last started again."""
+        """Return the last log lines of a container, or of its previous run."""
         query = {"container": container, "tailLines": str(lines), "limitBytes": str(most_bytes)}
         if previous:
             query["previous"] = "true"
@@ -129,15 +129,15 @@ class Api:
         return self._ask(asked).decode(errors="replace")
 
     def apply(self, manifest: Json, *, dry_run: bool = False, force: bool = False) -> Json:
-        """Have the server merge a manifest into what is there, as the one manager of its fields.
+        """Server-side apply of a manifest, as the one manager of its fields.
 
         Args:
             force: take over the fields that others manage.
 
         Raises:
-            ManagedElsewhere: somebody else manages one of the fields and wants another value.
+            ManagedElsewhere: another manager owns one of the fields and sets another value.
             Conflict: the manifest has a resourceVersion, and the object has been changed since.
-            InvalidInput: the server does not take the manifest.
+            InvalidInput: the server rejects the manifest.
         """
         metadata = manifest["metadata"]
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
@@ -149,7 +149,7 @@ class Api:
         return self._call(_Asked("PATCH", path, query=query, body=manifest, content_type=_APPLY))
 
     def create(self, manifest: Json, *, dry_run: bool = False) -> Json:
-        """Create an object, of a namespace where it names one; raises Conflict where it is there already."""
+        """Create an object, of a namespace where it names one; raises Conflict where it exists already."""
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"
@@ -164,9 +164,9 @@ class Api:
         )
 
     def scale(self, kind: Kind, metadata: Json, replicas: int) -> None:
-        """Set the number of replicas of an object, whoever set it before, unless it was changed since it was read.
+        """Set the number of replicas of an object, under any manager, unless it was changed since it was read.
 
-        It is an apply, since the API server does not record who else changes the number before somebody applied it.
+        It is an apply, since the API server does not record who else changes the number before someone applied it.
         """
         read = {name: metadata[name] for name in ("name", "namespace", "resourceVersion")}
         body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": read, "spec": {"replicas": replicas}}
@@ -175,7 +175,7 @@ class Api:
         self._call(_Asked("PATCH", path, query=query, body=body, content_type=_APPLY))
 
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, propagation: str = "Background") -> None:
-        """Delete the object of that uid with what it owns; none of that name, or another one, is no error."""
+        """Delete the object of that uid with what it owns; an absent object, or one of another uid, is no error."""
         body = {"preconditions": {"uid": uid}, "propagationPolicy": propagation}
         try:
             self._call(_Asked("DELETE", kind.path(namespace, name), body=body))
@@ -183,9 +183,9 @@ class Api:
             return
 
     def evict(self, namespace: str, pod: str) -> str:
-        """Ask a pod to leave its node; returns why it may not now, by its disruption budgets, and "" where it may.
+        """Evict a pod from its node; returns why it may not leave now, by its disruption budgets, and "" where it may.
 
-        One that is gone is no error.
+        An absent pod is no error.
         """
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
         asked = _Asked("POST", f"{POD.path(namespace, pod)}/eviction", body=eviction)
@@ -198,10 +198,10 @@ class Api:
         raise refusal(answer.status, content, f"the eviction of {namespace}/{pod}")
 
     def page(self, path: str) -> str:
-        """Return a page that the API server hands on from elsewhere, such as a pod's metrics; bounded.
+        """Return a page that the API server proxies, such as a pod's metrics; bounded.
 
         Raises:
-            Unavailable: it cannot be read, in time and within `pages.MOST_BYTES`; whoever serves it may be to blame.
+            Unavailable: it cannot be read in time and within `pages.MOST_BYTES`; its server may be to blame.
         """
         deadline = time.monotonic() + pages.TIMEOUT_S
         answer = self._send(_Asked("GET", path, timeout_s=(pages.TIMEOUT_S, pages.TIMEOUT_S), accept="text/plain"))
@@ -223,15 +223,15 @@ class Api:
         return str(self._client.configuration.host)
 
     def content(self, path: str) -> Json:
-        """Return what the server says at a path that is no object's, such as `/version`."""
+        """Return the content of a path that is no object's, such as `/version`."""
         return self._call(_Asked("GET", path))
 
     def ask(self, path: str, question: Json, *, timeout_s: float = _TIMEOUT_S[1]) -> Json:
-        """Return the answer to a question that is kept nowhere: a review, or what is handed on to a pod."""
+        """Return the response to a request that is not stored: a review, or a request proxied to a pod."""
         return self._call(_Asked("POST", path, body=question, timeout_s=(_TIMEOUT_S[0], timeout_s)))
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the cached connections."""
         self._client.rest_client.close()
 
     def _call(self, asked: _Asked) -> Json:
@@ -248,7 +248,7 @@ class Api:
         raise refusal(answer.status, content, f"{asked.method} {asked.path}")
 
     def _send(self, asked: _Asked) -> Any:
-        """Return the answer, whose content is still to be read."""
+        """Return the response, whose content is still to be read."""
         try:
             request = self._client.param_serialize(
                 asked.method,

@@ -1,4 +1,4 @@
-"""What an answer of the API server that is none of success means. Pure."""
+"""Error responses of the API server, as our errors. Pure."""
 
 import json
 
@@ -7,11 +7,11 @@ from integrations.clusters.kubernetes.api.streams import HistoryGone
 
 
 class ManagedElsewhere(Conflict):
-    """Somebody else manages a field and wants another value than the manifest has; the sentence names who and which."""
+    """Another manager owns a field and sets another value than the manifest; the sentence names both."""
 
 
 def refusal(status: int, content: bytes, what: str) -> FairleadError:
-    """Return the error for an answer that is none of success; the server's own sentence tells why."""
+    """Return the error for an unsuccessful response; the server's own sentence gives the reason."""
     try:
         sentence = str(json.loads(content)["message"])
     except (ValueError, KeyError, TypeError):

@@ -1,7 +1,7 @@
-"""Who a service account's token is of, by the API server's word. Pure.
+"""Service account token review: the identity behind a token, by the API server. Pure.
 
-A token counts only if it was made for the audience `fairlead` (or `fairlead-records`, which is good for less) and is
-bound to a pod: then it ends with the pod, and nobody has it but who can read that pod's files.
+A token counts only if it was made for the audience `fairlead` (or `fairlead-records`, with fewer rights) and is bound
+to a pod: then it ends with the pod, and only those who can read that pod's files have it.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from typing import Any
 from integrations.clusters.base import AUDIENCE, RECORDS_AUDIENCE, WorkloadIdentity
 
 _ACCOUNT = ["system", "serviceaccount"]
-_POD = "authentication.kubernetes.io/pod-name"  # Kubernetes: what a TokenReview tells beyond the user
+_POD = "authentication.kubernetes.io/pod-name"  # Kubernetes: what a TokenReview returns beyond the user
 
 
 def review(token: str) -> dict[str, Any]:
-    """Return the question to the API server."""
+    """Return the TokenReview to create."""
     return {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
@@ -23,7 +23,7 @@ def review(token: str) -> dict[str, Any]:
 
 
 def identity_of(answer: Mapping[str, Any]) -> WorkloadIdentity | None:
-    """Return who the token is of; None where it is nobody's, for somebody else, or not of a pod."""
+    """Return the token's identity; None where it is invalid, of another audience, or not of a pod."""
     status = answer.get("status", {})
     audiences = {AUDIENCE, RECORDS_AUDIENCE}.intersection(status.get("audiences", ()))
     if not status.get("authenticated") or not audiences:

@@ -1,4 +1,4 @@
-"""The kinds of objects that a service is made of, and where the API server has them. Pure."""
+"""Resource types of a service's objects, with their API paths. Pure."""
 
 from typing import NamedTuple
 
@@ -11,19 +11,19 @@ class Kind(NamedTuple):
     plural: str
 
     def path(self, namespace: str, name: str = "") -> str:
-        """Return the path of all objects of a namespace, or of one; "" is for kinds without namespaces."""
+        """Return the path of all objects of a namespace, or of one; kinds without namespaces take ""."""
         root = f"/api/{self.api_version}" if "/" not in self.api_version else f"/apis/{self.api_version}"
         everything = f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
         return f"{everything}/{name}" if name else everything
 
 
 def proxied(namespace: str, pod: str, port: int, path: str) -> str:
-    """Return the path by which the API server hands on what a pod has at a path of its own."""
+    """Return the API server's proxy path to a path of a pod."""
     return f"{POD.path(namespace, pod)}:{port}/proxy{path}"
 
 
 def metrics_path(namespace: str, pod: str, port: int) -> str:
-    """Return the path by which the API server hands on a pod's metrics page."""
+    """Return the API server's proxy path to a pod's metrics page."""
     return proxied(namespace, pod, port, "/metrics")
 
 
@@ -50,10 +50,10 @@ GRPC_ROUTE = Kind(GATEWAY_API, "GRPCRoute", "grpcroutes")
 ROUTES = (HTTP_ROUTE, GRPC_ROUTE)
 
 AUTOSCALERS = (AUTOSCALER, SCALED_OBJECT)
-"""What follows the load in the place of the reconciler; the second one only where KEDA is."""
+"""Autoscalers, which replace the reconciler's scaling; the second one only with KEDA."""
 
 PRUNED = (*ROUTES, AUTOSCALER, DEPLOYMENT, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE_ACCOUNT)
-"""What is removed once it is no longer desired, in this order: routes before what they lead to."""
+"""Kinds that are pruned once no longer desired, in this order: routes before their backends."""
 
 _BY_NAME = {
     (kind.api_version, kind.kind): kind

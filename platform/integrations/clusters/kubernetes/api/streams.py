@@ -1,4 +1,4 @@
-"""What the API server has of objects at a moment, and what it tells of them from then on."""
+"""Lists and watches of the API server: objects at a moment, and the events from then on."""
 
 import json
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ Json = dict[str, Any]
 
 
 class HistoryGone(Conflict):
-    """The API server has forgotten what happened since that resourceVersion (410); everything has to be listed."""
+    """The API server no longer has the events since that resourceVersion (410); everything has to be listed."""
 
 
 class Listing(NamedTuple):
-    """Objects, sorted by name, and the moment as which they were read."""
+    """Objects, sorted by name, and the resourceVersion at which they were read."""
 
     items: tuple[Json, ...]
     resource_version: str
@@ -50,7 +50,7 @@ class Stream:
             raise Unavailable(f"the Kubernetes API server {self._server} broke off a watch: {error}") from error
 
     def interrupt(self) -> None:
-        """End it from another thread: who waits for an event waits no more."""
+        """End it from another thread: a reader that waits for an event returns."""
         try:
             self._answer.shutdown()
         except (OSError, ValueError, RuntimeError):

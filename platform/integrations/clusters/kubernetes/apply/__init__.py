@@ -1,1 +1,1 @@
-"""What is desired, made so on a cluster."""
+"""Apply of the desired state on a cluster."""

@@ -1,4 +1,4 @@
-"""What is desired of a service, made so by the API server. Called by the driver, with the generation taken.
+"""Server-side apply of a service's desired state. Called by the driver, with the generation taken.
 
 weights over what is ready -> prune autoscalers -> apply objects, routes last -> prune -> replicas
 """
@@ -32,7 +32,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Makes the API server of one cluster have what is desired."""
+    """Applies the desired state to the API server of one cluster."""
 
     api: Api
     options: Options
@@ -42,7 +42,7 @@ class Applier:
         """Apply everything; returns what others changed, put back or left as `drift` says.
 
         Raises:
-            Conflict: an object of that name is there that is none of ours; all else was applied.
+            Conflict: an object of that name exists that is not ours; all else was applied.
             Unavailable: the routes keep changing.
         """
         for _ in range(_TRIES):
@@ -91,7 +91,7 @@ class Applier:
         return found
 
     def _keep_up(self, manifest: Manifest, known: Json, policy: DriftPolicy, before: Routed) -> list[Drift]:
-        """Apply one manifest where what is there is not as wanted (`drift` says what becomes of others' changes)."""
+        """Apply one manifest where the object differs (`drift` says how others' changes are resolved)."""
         wanted = drift.sealed(manifest)
         is_applied = drift.has_seal(wanted, known)
         wanted = drift.ceded(wanted, known, self.options.allowed_managers)
@@ -104,14 +104,14 @@ class Applier:
         return [each.of(manifest, healed=heals) for each in differences]
 
     def _bring_back(self, manifest: Manifest, policy: DriftPolicy, before: Routed) -> list[Drift]:
-        """Make an object anew that is there no more, or no more known as ours."""
+        """Create an object again that is gone, or no longer known as ours."""
         heals = policy is DriftPolicy.HEAL
         if heals:
             self._bring(drift.sealed(manifest), before)
         return [Drift(drift.name_of(manifest), "", "the object", "", healed=heals)]
 
     def _bring(self, wanted: Manifest, before: Routed, known: Json | None = None, *, force: bool = False) -> None:
-        """Apply a sealed manifest; a route only as it was read."""
+        """Apply a sealed manifest; a route only if it is unchanged since it was read."""
         if resource_types.kind_of(wanted) in resource_types.ROUTES:
             wanted["metadata"]["annotations"][CONFIRMED] = before.to_json()
             if known is not None:
@@ -119,9 +119,9 @@ class Applier:
         self.api.apply(wanted, force=force)
 
     def _scale(self, desired: Desired) -> list[Drift]:
-        """Set the number of replicas where it is another one; an autoscaler may have more of them.
+        """Set the number of replicas where it differs; an autoscaler may have more of them.
 
-        Only as it was read: where an autoscaler was faster its number is looked at again.
+        Only if unchanged since it was read: where an autoscaler was faster, its number is read again.
         """
         found: dict[str, Drift] = {}
         for _ in range(_TRIES):
@@ -131,7 +131,7 @@ class Applier:
         return list(found.values())
 
     def _scale_as_read(self, desired: Desired, found: dict[str, Drift]) -> None:
-        """Set numbers of replicas, and note those that were set by hand; raises Conflict where one was changed."""
+        """Set numbers of replicas, and record those set by hand; raises Conflict where one was changed."""
         wanted = {each.deployment: each for each in _counts(desired, self.options)}
         for deployment in self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service):
             metadata, there = deployment["metadata"], deployment["spec"]["replicas"]
@@ -160,9 +160,9 @@ class Applier:
                     self.api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _pruned(self, entry: ownership_configmap.Entry) -> Iterator[resource_types.Kind]:
-        """Yield the kinds of what is removed once it is no longer desired, in this order.
+        """Yield the kinds that are pruned once no longer desired, in this order.
 
-        KEDA's is one of them where the operator chose KEDA, and where they did so before.
+        KEDA's is one of them where the operator chose KEDA, now or before.
         """
         kind = resource_types.SCALED_OBJECT
         if self.options.keda is not None or any(each.startswith(f"{kind.kind}/") for each in entry.objects):
@@ -174,7 +174,7 @@ class Applier:
 
 
 class _Count(NamedTuple):
-    """How many replicas a Deployment should have, or at least have where its autoscaler may want more."""
+    """Number of replicas that a Deployment should have, or at least have where its autoscaler may set more."""
 
     deployment: str
     replicas: int
@@ -194,7 +194,7 @@ class _ChangedError(Exception):
 
 
 def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, int]]:
-    """Return what is desired with copies and groups only for who can take them, and the weights over what is ready.
+    """Return the desired state with copies and groups only for able revisions, and the weights over ready ones.
 
     Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself.
     """
@@ -211,7 +211,7 @@ def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, 
 
 
 def _is_controlled(there: Json) -> bool:
-    """Return whether a controller made an object, as KEDA makes its autoscalers, with the labels of what it is for."""
+    """Return whether a controller made an object, as KEDA makes autoscalers, with the labels of its target."""
     return any(owner.get("controller") for owner in there["metadata"].get("ownerReferences", ()))
 
 
@@ -221,6 +221,6 @@ def _is_same(there: Json, manifest: Manifest) -> bool:
 
 
 def _generation(service: str, routes: Sequence[Json]) -> int:
-    """Return the generation that a service's routes are of; 0 where there are none."""
+    """Return the generation of a service's routes; 0 without routes."""
     main: Json = next((route["metadata"] for route in routes if route["metadata"]["name"] == service), {})
     return int(main.get("annotations", {}).get(GENERATION, "0"))

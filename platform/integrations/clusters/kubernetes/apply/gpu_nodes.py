@@ -1,4 +1,4 @@
-"""Work on a GPU node: cordoned, emptied of pods, and cut anew by NVIDIA's MIG manager. Called by the driver.
+"""Repartition of a GPU node: cordon, drain, and MIG reconfiguration by NVIDIA's MIG manager. Called by the driver.
 
     configs    an entry of the ConfigMap that MIG manager reads, beside those of others
     cordoned   spec.unschedulable, with an annotation that says by which wish, so that only that one gives it back
@@ -29,7 +29,7 @@ _MOST_PODS, _TIMEOUT_S = 1000, 10.0
 
 
 def observe(api: Api, options: Options, name: str) -> ObservedNode | None:
-    """Return the node as it is, None where there is none; raises Conflict where nodes may not be cut."""
+    """Return the observed node, None where it is absent; raises Conflict where repartitions are not allowed."""
     allowed = _allowed(options, name)
     node = _node(api, name)
     if node is None:
@@ -45,7 +45,7 @@ def observe(api: Api, options: Options, name: str) -> ObservedNode | None:
 
 
 def apply(api: Api, options: Options, desired: DesiredNode) -> list[str]:
-    """Bring the node on its way; returns what is in the way. Raises what `observe` raises."""
+    """Advance the node towards the desired state; returns what blocks it. Raises what `observe` raises."""
     allowed = _allowed(options, desired.name)
     held = _write(api, allowed, desired.configs)
     node = _node(api, desired.name)
@@ -63,7 +63,7 @@ def apply(api: Api, options: Options, desired: DesiredNode) -> list[str]:
 
 
 def found_file(api: Api, allowed: Repartition) -> str:
-    """Return what is wrong with the ConfigMap that MIG manager is to read; empty for nothing."""
+    """Return the problem of the ConfigMap that MIG manager is to read; empty without one."""
     found = _file(api, allowed)
     where = f"ConfigMap {CONFIG_MAP} in {allowed.namespace}"
     if found is None:
@@ -100,7 +100,7 @@ def _configs(found: Json | None) -> Mapping[str, object]:
 
 
 def _write(api: Api, allowed: Repartition, wanted: Mapping[str, object]) -> list[str]:
-    """Add entries to MIG manager's file and leave all others; returns what is in the way."""
+    """Add entries to MIG manager's file and leave all others; returns what blocks it."""
     if not wanted:
         return []
     wrong = found_file(api, allowed)
@@ -112,14 +112,14 @@ def _write(api: Api, allowed: Repartition, wanted: Mapping[str, object]) -> list
         return []
     document["mig-configs"] |= wanted
     text = yaml.safe_dump(document, sort_keys=False)
-    version = found["metadata"]["resourceVersion"]  # whoever was faster is not overwritten
+    version = found["metadata"]["resourceVersion"]  # a faster writer is not overwritten
     changes = {"metadata": {"resourceVersion": version}, "data": {KEY: text}}
     api.merge(resource_types.CONFIG_MAP, allowed.namespace, CONFIG_MAP, changes)
     return []
 
 
 def _cordon(api: Api, node: Json, desired: DesiredNode) -> None:
-    """Cordon the node, unless somebody else did; give it back where it was this wish that did."""
+    """Cordon the node, unless someone else did; uncordon it where this repartition cordoned it."""
     metadata, is_cordoned = node["metadata"], bool(node["spec"].get("unschedulable"))
     is_ours = metadata.get("annotations", {}).get(CORDONED_FOR) == desired.mark
     if desired.cordoned and not is_cordoned:
@@ -128,6 +128,6 @@ def _cordon(api: Api, node: Json, desired: DesiredNode) -> None:
         mark, unschedulable = None, None
     else:
         return
-    # With the version that was read, so that nobody's cordon is taken for ours.
+    # With the version that was read, so that no one else's cordon is taken for ours.
     changed = {"resourceVersion": metadata["resourceVersion"], "annotations": {CORDONED_FOR: mark}}
     api.merge(resource_types.NODE, "", desired.name, {"metadata": changed, "spec": {"unschedulable": unschedulable}})

@@ -1,8 +1,8 @@
-"""One ConfigMap per service, which owns all the rest of it and keeps the highest generation that was ever taken up.
+"""Ownership ConfigMap of a service: it owns all other objects and keeps the highest generation taken up.
 
-It is changed by its resourceVersion only, so that of two workers one wins. It also names the objects that were made, so
-that one which is missing is known to have been deleted by hand. A service is deleted by deleting it in the
-foreground: it stays, and refuses older wishes, until Kubernetes' garbage collector has removed all that it owns.
+It is changed by its resourceVersion only, so that of two workers one wins. It also names the created objects, so that a
+missing one is known to have been deleted by hand. A service is deleted by deleting it in the foreground: it stays, and
+refuses older desired state, until Kubernetes' garbage collector has removed all that it owns.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _OBJECTS = "objects"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the ledger says of a service; `objects` are kinds and names, such as `Deployment/digits-00001`."""
+    """A service's entry; `objects` are kinds and names, such as `Deployment/digits-00001`."""
 
     name: str
     uid: str
@@ -32,18 +32,18 @@ class Entry:
 
     @property
     def owner(self) -> dict[str, Any]:
-        """Return the reference by which an object belongs to the service."""
+        """Return the owner reference of the service's objects."""
         return {"apiVersion": "v1", "kind": "ConfigMap", "name": self.name, "uid": self.uid, "blockOwnerDeletion": True}
 
 
 def read(api: Api, namespace: str, service: str) -> Entry | None:
-    """Return the entry, None where the cluster has nothing of the service."""
+    """Return the entry; None where the cluster has nothing of the service."""
     found = api.get(CONFIG_MAP, namespace, ledger_name(service))
     return None if found is None else _entry(found)
 
 
 def take(api: Api, namespace: str, service: str, generation: int) -> Entry | None:
-    """Return the entry once it says `generation`, or None where it says a higher one already.
+    """Return the entry once it has `generation`; None where it has a higher one already.
 
     Raises:
         Unavailable: the service is still being removed, or others keep changing the entry.
@@ -64,7 +64,7 @@ def take(api: Api, namespace: str, service: str, generation: int) -> Entry | Non
 
 
 def note(api: Api, namespace: str, entry: Entry, objects: Iterable[str]) -> None:
-    """Write down which objects were made; who changed the entry meanwhile writes down theirs."""
+    """Record which objects were created; a worker that changed the entry meanwhile records its own."""
     made = frozenset(objects)
     if made == entry.objects:
         return
@@ -74,7 +74,7 @@ def note(api: Api, namespace: str, entry: Entry, objects: Iterable[str]) -> None
 
 
 def close(api: Api, namespace: str, service: str, generation: int) -> Entry | None:
-    """Refuse older wishes from now on; None where nothing is left to remove or a higher generation was taken up."""
+    """Refuse older desired state from now on; None where nothing is left, or a higher generation was taken up."""
     for _ in range(_TRIES):
         found = read(api, namespace, service)
         if found is None or found.generation > generation:
@@ -87,7 +87,7 @@ def close(api: Api, namespace: str, service: str, generation: int) -> Entry | No
 
 
 def remove(api: Api, namespace: str, closed: Entry) -> None:
-    """Delete the entry with all that it owns; it stays until the last of it is gone."""
+    """Delete the entry with all that it owns; it stays until the last object is gone."""
     if not closed.leaving:
         api.delete(CONFIG_MAP, namespace, closed.name, uid=closed.uid, propagation="Foreground")
 

@@ -1,1 +1,1 @@
-"""Jobs on a cluster: questions about a model, and replays."""
+"""Kubernetes Jobs: questions about a model, and replays."""

@@ -1,4 +1,4 @@
-"""Questions about a model, asked on the cluster: a Job is made, its pod's output is read, and the Job is deleted.
+"""Kubernetes Job runner for questions about a model: creates a Job, reads its pod's output, deletes the Job.
 
 A caller that is killed leaves a Job that ends at its deadline and is removed by Kubernetes itself.
 """
@@ -24,14 +24,14 @@ TIMED_OUT = 124  # what coreutils' timeout exits with
 _LOOK_EVERY_S, _LISTEN_EVERY_S = 0.5, 3.0
 _OUTPUT_LINES, _MAX_OUTPUT_BYTES, _READ_S = 1000, 4 << 20, 30.0
 _HOPELESS = "ImagePullBackOff", "InvalidImageName"
-"""What a container waits for in vain: it was tried more than once, or cannot be."""
+"""Waiting reasons that do not pass: tried more than once, or impossible."""
 
 
 def run(api: Api, options: Options, asked: Job, told: Told | None = None) -> JobResult:
     """Run the job to its end; `exit_code` is `TIMED_OUT` at the timeout.
 
     Args:
-        told: gets the last line of what the job's pod says, every few seconds.
+        told: receives the last line of the job's pod log, every few seconds.
 
     Raises:
         InvalidInput: the model cannot be reached by a pod, or the cluster has no such namespace for jobs.
@@ -53,7 +53,7 @@ def run(api: Api, options: Options, asked: Job, told: Told | None = None) -> Job
 
 
 def identity_of(api: Api, caller: WorkloadIdentity) -> JobIdentity | None:
-    """Return which job's pod a caller is, by what only who runs pods can set; None where it is none's."""
+    """Return the job of a caller's pod, by what only those who run pods can set; None for other callers."""
     about = {"metadata.name": caller.pod}
     for pod in api.find(resource_types.POD, caller.namespace, about, most=1, timeout_s=_READ_S):
         metadata = pod["metadata"]
@@ -98,7 +98,7 @@ class _NeverStartedError(Exception):
 
 
 def exit_code(pod: Json) -> int | None:
-    """Return what a job's pod ended with: the first container that failed, else the last; None while it has not."""
+    """Return the exit code of a job's pod: of the first failed container, else of the last; None while it runs."""
     last = pod["spec"]["containers"][-1]["name"]
     for status in statuses(pod):
         ended = status.get("state", {}).get("terminated")
@@ -145,7 +145,7 @@ def _said(api: Api, pod: Json, *, lines: int) -> str:
 
 
 def answer_in(said: str) -> str:
-    """Return the last line that is a JSON object: a container's log mixes what it answers with what it complains of."""
+    """Return the last line that is a JSON object: a container's log mixes answers with complaints."""
     for line in reversed(said.splitlines()):
         with suppress(ValueError):
             if isinstance(json.loads(line), dict):

@@ -1,9 +1,9 @@
-"""Recorded requests, answered once more by a version as a pod that serves nobody. Called by the driver.
+"""Replay Job: a candidate version answers recorded requests in a pod without clients. Called by the driver.
 
     remove what earlier attempts left -> Job, NetworkPolicy -> wait until its pod is ready -> ask, one by one -> delete
 
-Whoever asks reaches the pod as it reaches the metrics of replicas: at its address, or through the API server. A pod
-whose caller was killed ends by itself once nobody asks it any more, and Kubernetes removes it then.
+The caller reaches the pod as it reaches the metrics of replicas: at its address, or through the API server. A pod whose
+caller was killed ends by itself once requests stop, and Kubernetes removes it then.
 """
 
 import secrets
@@ -31,7 +31,7 @@ from integrations.clusters.payloads import exchange_of
 Json = Mapping[str, Any]
 _LOOK_EVERY_S = 0.5
 _CONNECT_S = 5.0
-_CANNOT_SERVE = 2  # the command replay: what it ends with where the model cannot be served
+_CANNOT_SERVE = 2  # the exit code of `replay` where the model cannot be served
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def _delete(api: Api, job: Json) -> None:
 
 
 class _Pod:
-    """The one pod of a replay's Job, asked one thing at a time."""
+    """The one pod of a replay's Job; takes one request at a time."""
 
     def __init__(self, api: Api, options: Options, candidate: Candidate, job: str, client: httpx.Client) -> None:
         self._api, self._options, self._candidate, self._job, self._client = api, options, candidate, job, client
@@ -95,7 +95,7 @@ class _Pod:
         raise Unavailable(f"{name} was not ready within {longest_s:g} s{why}")
 
     def answer(self, recorded: Exchange) -> Exchange:
-        """Return the recorded request with the candidate's answer; raises Unavailable where there is none in time."""
+        """Return the recorded request with the candidate's answer; raises Unavailable where none comes in time."""
         said = self._asked({"id": recorded.request_id, "data": recorded.request}, recorded.request_id)
         return exchange_of(said, self._candidate.name, recorded.request, recorded.at)
 
@@ -122,7 +122,7 @@ class _Pod:
         return self._api.ask(path, question, timeout_s=self._candidate.timeout_s)
 
     def _why(self, error: Exception) -> str:
-        """Return what became of the pod, as Kubernetes says; where it lives, what went wrong on the way to it."""
+        """Return why the pod failed, as Kubernetes reports; where it lives, what failed on the way to it."""
         with suppress(FairleadError):
             pod = self._found()
             if pod is None:
@@ -133,7 +133,7 @@ class _Pod:
         return str(error)
 
     def _why_none_was_made(self) -> str:
-        """Return what the Job's events say, such as that a quota is used up."""
+        """Return the reason in the Job's events, such as a quota that is used up."""
         about = {"involvedObject.kind": "Job", "involvedObject.name": self._job, "type": "Warning"}
         with suppress(FairleadError):
             namespace = self._candidate.namespace
@@ -151,7 +151,7 @@ def _is_ready(pod: Json) -> bool:
 
 
 def _refusal(name: str, trouble: Failure | None) -> FairleadError:
-    """Return why a pod that ended, or never will begin, serves nothing."""
+    """Return why a pod that ended, or will never start, serves nothing."""
     if trouble is None:
         return Unavailable(f"{name} ended before it was ready")
     if trouble.container == RUNTIME and trouble.exit_code == _CANNOT_SERVE:

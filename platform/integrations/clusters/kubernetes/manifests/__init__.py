@@ -1,5 +1,6 @@
-"""Everything of a service as Kubernetes objects: a pure function of what is desired, of the operator's options and of
-the shares that can be given now.
+"""Kubernetes manifests of a service.
+
+A pure function of the desired state, the operator's options and the shares that can be given now:
 
     render(desired, shares, options)
     ├── once         ServiceAccount, NetworkPolicy, ConfigMap with the shares of taps
@@ -25,13 +26,13 @@ __all__ = ["Manifest", "job", "render"]
 
 
 def render(desired: Desired, shares: Mapping[str, int], options: Options) -> list[Manifest]:
-    """Return the objects in the order in which they are to be applied.
+    """Return the objects in their order of application.
 
     Args:
         shares: percent of requests that each revision gets now.
 
     Raises:
-        InvalidInput: `desired` asks for something that cannot be done on Kubernetes, by name.
+        InvalidInput: `desired` has something impossible on Kubernetes, by name.
     """
     refuse_unknown(desired)
     refuse_unmeasured(desired, options)

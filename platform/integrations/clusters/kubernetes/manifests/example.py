@@ -1,4 +1,4 @@
-"""Does a patch of a cluster fit what is rendered there? Tried on an example, before a service meets it. Pure."""
+"""Patch validation: tries a cluster's patches on an example service before they reach a real one. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,12 +10,12 @@ from integrations.clusters.kubernetes.options import Options
 
 
 def refuse_unfit(patches: Sequence[Patch], options: Options) -> None:
-    """Raise InvalidInput, naming the patch, where one does not fit, or touches what is not the operator's."""
+    """Raise InvalidInput, naming the patch, where one does not fit or changes a protected field."""
     _rendered(example_of(patches, options, "default"), replace(options, custom_metrics=True))
 
 
 def difference_of(patches: Sequence[Patch], options: Options) -> str:
-    """Return what patches change of the example, as a unified diff of YAML."""
+    """Return the changes of patches to the example, as a unified diff of YAML."""
     example = example_of(patches, options, "default")
     before, after = (_rendered(each, options) for each in (unpatched(example), example))
     return "".join(difference(one, other) for one, other in zip(before, after, strict=True) if one != other)

@@ -1,4 +1,4 @@
-"""Names, labels and annotations of what the driver makes. Pure."""
+"""Names, labels and annotations of the driver's objects. Pure."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ Manifest = dict[str, Any]
 SERVICE = "fairlead/service"
 REVISION = "fairlead/revision"
 TRANSFORMER = "fairlead/transformer"
-"""On what stands before a revision's predictor, in the place of `fairlead/revision`."""
+"""On the objects of a revision's transformer, instead of `fairlead/revision`."""
 EGRESS = "fairlead/egress"
-"""On the pods of a revision whose model may open connections: what a NetworkPolicy of the cluster's selects."""
+"""On the pods of a revision whose model may open connections: for NetworkPolicies of the cluster's."""
 GENERATION = "fairlead/generation"
 RESTART = "fairlead/restart-number"
 MODEL_VERSION = "fairlead/model-version"
@@ -20,15 +20,15 @@ PREVIEW = "fairlead/preview"
 MATCH = "fairlead/match"
 """On a service's HTTPRoute: the groups whose requests are a revision's, by its name."""
 APPLIED = "fairlead/applied"
-"""The digest of what was applied last."""
+"""The digest of the manifest applied last."""
 CONFIRMED = "fairlead/confirmed"
-"""On a service's HTTPRoute: how requests went, by the gateway's word, before the route was changed."""
+"""On a service's HTTPRoute: the routing that the gateway confirmed before the route was changed."""
 
 HTTP_PORT, GRPC_PORT, METRICS_PORT = 8000, 8001, 8002
 TRANSFORMER_SUFFIX = "-transformer"
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED = {_MANAGED_BY: "fairlead"}
-"""The labels of everything that the driver makes, and of what Kubernetes makes of it."""
+"""The labels of all objects of the driver, and of those that Kubernetes derives from them."""
 
 
 def backend(revision: DesiredRevision) -> str:
@@ -42,37 +42,37 @@ def revision_of(backend: str) -> str:
 
 
 def ledger_name(service: str) -> str:
-    """Return the name of the ConfigMap that owns everything of a service and keeps its generation."""
+    """Return the name of the ConfigMap that owns all objects of a service and keeps its generation."""
     return f"fairlead-{service}"
 
 
 def nobody(service: str) -> str:
-    """Return the name of the Service without endpoints to which requests go that nobody may answer yet."""
+    """Return the name of the Service without endpoints, for requests that no revision may answer yet."""
     return f"fairlead-{service}"
 
 
 def match_route(service: str, index: int) -> str:
-    """Return the name of the routes of a group; one whose alternatives are too many for one has several."""
+    """Return the name of the routes of a group, which has several where its alternatives do not fit one."""
     return f"{service}-match" if index == 0 else f"{service}-match-{index + 1}"
 
 
 def tap_name(service: str) -> str:
-    """Return the name of the ConfigMap with the shares of a service's taps; with a dot, so that it is no ledger's."""
+    """Return the name of the ConfigMap with the shares of a service's taps; its dot keeps it apart from ledgers."""
     return f"fairlead-{service}.tap"
 
 
 def service_labels(service: str) -> dict[str, str]:
-    """Return what marks everything of a service."""
+    """Return the labels of all objects of a service."""
     return {**MANAGED, "app.kubernetes.io/part-of": service, SERVICE: service}
 
 
 def revision_labels(service: str, revision: str) -> dict[str, str]:
-    """Return what marks everything of a revision."""
+    """Return the labels of all objects of a revision."""
     return {**service_labels(service), "app.kubernetes.io/name": revision, REVISION: revision}
 
 
 def selector(service: str, revision: str) -> dict[str, str]:
-    """Return the labels by which a revision's pods are found; they never change, as a Deployment's may not."""
+    """Return the selector labels of a revision's pods; they never change, as a Deployment's may not."""
     return {SERVICE: service, REVISION: revision}
 
 

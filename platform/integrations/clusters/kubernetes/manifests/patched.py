@@ -1,10 +1,10 @@
-"""Operators' patches over what was rendered. Pure.
+"""Operators' patches of the rendered manifests. Pure.
 
-A patch may add what the driver does not say, and change how pods run. What the driver and rollouts rest on stays
-theirs, whatever the form of the patch: those parts are compared before and after.
+A patch may add what the driver leaves open, and change how pods run. Fields on which the driver and rollouts rely are
+protected in any form of patch: they are compared before and after.
 
-A revision's objects have that revision's patches. What a service has once (routes, ServiceAccount, NetworkPolicy) has
-those of the revision with the largest share of requests.
+A revision's objects get that revision's patches. Objects that a service has once (routes, ServiceAccount,
+NetworkPolicy) get those of the revision with the largest share of requests.
 """
 
 import copy
@@ -35,11 +35,11 @@ PATCHABLE = (
 )
 _OWN_PREFIX = "fairlead/"
 _MOST_COPIED = 256 * 1024
-"""Bytes as JSON that the operations of one patch copy: each copy of all that is there would double it."""
+"""JSON bytes that the operations of one patch may copy: each copy of the whole object would double it."""
 
 
 def check_target(patch: Patch) -> None:
-    """Raise InvalidInput where a patch is for a kind of objects that is never rendered."""
+    """Raise InvalidInput where a patch targets a kind that is never rendered."""
     if patch.kind not in PATCHABLE:
         raise InvalidInput(
             f"{patch.name} is for {patch.kind[:60]!r}; what is rendered is {', '.join(PATCHABLE)}", field=patch.name
@@ -50,7 +50,7 @@ def patched(desired: Desired, manifests: Sequence[Manifest]) -> list[Manifest]:
     """Return the manifests with the patches of their revisions.
 
     Raises:
-        InvalidInput: a patch does not fit its object, or touches what is not the operator's to change; by name.
+        InvalidInput: a patch does not fit its object, or changes a protected field; by name.
     """
     by_name = {revision.name: revision for revision in desired.revisions}
     main = max(desired.revisions, key=lambda each: each.weight_percent, default=None)
@@ -70,12 +70,12 @@ def refuse_idle(desired: Desired, manifests: Sequence[Manifest], patches: Sequen
 
 
 def unpatched(desired: Desired) -> Desired:
-    """Return what would be desired if nobody had patches."""
+    """Return the desired state without patches."""
     return replace(desired, revisions=tuple(replace(each, patches=()) for each in desired.revisions))
 
 
 def difference(before: Manifest, after: Manifest) -> str:
-    """Return what patches made of an object, as a unified diff of YAML."""
+    """Return the changes of patches to an object, as a unified diff of YAML."""
     name = f"{before['kind']}/{before['metadata']['name']}"
     one, other = (
         yaml.safe_dump(each, sort_keys=False, width=120).splitlines(keepends=True) for each in (before, after)
@@ -84,7 +84,7 @@ def difference(before: Manifest, after: Manifest) -> str:
 
 
 def merged(value: Any, change: Any) -> Any:
-    """Return a value after a merge patch: null removes, objects are merged, all else takes the place (RFC 7386, 2)."""
+    """Return a value after a merge patch: null removes, objects are merged, all else replaces (RFC 7386, 2)."""
     if not isinstance(change, Mapping):
         return copy.deepcopy(change)
     result = dict(value) if isinstance(value, Mapping) else {}
@@ -133,7 +133,7 @@ def applied(manifest: Manifest, patch: Patch) -> Manifest:
 
 
 def _operated(manifest: Manifest, patch: Patch) -> Any:
-    """Return what a patch's operations make of an object; raises InvalidInput where copies of copies grow too large."""
+    """Return an object after a patch's operations; raises InvalidInput where copies of copies grow too large."""
     after, left = copy.deepcopy(manifest), _MOST_COPIED
     for operation in copy.deepcopy([dict(each) for each in patch.operations]):
         if operation["op"] == "copy":
@@ -157,7 +157,7 @@ def _refuse_changes_of_ours(before: Manifest, after: Manifest, patch: Patch) -> 
 
 
 def _ours(manifest: Manifest, like: Manifest | None = None) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of an object that are not the operator's, by name.
+    """Yield the protected parts of an object, by name.
 
     Args:
         like: the object whose labels are ours; others may be added beside them.

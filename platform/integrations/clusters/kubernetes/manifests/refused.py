@@ -1,4 +1,4 @@
-"""Fields of Desired that this driver cannot honour yet: refused by name, and so is every one that is new. Pure."""
+"""Unsupported fields of Desired: this driver refuses them by name, and so every new one. Pure."""
 
 from dataclasses import MISSING, Field, fields
 from typing import Any
@@ -34,7 +34,7 @@ _OF_REVISION = {
 }
 
 
-# What to say of a field beside that it is refused: why it always will be, and what can be done instead.
+# Added to a field's refusal: why it is permanent, and what can be done instead.
 _INSTEAD = {
     "affinity": (
         "sessionAffinity cannot be kept on Kubernetes: a session of the Gateway API stays with its pod even at weight "
@@ -45,7 +45,7 @@ _INSTEAD = {
 
 
 def refuse_unknown(desired: Desired) -> None:
-    """Raise InvalidInput, naming the field, where `desired` asks for what the driver cannot do."""
+    """Raise InvalidInput, naming the field, where `desired` needs what the driver cannot do."""
     _refuse(desired, _OF_SERVICE, desired.service)
     for revision in desired.revisions:
         _refuse(revision, _OF_REVISION, revision.name)

@@ -1,1 +1,1 @@
-"""What runs on a cluster, in the reconciler's words."""
+"""Observed state of a cluster, in the reconciler's terms."""

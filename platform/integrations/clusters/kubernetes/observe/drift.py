@@ -1,17 +1,17 @@
-"""What was changed by hand since it was applied, and what becomes of it. Pure.
+"""Drift detection: what others changed since the last apply, and how it is resolved. Pure.
 
-The digest of what was applied last is an annotation of the object, its seal. What differs from a manifest is
-- ours to write, where the seal is another one (something new is wanted) and nobody else owns the field;
-- drift, where somebody else owns the field, or under the same seal nobody does: it was changed, or taken away;
+The digest of the last applied manifest is an annotation of the object, its seal. A difference from a manifest is
+- ours to write, where the seal differs (the desired state is new) and no other manager owns the field;
+- drift, where another manager owns the field, or under the same seal no manager does: it was changed, or removed;
 - nothing, where we own it: the value is then what the API server made of what we applied.
 
-What becomes of drift is said once, here:
+Drift is resolved in one place, here:
 - a field of a manager that the operator allowed (`Options.allowed_managers`) is left out of what is applied, and is no
   drift;
 - `heal` applies the object with force, so that its fields are ours again;
-- `keep` leaves the fields out of what is applied, and all the others are;
+- `keep` leaves the fields out of what is applied, and applies all others;
 - an object that never was ours is never forced: the conflict is reported.
-What others added beside our fields is no drift.
+Fields that others added beside ours are no drift.
 """
 
 import copy
@@ -34,7 +34,7 @@ _Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field that is not as wanted, and whose it is.
+    """One field that differs from the desired state, with its owner.
 
     Attributes:
         path: of the field, or of the list that is one value and has the difference in it.
@@ -48,7 +48,7 @@ class Difference:
     inside: str = ""
 
     def of(self, manifest: Manifest, *, healed: bool) -> Drift:
-        """Return it as a driver tells it."""
+        """Return it as the driver reports it."""
         place = shown(self.path) + self.inside
         values = (_short(self.wanted), _short(self.found))
         return Drift(name_of(manifest), place, *values, self.owner.manager, self.owner.at, healed)
@@ -68,12 +68,12 @@ def sealed(manifest: Manifest) -> Manifest:
 
 
 def has_seal(manifest: Manifest, there: _Json) -> bool:
-    """Return whether what was applied last is this manifest."""
+    """Return whether this manifest is the one applied last."""
     return bool(_seal(manifest) == _seal(there))
 
 
 def differences(manifest: Manifest, there: _Json) -> list[Difference]:
-    """Return what of a sealed manifest was changed by others."""
+    """Return the differences that others made to a sealed manifest."""
     ownership, is_same = Ownership(there), has_seal(manifest, there)
     found = []
     for path, wanted, value in _walk(manifest, there, ownership, ()):
@@ -101,14 +101,14 @@ def ceded(manifest: Manifest, there: _Json, allowed: Collection[str]) -> Manifes
 
 
 def replicas_owners(deployment: _Json) -> list[Owner]:
-    """Return who set a Deployment's number of replicas; nobody where it is the default."""
+    """Return the managers that set a Deployment's number of replicas; empty where it is the default."""
     return list(Ownership(deployment).owners(_REPLICAS))
 
 
 def scaled_by_hand(deployment: _Json, replicas: int) -> Difference | None:
-    """Return that a Deployment has another number of replicas, None where nobody's hand set it.
+    """Return the difference of a Deployment's number of replicas; None where no one set it by hand.
 
-    Of an autoscaler no difference is made here: it writes as the controller manager does.
+    An autoscaler's number is no difference here: it writes as the controller manager does.
     """
     hands = [each for each in replicas_owners(deployment) if each.manager not in (FIELD_MANAGER, _AUTOSCALERS)]
     if not hands:
@@ -118,7 +118,7 @@ def scaled_by_hand(deployment: _Json, replicas: int) -> Difference | None:
 
 
 def without(manifest: Manifest, paths: Iterable[Path]) -> Manifest:
-    """Return a copy of the manifest that lacks the fields at `paths`."""
+    """Return a copy of the manifest without the fields at `paths`."""
     left = copy.deepcopy(manifest)
     for path in paths:
         *above, last = path
@@ -133,7 +133,7 @@ def without(manifest: Manifest, paths: Iterable[Path]) -> Manifest:
 
 
 def _walk(wanted: object, there: object, ownership: Ownership, path: Path) -> Iterator[tuple[Path, object, object]]:
-    """Yield path, wanted and found value of what differs; Kubernetes adds defaults, others add fields of their own."""
+    """Yield path, wanted and found value of each difference; defaults and fields of others do not count."""
     if isinstance(wanted, Mapping) and isinstance(there, Mapping):
         for key, value in wanted.items():
             yield from _walk(value, there.get(key), ownership, (*path, f"f:{key}"))
@@ -147,7 +147,7 @@ def _walk(wanted: object, there: object, ownership: Ownership, path: Path) -> It
 
 
 def _was_rewritten(wanted: object, ownership: Ownership, path: Path) -> bool:
-    """Return whether somebody else wrote a list that is one value; they may have added to its elements."""
+    """Return whether another manager wrote a list that is one value; it may have added to its elements."""
     return (
         _is_list(wanted)
         and bool(wanted)
@@ -157,7 +157,7 @@ def _was_rewritten(wanted: object, ownership: Ownership, path: Path) -> bool:
 
 
 def _has(there: object, wanted: object) -> bool:
-    """Return whether `there` has all values of `wanted`; Kubernetes adds defaults, but no elements to our lists."""
+    """Return whether `there` has all values of `wanted`; Kubernetes adds defaults, but no list elements."""
     if isinstance(wanted, Mapping):
         return isinstance(there, Mapping) and all(_has(there.get(key), value) for key, value in wanted.items())
     if _is_list(wanted) and wanted:
@@ -168,7 +168,7 @@ def _has(there: object, wanted: object) -> bool:
 
 
 def _difference(path: Path, wanted: object, found: object, owner: Owner) -> Difference:
-    """Return a difference with the place in a list that is one value, where that can be told."""
+    """Return a difference with its place in a list that is one value, where that can be determined."""
     inside = ""
     while True:
         if _is_list(wanted) and _is_list(found) and len(wanted) == len(found):  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""What events and logs add to what pods' statuses say of failures: read for pods that are not well, and for no others.
+"""Failure details from pods' events and logs, read only for pods that are not well.
 
-A look is bounded: so many pods, so many seconds, and what was found out about a failure is not read again at once.
-Where the API server does not answer in time or refuses, the failure stays as the status told it.
+Each pass is bounded in pods and seconds, and details of a known failure are not read again at once. Where the API
+server does not answer in time or refuses, the failure stays as the status reports it.
 """
 
 import logging
@@ -35,7 +35,7 @@ _LOG_LINES, _LOG_BYTES = 30, 64 << 10
 
 @dataclass
 class Diagnosis:
-    """Reads what is behind failures; remembers it for a while, by pod."""
+    """Reads failure details and caches them for a while, by pod."""
 
     api: Api
     clock: Callable[[], float] = time.time
@@ -43,9 +43,9 @@ class Diagnosis:
     _known: dict[str, tuple[tuple[object, ...], float, Failure | None]] = field(default_factory=dict)
 
     def explain(self, found: Iterable[tuple[Json, ObservedReplica]]) -> dict[str, Failure]:
-        """Return, by pod, failures of pods that are not well with their events and the ends of their logs.
+        """Return, by pod, failures of pods that are not well, with their events and the ends of their logs.
 
-        Pods that failed last come first; who finds no time now has its turn with the next look.
+        Pods that failed last come first; those beyond the limits follow in the next pass.
         """
         now = self.clock()
         unwell = [(pod, replica) for pod, replica in found if _is_unwell(pod, replica, now)]

@@ -1,4 +1,4 @@
-"""What a pod's status says about its last failure, and what its events add. Pure.
+"""Last failure of a pod, from its status, with details from its events. Pure.
 
 status   unschedulable, evicted, an image that cannot be pulled, a container that ended or cannot be made
 events   what holds up a pod that has been starting for long without any of these, such as a volume
@@ -16,25 +16,25 @@ from integrations.clusters.kubernetes.manifests.workloads.pods import PREPARE
 Json = Mapping[str, Any]
 MAX_EVENTS = 10
 SLOW_S = 30.0
-"""After so long without being ready a pod's events are looked at even where its status says nothing."""
+"""After so long without being ready, a pod's events are read even where its status names no failure."""
 
 REFUSED = 3
-"""What `prepare` ends with where trying again cannot help; of an older runtime that is 2, as any failure of it."""
+"""The exit code of `prepare` where a retry cannot help; an older runtime ends with 2, as for any failure."""
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
 _WAITS_WITHOUT_TROUBLE = {"", "ContainerCreating", "PodInitializing", "CrashLoopBackOff"}
-_STARTUP_PROBE = "Startup probe"  # fails as long as a model is being loaded, which is no trouble
+_STARTUP_PROBE = "Startup probe"  # fails while a model is being loaded, which is no failure
 
 
 @dataclass(frozen=True, slots=True)
 class LogOf:
-    """Whose log tells why: a container, or the process it had before the present one."""
+    """The log that shows the cause: of a container, or of its previous process."""
 
     container: str
     previous: bool
 
 
 def env_of(pod: Json) -> dict[str, str]:
-    """Return the environment of all containers as far as the pod names the values."""
+    """Return the environment of all containers, as far as the pod names the values."""
     spec = pod.get("spec", {})
     containers = (*spec.get("initContainers", ()), *spec.get("containers", ()))
     return {each["name"]: each["value"] for one in containers for each in one.get("env", ()) if each.get("value")}
@@ -48,7 +48,7 @@ def failure_of(pod: Json) -> Failure | None:
 
 
 def log_of(pod: Json, failure: Failure) -> LogOf | None:
-    """Return whose log tells about the failure; None where no process ran."""
+    """Return the log that shows the failure; None where no process ran."""
     status = next((each for each in statuses(pod) if each["name"] == failure.container), None)
     if status is None or failure.exit_code is None:
         return None
@@ -67,12 +67,12 @@ def with_log(failure: Failure, log: str, env: Mapping[str, str]) -> Failure:
 
 
 def is_slow(pod: Json, now: float) -> bool:
-    """Return whether a pod without a failure has been on its way for so long that its events are worth a look."""
+    """Return whether a pod without a failure has been starting for so long that its events are to be read."""
     return "deletionTimestamp" not in pod["metadata"] and now - moment(pod["metadata"]["creationTimestamp"]) > SLOW_S
 
 
 def failure_by_events(pod: Json, events: Iterable[Json], env: Mapping[str, str]) -> Failure | None:
-    """Return what holds up a slow pod by the newest of its warnings; None where nothing does."""
+    """Return why a slow pod is held up, by its newest warning; None without one."""
     events = list(events)
     warnings = _told((each for each in events if each.get("type") == "Warning"), env)
     telling = [each for each in warnings if not each.message.startswith(_STARTUP_PROBE)]
@@ -90,7 +90,7 @@ def failure_by_events(pod: Json, events: Iterable[Json], env: Mapping[str, str])
 
 
 def statuses(pod: Json) -> list[Json]:
-    """Return the statuses of all containers, those first that run first."""
+    """Return the statuses of all containers, in starting order."""
     status = pod.get("status", {})
     return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
 
@@ -138,7 +138,7 @@ def _of_ending(pod: Json, name: str, ended: Json) -> Failure:
 
 
 def _since(pod: Json, condition: str) -> float:
-    """Return when a condition became what it is; when the pod was made where that is not said."""
+    """Return when a condition last changed; when the pod was created where that is not recorded."""
     conditions = {each["type"]: each for each in pod.get("status", {}).get("conditions", ())}
     changed = conditions.get(condition, {}).get("lastTransitionTime")
     return moment(changed or pod["metadata"]["creationTimestamp"])
@@ -154,7 +154,7 @@ def _told(events: Iterable[Json], env: Mapping[str, str]) -> tuple[ReplicaEvent,
 
 
 def _event(event: Json, env: Mapping[str, str]) -> ReplicaEvent:
-    """Return an event of the core API, which old and new ways of recording fill in differently."""
+    """Return an event of the core API, which old and new recorders fill in differently."""
     series = event.get("series") or {}
     at = (
         series.get("lastObservedTime")

@@ -1,8 +1,8 @@
-"""Who owns which field of an object, by its `managedFields` (server-side apply). Pure.
+"""Field ownership of an object, from its `managedFields` (server-side apply). Pure.
 
-A path is a tuple of the keys that `fieldsV1` has: `f:NAME` for a field, `k:{"name":"x"}` for an element of a list
-whose elements have an identity. A list without such elements is one value. A field belongs to whoever wrote its present
-value: who changes it takes it from all others, and who removes it leaves no trace.
+A path is a tuple of the keys that `fieldsV1` has: `f:NAME` for a field, `k:{"name":"x"}` for an element of a list whose
+elements have an identity. A list without such elements is one value. A field belongs to every manager that wrote its
+present value: a manager that changes it takes it from all others, and one that removes it leaves no trace.
 """
 
 import json
@@ -24,7 +24,7 @@ class Owner:
 
 
 class Ownership:
-    """Answers for one object."""
+    """Field ownership of one object."""
 
     def __init__(self, there: Json) -> None:
         self._entries: list[Json] = [
@@ -32,7 +32,7 @@ class Ownership:
         ]
 
     def owners(self, path: Path) -> Iterator[Owner]:
-        """Yield who owns the field at `path`, or some part of it."""
+        """Yield the owners of the field at `path`, or of a part of it."""
         for entry in self._entries:
             if _at(entry["fieldsV1"], path) is not None:
                 written = entry.get("time")
@@ -46,7 +46,7 @@ class Ownership:
         return any(owner.manager in wanted for owner in self.owners(path))
 
     def identity(self, path: Path) -> tuple[str, ...]:
-        """Return the fields that make up an element's identity in the list at `path`; none where it is one value."""
+        """Return the fields that identify an element of the list at `path`; empty where the list is one value."""
         for entry in self._entries:
             for key in _at(entry["fieldsV1"], path) or ():
                 if key.startswith("k:"):
@@ -72,7 +72,7 @@ def shown(path: Path) -> str:
 
 
 def _at(fields: Json, path: Path) -> Json | None:
-    """Return what is below `path`, None where the path is not there."""
+    """Return the fields below `path`; None where it is absent."""
     for key in path:
         if key not in fields:
             return None

@@ -1,8 +1,8 @@
-"""What the gateway confirmed of a service's routes. Pure.
+"""Confirmation of a service's routes by the gateway. Pure.
 
-A route is confirmed when the operator's Gateway has accepted it, found all it leads to, and says so of the route's
-present generation. Until all routes of a service are, what was confirmed last still holds; that is kept in an
-annotation of the service's HTTPRoute, written with each change.
+A route is confirmed when the operator's Gateway has accepted it, resolved all its references, and reports so for the
+route's present generation. Until all routes of a service are confirmed, the last confirmation still holds; an
+annotation of the service's HTTPRoute keeps it, written with each change.
 """
 
 import json
@@ -28,10 +28,11 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """How requests go: percent of requests and of copies per revision, who answers at the preview address.
+    """Routing state: percent of requests and of copies per revision, and the revision at the preview address.
 
     Attributes:
-        groups: whose requests are a revision's whatever the percents are, as `manifests/groups.py` writes it.
+        groups: client groups whose requests are a revision's with any percents, as `manifests/routes/client_groups.py`
+            writes them.
     """
 
     generation: int = 0
@@ -41,24 +42,24 @@ class Routed:
     groups: str = ""
 
     def match(self, revision: str) -> tuple[HeaderMatch, ...]:
-        """Return the group whose requests are the revision's; empty where there is none."""
+        """Return the group whose requests are the revision's; empty without one."""
         return from_json(self.groups).get(revision, ())
 
     def to_json(self) -> str:
-        """Return it as text."""
+        """Return it as JSON text."""
         return json.dumps(asdict(self), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What holds, and why what was asked last does not yet; empty where it does."""
+    """The confirmed routing, and why the last requested one is not confirmed yet; empty where it is."""
 
     routed: Routed
     problem: str = ""
 
 
 def confirmation(service: str, routes: Sequence[Json], gateway: GatewayReference) -> Confirmation:
-    """Return what `gateway` confirmed of a service's routes, of which its HTTPRoute has the service's name."""
+    """Return the confirmation by `gateway` of a service's routes, of which its HTTPRoute has the service's name."""
     main = next((each for each in routes if each["kind"] == "HTTPRoute" and _name(each) == service), None)
     if main is None:
         return Confirmation(Routed())

@@ -1,9 +1,9 @@
-"""What the Gateway's class can do of what services ask for, and the refusal of what it cannot. Pure.
+"""Supported features of the GatewayClass, and the refusal of desired state that needs others. Pure.
 
-A class tells by `status.supportedFeatures`, in the Gateway API's own names. That list has no name for header matches by
-regular expression, whose support is each implementation's own affair (HTTPHeaderMatch, GRPCHeaderMatch), nor for copies
-of gRPC calls, which are asked of HTTPRoutes' feature: both kinds of routes have the same filter. Some gateways take an
-expression and then compare nothing, so that what is not known is refused.
+A class reports `status.supportedFeatures`, in the Gateway API's own names. That list has no name for header matches by
+regular expression, whose support is implementation-specific (HTTPHeaderMatch, GRPCHeaderMatch), nor for copies of gRPC
+calls, for which HTTPRoutes' feature counts: both kinds of routes have the same filter. Some gateways accept an
+expression and then compare nothing, so that unknown support is refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ MIRROR = "HTTPRouteRequestMirror"
 MIRROR_OF_A_SHARE = "HTTPRouteRequestPercentageMirror"
 EXPRESSIONS = "header matches by regular expression"
 
-# Envoy Gateway tells of no features (v1.9, internal/gatewayapi/status/gatewayclass.go) and has these
+# Envoy Gateway reports no features (v1.9, internal/gatewayapi/status/gatewayclass.go) and has these
 # (internal/gatewayapi/filters.go, route.go).
 _KNOWN = {"gateway.envoyproxy.io/gatewayclass-controller": frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS})}
 
@@ -28,9 +28,9 @@ class GatewayClass:
     """The class of the operator's Gateway.
 
     Attributes:
-        name: empty where there is no such Gateway.
-        features: what it can do, by its own word or because its controller is known.
-        tells: it has said what it can do, so that what it leaves out it cannot.
+        name: empty without such a Gateway.
+        features: supported features, reported by itself or known from its controller.
+        tells: it has reported its features, so that an absent one is unsupported.
     """
 
     name: str = ""
@@ -49,12 +49,12 @@ class GatewayClass:
 
 
 def asks_much(desired: Desired) -> bool:
-    """Return whether something is desired that not every gateway has."""
+    """Return whether the desired state needs features that not every gateway has."""
     return any(each.mirror_percent or needs_expressions(each.match) for each in desired.revisions)
 
 
 def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None:
-    """Raise InvalidInput, naming the field, where what is desired takes what the gateway is not known to have."""
+    """Raise InvalidInput, naming the field, where the desired state needs features that the gateway may lack."""
     found = f"its class {of.name} is not known to support" if of.name else "it is not there, so nobody knows of"
     for revision in desired.revisions:
         for need in _needs(revision, of):
@@ -68,7 +68,7 @@ def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """A feature that a revision needs, and what can be done without it."""
+    """A feature that a revision needs, and the remedy where it is unsupported."""
 
     field: str
     feature: str
@@ -80,7 +80,7 @@ def _needs(revision: DesiredRevision, of: GatewayClass) -> Iterator[_Need]:
     copies = f"copies of {revision.mirror_percent} % of the requests"
     if 0 < revision.mirror_percent < 100:
         yield _Need("mirror_percent", MIRROR_OF_A_SHARE, copies, "copy all of them (mirror: 100)")
-    if revision.mirror_percent and of.tells:  # else all copies are tried, and the routes' status tells
+    if revision.mirror_percent and of.tells:  # else all copies are tried, and the routes' status decides
         yield _Need("mirror_percent", MIRROR, copies, "roll out by weights")
     if needs_expressions(revision.match):
         asked = "the requests whose header begins like a text (prefix)"

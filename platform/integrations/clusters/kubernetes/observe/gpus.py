@@ -1,8 +1,8 @@
-"""Nodes and pods of the API server as GPUs and who has them. Pure.
+"""GPU inventory of nodes and the pods that hold GPUs, from the API server. Pure.
 
 Sources: labels of NVIDIA GPU Feature Discovery, extended resources of its device plugin (`nvidia.com/gpu`, and with the
-strategy `mixed` `nvidia.com/mig-<profile>`; what it has pods share may be called so too, or with `.shared` behind it),
-labels of the MIG manager of its GPU Operator.
+strategy `mixed` `nvidia.com/mig-<profile>`; shared resources may keep these names, or end with `.shared`), labels of
+the MIG manager of its GPU Operator.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ _OWN_TAINT = "has the taint nvidia.com/gpu"  # GPU pods tolerate it
 
 
 def gpus(nodes: Sequence[Json], pods: Sequence[Json]) -> tuple[NodeGpus, ...]:
-    """Return the GPUs of each node that has some, by its name."""
+    """Return the GPUs of each node with GPUs, by its name."""
     on_node: dict[str, list[GpuPod]] = defaultdict(list)
     for pod in sorted(pods, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"])):
         if is_alive(pod) and (node := pod["spec"].get("nodeName")):
@@ -31,7 +31,7 @@ def gpus(nodes: Sequence[Json], pods: Sequence[Json]) -> tuple[NodeGpus, ...]:
 
 
 def gpus_of(node: Json, pods: Sequence[Json]) -> NodeGpus:
-    """Return the GPUs of one node, none where it offers none now; `pods` are those that are on it."""
+    """Return the GPUs of one node, empty where it offers none now; `pods` are those on it."""
     return _gpus(node, [wanted for pod in pods if is_alive(pod) for wanted in _wanted(pod)])
 
 
@@ -59,7 +59,7 @@ def _resources(node: Json) -> dict[str, int]:
 
 
 def _sharers(node: Json) -> dict[str, int]:
-    """Return how many pods may have one of a resource, by the label that counts for it under either of its names."""
+    """Return how many pods may share one of a resource, by the label that counts for either of its names."""
     labels, offered = node["metadata"].get("labels", {}), _resources(node)
     shared = {name for name in offered if name.endswith(_SHARED) or f"{name}{_SHARED}" not in offered}
     counts = {name: _number(labels.get(f"{name.removesuffix(_SHARED)}.replicas", "")) for name in shared}

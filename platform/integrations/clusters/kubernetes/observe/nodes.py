@@ -1,7 +1,7 @@
-"""Nodes and pods of the API server as the room that is left. Pure.
+"""Free capacity of nodes, from nodes and pods of the API server. Pure.
 
-What a pod takes is what the scheduler counts: the sum of its containers' requests, or the most that one of its init
-containers asks for, and its overhead (Kubernetes: "Resource sharing within containers").
+A pod counts as the scheduler counts it: the sum of its containers' requests, or the largest request of one of its init
+containers, plus its overhead (Kubernetes: "Resource sharing within containers").
 """
 
 import re
@@ -22,7 +22,7 @@ _KEEPS_OUT = ("NoSchedule", "NoExecute")
 
 
 def room(nodes: Sequence[Json], pods: Sequence[Json]) -> tuple[Node, ...]:
-    """Return each node with what is left of it by the pods that are on it, by name."""
+    """Return each node with the capacity that its pods leave, by name."""
     taken = _taken(pods)
     return tuple(
         Node(
@@ -38,12 +38,12 @@ def room(nodes: Sequence[Json], pods: Sequence[Json]) -> tuple[Node, ...]:
 
 
 def waiting(pods: Sequence[Json]) -> int:
-    """Return how many pods no node has taken yet."""
+    """Return the number of unscheduled pods."""
     return sum(not each["spec"].get("nodeName") for each in pods if is_alive(each))
 
 
 def quantity(text: str) -> float:
-    """Return a Kubernetes quantity as a number of its base unit; 0 for what is none."""
+    """Return a Kubernetes quantity as a number of its base unit; 0 for an invalid one."""
     found = _QUANTITY.fullmatch(str(text))
     return float(found[1]) * _UNITS.get(found[2], 0.0) if found else 0.0
 
@@ -64,7 +64,7 @@ def _request(spec: Json, resource: str) -> float:
 
 
 def most_at_once(spec: Json, of: Callable[[Json], float]) -> float:
-    """Return what the containers of a pod take together, given what each one takes."""
+    """Return the total of a pod's containers, given the value of each one."""
     before = spec.get("initContainers", ())
     beside = [each for each in before if each.get("restartPolicy") == "Always"]
     running = sum(of(each) for each in (*spec["containers"], *beside))
@@ -76,17 +76,17 @@ def _of(container: Json, resource: str) -> float:
 
 
 def is_alive(pod: Json) -> bool:
-    """Tell whether a pod still takes what it asked for."""
+    """Return whether a pod still holds the resources that it requested."""
     return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
 
 
 def _closed(node: Json) -> str:
-    """Return why a node takes none of our pods, which tolerate nothing; empty where it does."""
+    """Return why a node accepts none of our pods, which have no tolerations; empty where it does."""
     return next(reasons(node), "")
 
 
 def reasons(node: Json) -> Iterator[str]:
-    """Yield why a node takes no pod that tolerates nothing."""
+    """Yield why a node accepts no pod without tolerations."""
     if node["spec"].get("unschedulable"):
         yield "is cordoned"
     for taint in node["spec"].get("taints") or ():

@@ -1,4 +1,4 @@
-"""Objects of the API server as the reconciler's words. Pure."""
+"""Observed state of a service, from objects of the API server. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Everything that the API server has of a service, each list sorted by name.
+    """All objects that the API server has of a service, each list sorted by name.
 
     Attributes:
-        failures: by pod, what was found out about failures beyond what the statuses say.
+        failures: by pod, details about failures beyond what the statuses say.
     """
 
     deployments: Sequence[Json] = ()
@@ -84,7 +84,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
 
 
 def serving(slices: Sequence[Json]) -> Mapping[str, set[str]]:
-    """Return the names of the pods that requests are sent to, of each Deployment: a revision's or a transformer's."""
+    """Return the names of the pods that receive requests, by Deployment: a revision's or a transformer's."""
     found: dict[str, set[str]] = defaultdict(set)
     for each in slices:
         found[_deployment(each)].update(_ready(each))
@@ -132,7 +132,7 @@ def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
 
 
 def _trouble(deployment: Json) -> Failure | None:
-    """Return why no pods are made, such as a quota; None where they are."""
+    """Return why no pods are created, such as a quota; None where they are."""
     for condition in deployment.get("status", {}).get("conditions", ()):
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
             said = printable(f"its pods cannot be made: {condition['message']}")
@@ -141,7 +141,7 @@ def _trouble(deployment: Json) -> Failure | None:
 
 
 def _scalings(found: Found) -> Iterator[tuple[str, ObservedScaling]]:
-    """Yield what autoscalers make of their revisions, which the Deployments have last been told."""
+    """Yield the scaling of revisions by their autoscalers, as last set on the Deployments."""
     replicas = {str(each["metadata"]["name"]): int(each["spec"]["replicas"]) for each in found.deployments}
     for each in found.autoscalers:
         name = str(each["spec"]["scaleTargetRef"]["name"])  # KEDA calls its own otherwise

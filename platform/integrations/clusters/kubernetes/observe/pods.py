@@ -1,4 +1,4 @@
-"""Pods as replicas: phase, restarts and why one is not ready. Pure."""
+"""Replica state of pods: phase, restarts, and why one is not ready. Pure."""
 
 from collections.abc import Mapping, Set
 from typing import Any

@@ -1,7 +1,7 @@
-"""What a Gateway says of a route, as one sentence with what to do. Pure.
+"""Route status of a Gateway, as one sentence with what to do. Pure.
 
-The reasons are those of the Gateway API (RouteConditionReason); an implementation may have others, and then its own
-message is all there is to tell.
+The reasons are those of the Gateway API (RouteConditionReason); for an implementation's own reasons its message is
+shown alone.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ _ADVICE = {
 
 
 def problem(route: Json, gateway: GatewayReference) -> str:
-    """Return why `gateway` does not do what the route's present generation says; empty where it does."""
+    """Return why `gateway` does not apply the route's present generation; empty where it does."""
     what = f"{route['kind']} {route['metadata']['name']}"
     for parent in route.get("status", {}).get("parents", ()):
         reference = parent["parentRef"]

@@ -1,4 +1,4 @@
-"""Which services to turn to now, where many changes come together: each at most once in a while. Pure."""
+"""Change coalescing: each service is reported at most once per interval. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,11 +18,11 @@ class Coalescer:
         self._told_at: dict[Service, float] = {}
 
     def add(self, services: Iterable[Service]) -> None:
-        """Note services of which something changed."""
+        """Record services of which something changed."""
         self._waiting.update(services)
 
     def due(self, now: float) -> list[Service]:
-        """Return the services to turn to now, which then count as told."""
+        """Return the services to reconcile now, which then count as reported."""
         found = sorted(service for service in self._waiting if self._free_at(service) <= now)
         self._waiting.difference_update(found)
         self._told_at = {service: at for service, at in self._told_at.items() if at + self._every_s > now}

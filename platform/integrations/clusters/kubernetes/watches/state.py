@@ -1,11 +1,11 @@
-"""One watch on the objects of a kind in a namespace. Pure.
+"""Watch state machine for the objects of one kind in one namespace. Pure.
 
     must list --listed--> streams --ended, failed--> streams again from where it was
         ^                    |
         '---- 410 Gone, or the time of a resync has come
 
-What a list finds is compared with what was known before, so that nothing is missed between two streams, and nothing is
-told twice.
+A list is compared with what was known before, so that no change between two streams is missed and none is reported
+twice.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from typing import Any
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 
 RESYNC_S = 600.0
-"""So often everything is listed anew, whatever the stream said."""
+"""Interval of full lists, in addition to the stream."""
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0
 _GONE = 410
 
@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An object as it was seen last."""
+    """An object as last seen."""
 
     service: str
     resource_version: str
@@ -32,13 +32,13 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What is known of one kind in one namespace.
+    """State of the watch of one kind in one namespace.
 
     Attributes:
         resource_version: from where to stream; empty where everything has to be listed first.
         objects: by name.
-        failures: how many times in a row it did not work.
-        problem: why it did not work the last time; empty where it did.
+        failures: consecutive failures.
+        problem: why it failed the last time; empty where it did not.
         listed_at: monotonic seconds of the last list.
     """
 
@@ -54,7 +54,7 @@ class Watch:
 
 
 def listed(watch: Watch, items: Iterable[Json], resource_version: str, now: float) -> tuple[Watch, set[str]]:
-    """Return the watch after a list, and the services of which something came, changed or went since."""
+    """Return the watch after a list, and the services whose objects came, changed or went since."""
     objects = {str(each["metadata"]["name"]): _known(each) for each in items}
     changed = {
         known.service
@@ -63,7 +63,7 @@ def listed(watch: Watch, items: Iterable[Json], resource_version: str, now: floa
         for known in (watch.objects.get(name), objects.get(name))
         if known is not None and known.service
     }
-    # Failures stay: a stream that is gone each time it has begun is to be asked for less and less often.
+    # Failures stay: a stream that ends each time it has begun is requested less and less often.
     return replace(watch, resource_version=resource_version, objects=objects, listed_at=now), changed
 
 
@@ -73,7 +73,7 @@ def opened(watch: Watch) -> Watch:
 
 
 def heard(watch: Watch, event: Json) -> tuple[Watch, set[str]]:
-    """Return the watch after one event of its stream, and the services of which something changed."""
+    """Return the watch after one event of its stream, and the services whose objects changed."""
     kind, item = event.get("type"), event["object"]
     if kind == "ERROR":
         return failed(watch, str(item.get("message", "it does not say why")), gone=item.get("code") == _GONE), set()
@@ -93,25 +93,25 @@ def heard(watch: Watch, event: Json) -> tuple[Watch, set[str]]:
 
 
 def ended(watch: Watch) -> Watch:
-    """Return the watch after its stream ended in peace, as the API server ends each after a while."""
+    """Return the watch after its stream ended normally, as the API server ends each after a while."""
     return replace(watch, failures=0, problem="")
 
 
 def failed(watch: Watch, problem: str, *, gone: bool = False) -> Watch:
-    """Return the watch after something did not work.
+    """Return the watch after a failure.
 
     Args:
-        gone: the API server has forgotten what was between then and now (410), so that only a list tells.
+        gone: the API server no longer has the events in between (410), so that a list is needed.
     """
     version = "" if gone else watch.resource_version
     return replace(watch, resource_version=version, failures=watch.failures + 1, problem=problem)
 
 
 def wait_s(watch: Watch, chance: float) -> float:
-    """Return how long to wait before the next try: none at first, then up to twice as long each time.
+    """Return the exponential back-off before the next try: none at first, then up to twice as long each time.
 
     Args:
-        chance: at random from 0 to 1, so that many watches do not come back all at once.
+        chance: random from 0 to 1, so that many watches do not come back all at once.
     """
     if not watch.failures:
         return 0.0

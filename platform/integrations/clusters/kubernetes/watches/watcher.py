@@ -1,6 +1,6 @@
-"""The watches of one cluster: a thread for each kind of objects in each namespace, since each is a stream of its own.
+"""Watches of one cluster: one thread per kind and namespace, since each is its own stream.
 
-A thread keeps its watch whatever comes: what does not work is waited for, longer each time, and tried again.
+A thread keeps its watch through all errors: it retries with back-off.
 """
 
 import logging
@@ -27,7 +27,7 @@ Tell = Callable[[set[Service]], None]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the watches of a cluster do: how many stream, and why the others do not."""
+    """State of a cluster's watches: how many stream, and why the others do not."""
 
     streaming: int
     total: int
@@ -35,7 +35,7 @@ class Standing:
 
 
 class Watcher:
-    """Watches the services of some namespaces of one cluster; `tell` is called by many threads."""
+    """Watches the services of some namespaces of one cluster; many threads call `tell`."""
 
     def __init__(self, api: Api, tell: Tell) -> None:
         self._api = api
@@ -53,7 +53,7 @@ class Watcher:
                 thread.start()
 
     def standing(self) -> Standing:
-        """Return how the watches do."""
+        """Return the state of the watches."""
         every = [each for threads in self._following.values() for each in threads]
         problems = {each.watch.problem for each in every if each.watch.problem}
         return Standing(sum(each.is_streaming for each in every), len(every), tuple(sorted(problems)))
@@ -88,7 +88,7 @@ class Following(threading.Thread):
         super().__init__(name=f"watch-{self.namespace}-{self.kind.plural}", daemon=True)
 
     def stop(self) -> None:
-        """Have the thread end soon."""
+        """Make the thread end soon."""
         self._stopped.set()
         stream = self._stream
         if stream is not None:
@@ -116,7 +116,7 @@ class Following(threading.Thread):
             self._stream, self.is_streaming = stream, True
             try:
                 self._note(state.opened(self.watch))
-                if not self._stopped.is_set():  # else nobody interrupts it any more
+                if not self._stopped.is_set():  # else nothing interrupts it any more
                     self._hear(stream)
             finally:
                 self._stream, self.is_streaming = None, False

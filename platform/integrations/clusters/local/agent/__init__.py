@@ -1,4 +1,4 @@
-"""The local agent: makes what the driver wrote so, and writes back what is. No Django, no database.
+"""Local agent: applies the driver's desired state and writes the observed state. No Django, no database.
 
     __main__   the command line
     agent      the loop: read wishes, start and retire replicas, route, let go, write status

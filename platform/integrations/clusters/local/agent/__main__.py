@@ -1,8 +1,9 @@
-"""`python -m integrations.clusters.local.agent --home .fairlead --gateway-address 127.0.0.1:8090`, started by
-`fairlead up`.
+"""Entry point of the local agent, started by `fairlead up`.
 
-Runs until SIGTERM or SIGINT, then drains and ends everything it started and exits 0. Exit code 1 with one line where
-it cannot start: a taken port, another agent in the same folder.
+    python -m integrations.clusters.local.agent --home .fairlead --gateway-address 127.0.0.1:8090
+
+Runs until SIGTERM or SIGINT, then drains and ends everything it started and exits 0. Exit code 1 with one line where it
+cannot start: a taken port, another agent in the same folder.
 """
 
 import argparse
@@ -35,7 +36,7 @@ log = logging.getLogger("fairlead.agent")
 _TIMINGS = ", ".join(each.name for each in fields(Timing))
 
 
-# The second is what the first was called before.
+# The second is the earlier name of the first.
 _EGRESS_VARIABLES = ("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", "FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
 
 
@@ -112,7 +113,7 @@ async def _until_stopped(settings: Settings) -> None:
 
 
 def _leave() -> None:
-    """End at once: all that this agent looks after has ended with the holder."""
+    """End at once: all processes of this agent have ended with the holder."""
     log.critical("the holder has ended, and Envoy and the replicas with it")
     os._exit(1)
 

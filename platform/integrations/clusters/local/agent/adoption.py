@@ -1,7 +1,7 @@
-"""What an earlier agent left with the holder: Envoy, replicas and relays that run, or have ended meanwhile.
+"""Process adoption: Envoy, replicas and relays that an earlier agent left with the holder, running or ended.
 
-The next agent goes on with each by its note, and removes only what belongs to none of them. What has no note that this
-release reads is ended.
+The next agent goes on with each by its note, and removes only files that belong to none of them. Programs without a
+note that this release can read are ended.
 """
 
 import logging
@@ -45,7 +45,7 @@ class Left:
 
     @classmethod
     def read(cls, held: Held) -> "Left":
-        """Return it by its note; raises what a note of another release raises."""
+        """Parse it from its note; raises what a note of another release raises."""
         note = Note.read(held)
         if "revision" not in note.about:
             return cls(held, note)
@@ -54,13 +54,13 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What there is of an earlier agent, by the names of programs."""
+    """Programs of an earlier agent, by name."""
 
     programs: Mapping[str, Left] = field(default_factory=dict)
 
     @classmethod
     def of(cls, holder: Holder) -> "Earlier":
-        """Return what the holder has, after it has ended what nobody can go on with."""
+        """Return the holder's programs, after ending those that cannot be adopted."""
         found: dict[str, Left] = {}
         for held in holder.programs():
             try:
@@ -74,12 +74,12 @@ class Earlier:
 
     @property
     def groups(self) -> set[str]:
-        """Return the folders of the cgroups in which something runs."""
+        """Return the folders of the cgroups with running programs."""
         return {left.note.group[0] for left in self._running().values() if left.note.group is not None}
 
     @property
     def services(self) -> set[Key]:
-        """Return the services that have replicas."""
+        """Return the services with replicas."""
         return {(left.namespace, left.revision.model_name) for left in self._replicas().values() if left.revision}
 
     @property
@@ -123,13 +123,13 @@ class Earlier:
         return found
 
     def observed(self, layout: Layout, key: Key) -> Observed | None:
-        """Return what the earlier agent last said of a service; None where nothing can be read."""
+        """Return the earlier agent's last status of a service; None where it cannot be read."""
         with suppress(OSError, BadFileError, LookupError, TypeError, ValueError):
             return observed_from_json(read_json(layout.status_file(*key), OBSERVED_SCHEMA))
         return None
 
     def clean(self, layout: Layout) -> None:
-        """Remove the files that belong to nothing that is held."""
+        """Remove the files that belong to no held program."""
         names = list(self._replicas())
         sockets = {folder_of(layout, each).name for name in names for each in (name, f"{name}/relay")}
         kept: dict[Path, set[str]] = {

@@ -1,8 +1,8 @@
-"""The agent's loop: read wishes, scale, route, let go, write status. Started by `__main__` in the main thread.
+"""Agent loop: read orders, scale, route, let go, write status. Started by `__main__` in the main thread.
 
-A round begins when something changed, and at the latest after `Timing.round_s`. It turns to the services of which
-something changed, so that one among thousands costs little more than one alone, and now and then to all; the gateway
-is always sent the whole, so that a round that fails is repaired by the next.
+A round begins when something changed, and at the latest after `Timing.round_s`. It handles the services that changed,
+so that one among thousands costs little more than one alone, and periodically all; the gateway always gets the whole
+routing, so that the next round repairs a failed one.
 """
 
 import asyncio
@@ -55,20 +55,19 @@ log = logging.getLogger(__name__)
 
 _HEARTBEAT_S = 1.0
 _REST = 4.0
-"""So many times as long as Envoy took to name its hosts it is left in peace."""
+"""Envoy is not queried again for so many times as long as it took to list its hosts."""
 _LOOK_AGAIN_S = 9.0
-"""From one round that looks at every service, and at every file that is written, to the next: it finds what nobody
-has reported."""
+"""Interval of full rounds over every service and every written file, which find unreported changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the agent is started with.
+    """Start options of the agent.
 
     Attributes:
         port: one that is free, or that of the gateway that an earlier agent left.
         groups: where replicas get cgroups, as `limited` says in a part of a sentence.
-        earlier: what an earlier agent left with the holder.
+        earlier: what an earlier agent left with the holder, running or ended.
     """
 
     layout: Layout
@@ -85,7 +84,7 @@ class Settings:
 
 
 class Agent:
-    """Runs the services of one cluster folder until it is cancelled or told to stop."""
+    """Runs the services of one cluster folder until it is cancelled or stopped."""
 
     def __init__(self, settings: Settings) -> None:
         self._layout = settings.layout
@@ -177,9 +176,9 @@ class Agent:
         self._files.remove(self._layout.cluster_status)
 
     async def _take_up(self) -> None:
-        """Go on with what an earlier agent left, before anything is decided.
+        """Take over an earlier agent's processes, before any decision.
 
-        A gateway that runs keeps what it knows: it is sent nothing until it has been seen which replicas are ready.
+        A running gateway keeps what it knows: it is sent nothing until it is known which replicas are ready.
         """
         since: dict[Key, float] = {}
         for key, replicas in self._earlier.replicas(self._workshop).items():
@@ -213,7 +212,7 @@ class Agent:
         self._write_status()
 
     def _scale(self, key: Key) -> None:
-        """Have a service be as it is wanted; where a file or folder cannot be made, a later round tries again."""
+        """Bring a service to its desired state; where a file or folder cannot be made, a later round tries again."""
         try:
             self._services[key].scale()
         except OSError as error:
@@ -228,7 +227,7 @@ class Agent:
         self._changed.set()
 
     def _taken(self) -> set[Key]:
-        """Return the services to turn to now: those that were touched, now and then all."""
+        """Return the services of this round: the touched ones, periodically all."""
         now = asyncio.get_running_loop().time()
         if now - self._all_at >= _LOOK_AGAIN_S:
             self._all_at, self._touched = now, set(self._services)
@@ -237,7 +236,7 @@ class Agent:
         return touched
 
     async def _pause(self) -> None:
-        """Wait for a change, or until it is time to look anyway: soon while something leaves or waits for Envoy."""
+        """Wait for a change, or for the next round: soon while a replica leaves or waits for Envoy."""
         is_moving = bool(self._leaving()) or self._pushed is None
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.poll_s if is_moving else self._timing.round_s):
@@ -250,7 +249,7 @@ class Agent:
         await stop.wait()
         self._changed.set()
 
-    # --- wishes -----------------------------------------------------------------------------------------------------
+    # --- orders -----------------------------------------------------------------------------------------------------
 
     def _read_orders(self) -> None:
         for key, order in self._orders.changed():
@@ -274,9 +273,10 @@ class Agent:
             service.take(order.desired, deleted=order.deleted)
 
     def _forget(self, key: Key) -> None:
-        """Drop a deleted service with its files; a wish that came meanwhile is found by the next round.
+        """Drop a deleted service with its files; an order that came meanwhile is found by the next round.
 
-        The wish goes before the status: who sees that the service is gone may wish for it anew, with any generation.
+        The order goes before the status: a client that sees that the service is gone may create it again, with any
+        generation.
         """
         del self._services[key]
         self._endpoints.pop(key, None)
@@ -290,7 +290,7 @@ class Agent:
     # --- routes -----------------------------------------------------------------------------------------------------
 
     async def _route(self, touched: Iterable[Key]) -> None:
-        """Make the gateway route by what is ready, then let go what it no longer needs."""
+        """Route to the ready replicas, then let go those that the gateway no longer needs."""
         self._find_routes(touched)
         admin = self._gateway.admin
         if admin is None:
@@ -313,7 +313,7 @@ class Agent:
             self._problem = error.message
 
     async def _busy(self, admin: Admin) -> set[Place]:
-        """Return where requests are in flight. Beside thousands of services that takes Envoy long: it is asked less."""
+        """Return where requests are in flight. With thousands of services Envoy takes long, so it is queried less."""
         asked_at = time.monotonic()
         hosts = await admin.hosts()
         self._hosts_again_at = time.monotonic() + _REST * (time.monotonic() - asked_at)
@@ -332,7 +332,7 @@ class Agent:
         return Routing(tuple(self._routes.values()), revisions)
 
     def _let_go(self, leaving: list[Replica], routed: Routing, busy: set[Place]) -> None:
-        """End the leaving replicas that the gateway drains and that have nothing in flight, or had time enough."""
+        """End the leaving replicas that the gateway drains and that are idle, or past their time."""
         draining = {endpoint for revision in routed.revisions for endpoint in revision.endpoints if endpoint.draining}
         for replica in leaving:
             if replica.endpoint is not None and replace(replica.endpoint, draining=True) in draining:
@@ -341,10 +341,10 @@ class Agent:
     # --- status -----------------------------------------------------------------------------------------------------
 
     def _write_status(self) -> None:
-        """Write what has changed, the gateway first: who reads that it routes to a service reads that it is ready."""
+        """Write changes, the gateway first: a reader that sees its route to a service also sees that it is ready."""
         self._write_cluster_status()
         if self._earlier.gateway_runs and not (self._has_routed or self._problem):
-            return  # what the earlier agent said still holds
+            return  # the earlier agent's status still holds
         up = self._gateway.admin is not None and self._pushed is not None
         stats_url = self._gateway.admin.stats_url if self._gateway.admin else ""
         if self._routed_by != (up, stats_url):
@@ -375,7 +375,7 @@ class Agent:
         self._written[self._layout.cluster_status] = gateway
 
     async def _beat(self) -> None:
-        """Say again and again that the agent lives, in rounds that take long too."""
+        """Write the heartbeat periodically, also during long rounds."""
         while True:
             self._files.retry()
             self._written.pop(self._layout.cluster_status, None)
@@ -383,7 +383,7 @@ class Agent:
             await asyncio.sleep(_HEARTBEAT_S)
 
     async def _read_limits(self) -> None:
-        """Look at the limits of this machine again and again; the next heartbeat has what was found."""
+        """Read the limits of this machine periodically; the next heartbeat has the result."""
         while True:
             said = {limit.name: limit.level for limit in self._limits}
             self._limits = await asyncio.to_thread(_limits, self._layout)
@@ -403,7 +403,7 @@ class Agent:
 
 
 def _limits(layout: Layout) -> tuple[Limit, ...]:
-    """Return the limits of this machine, as near as the processes in the folder's records are to them."""
+    """Return the limits of this machine, with their use by the processes in the folder's records."""
     records = ((path.stem, read_record(path)) for path in layout.run.glob("*.json"))
     alive = {name: record.pid for name, record in records if record is not None and is_alive(record)}
     parts = {name: pid for name, pid in alive.items() if pid is not None}
@@ -411,7 +411,7 @@ def _limits(layout: Layout) -> tuple[Limit, ...]:
 
 
 def _sandbox(limited: str) -> Component:
-    """Find out what this machine can give models, and log what it cannot; `limited` says how it limits memory."""
+    """Find the sandbox support of this machine, and log what it lacks; `limited` says how it limits memory."""
     ready, message = ability.described()
     log.log(logging.INFO if message == ability.WHOLE else logging.WARNING, "%s; %s", message, limited)
     return Component("sandbox", ready=ready, message=f"{message}; {limited}")

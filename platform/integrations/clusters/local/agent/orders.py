@@ -1,4 +1,4 @@
-"""Orders of the driver: the desired files of a cluster folder, each read when it has changed."""
+"""Orders of the driver: desired state files of a cluster folder, each read when it has changed."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from integrations.clusters.local.files import (
 Key = tuple[str, str]  # namespace and service
 
 _CLOCK_TICK_NS = 10_000_000
-"""Two writes within one tick of the file system's clock leave the same time."""
+"""Two writes within one tick of the file system's clock have the same time."""
 
 
 class Orders:
@@ -32,14 +32,14 @@ class Orders:
         self._seen: dict[str, tuple[int, int]] = {}
 
     def changed(self) -> Iterator[tuple[Key, Order | BadFileError | None]]:
-        """Yield what has changed since the last call: an order, why it is not one, or None where its file is gone."""
+        """Yield changes since the last call: an order, why it is invalid, or None where its file is gone."""
         found = self._found()
         for name in [each for each in sorted(found) if self._seen.get(each) != found[each]]:
             with suppress(FileNotFoundError):
                 order = self._read(self._layout.desired / name)
                 self._seen[name] = found[name]
                 yield key_of(Path(name)), order
-        for name in self._seen.keys() - found.keys():  # taken away by hand
+        for name in self._seen.keys() - found.keys():  # removed by hand
             del self._seen[name]
             yield key_of(Path(name)), None
 
@@ -52,7 +52,7 @@ class Orders:
                 place.unlink()
 
     async def follow(self, changed: Callable[[], None], *, every_s: float) -> None:
-        """Call `changed` whenever an order was written: each write changes the folder."""
+        """Call `changed` after each written order: each write changes the folder."""
         seen_ns = 0
         while True:
             with suppress(FileNotFoundError):

@@ -1,6 +1,6 @@
-"""A program the agent has the holder start: it leads a process group of its own and has a log file and a record.
+"""Process of the agent, started by the holder: it leads its own process group and has a log file and a record.
 
-It outlives the agent and ends with the holder. What the next agent needs to take it up is in its note.
+It outlives the agent and ends with the holder. Its note holds what the next agent needs to take it up.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ _MAX_LAST_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start, where its output goes and where it is noted.
+    """A program to start, with its log and its record.
 
     Attributes:
         env: all of its environment.
-        sandbox: None starts it with all that the agent may.
+        sandbox: None starts it with all rights of the agent.
         limits: of `resource`, by their names in lower case.
-        folder: where it starts; None is where the holder is.
+        folder: its working directory; None is the holder's.
         left_open: descriptors that it inherits, as `FIRST_DESCRIPTOR` and the following numbers.
-        group: limits its memory; None leaves it in the holder's.
-        about: what the next agent has to know of it, as JSON has it.
+        group: its memory cgroup; None keeps the holder's.
+        about: data for the next agent, as JSON.
     """
 
     command: Sequence[str]
@@ -54,17 +54,17 @@ class Program:
 
     @property
     def name(self) -> str:
-        """Return what the holder knows it by."""
+        """Return its name in the holder."""
         return self.record.stem
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the holder keeps of a program for the next agent.
+    """The holder's data on a program for the next agent.
 
     Attributes:
         log_start: where in the log its output begins.
-        group: folder name and limit of its cgroup; None where it has none.
+        group: folder name and limit of its cgroup; None without one.
     """
 
     log: str
@@ -88,7 +88,7 @@ class Process:
     """One started program. Use it from the event loop's thread."""
 
     def __init__(self, holder: Holder, program: Program, files: StateFiles, *, restarts: int, message: str) -> None:
-        """Start it; raises OSError where that is not possible, and InvalidInput for a FAIRLEAD_SANDBOX that is none.
+        """Start it; raises OSError where that fails, and InvalidInput for an unknown FAIRLEAD_SANDBOX.
 
         Its group is removed with it, and where it could not be started.
         """
@@ -103,11 +103,11 @@ class Process:
 
     @classmethod
     def adopted(cls, holder: Holder, held: Held, files: StateFiles, group: MemoryGroup | None = None) -> "Process":
-        """Return a program that an earlier agent had started, be it running or not any more."""
+        """Return a program that an earlier agent started, running or ended."""
         note = Note.read(held)
         program = Program((), {}, Path(note.log), Path(note.record), group=group, about=note.about)
         process = cls.__new__(cls)
-        if not program.record.exists():  # there was no room for it
+        if not program.record.exists():  # the disk was full
             files.put_json(program.record, _record(held, note.restarts, note.message))
         process._take(holder, program, files, note, held)
         return process
@@ -138,7 +138,7 @@ class Process:
         return not self._ended.done()
 
     async def ended(self) -> None:
-        """Return when the program has ended, however it did."""
+        """Return when the program has ended."""
         await asyncio.shield(self._ended)
 
     async def ended_within(self, seconds: float) -> bool:
@@ -177,18 +177,18 @@ class Process:
         await self.ended()
 
     def end_for_memory(self, complaint: str) -> None:
-        """Kill it for the memory that it takes; `complaint` is a part of a sentence that says so."""
+        """Kill it for its memory use; `complaint` is the reason, as a part of a sentence."""
         if self.running:
             self._complaint = complaint
             self._signal(signal.SIGKILL)
 
     @property
     def ended_for_memory(self) -> bool:
-        """Return whether it was killed for the memory that it took."""
+        """Return whether it was killed for its memory use."""
         return bool(self._complaint)
 
     def forget(self) -> None:
-        """Remove its record: it ended as asked."""
+        """Remove its record: it ended as intended."""
         self._holder.forget(self.program.name)
         self._files.remove(self.program.record)
 
@@ -199,7 +199,7 @@ class Process:
         return code if code >= 0 else 128 - code
 
     def said(self) -> str:
-        """Return the end of what it wrote since it was started, at most `MAX_LOG_BYTES`."""
+        """Return the end of its output since its start, at most `MAX_LOG_BYTES`."""
         with self.program.log.open("rb") as log:
             log.seek(max(self._log_start, os.fstat(log.fileno()).st_size - MAX_LOG_BYTES))
             return log.read().decode(errors="replace")
@@ -256,7 +256,7 @@ def _record(held: Held, restarts: int, message: str) -> dict[str, Any]:
 
 
 def _command(program: Program, holder: Holder) -> list[str]:
-    """Return what the holder starts: the program itself, unless a launcher has to confine it first."""
+    """Return the command for the holder: the program itself, or a launcher that confines it first."""
     if program.sandbox is None and program.group is None and program.folder is None and not program.limits:
         return list(program.command)
     return command(

@@ -1,4 +1,4 @@
-"""One service on this machine: the replicas it wants and has, and what of that the gateway should know."""
+"""Service state on this machine: desired and running replicas, and their routing for the gateway."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from integrations.clusters.weight_distribution import Claim, explanation, is_fir
 
 
 class RunningRevision:
-    """A revision with its replicas; it lives until the last of them has ended, wanted or not."""
+    """A revision with its replicas; it lives until the last of them has ended, desired or not."""
 
     def __init__(
         self, workshop: Workshop, namespace: str, revision: DesiredRevision, earlier: Sequence[EarlierReplica] = ()
@@ -46,10 +46,10 @@ class RunningRevision:
         return sum(replica.ready for replica in self.replicas)
 
     def scale(self, wanted: int, *, held: bool = False) -> None:
-        """Start what is missing and let go what is too many, first what is not ready, then the highest numbers.
+        """Start missing replicas and retire surplus ones, first those not ready, then the highest numbers.
 
         Replicas of an earlier `restart_number` are replaced one after the other, unless they are `held`: one more is
-        started, and where all new ones are ready an old one goes. There are never fewer than wanted.
+        started, and where all new ones are ready an old one goes. Their number never falls below `wanted`.
         """
         for replica in [replica for replica in self.replicas if replica.ended]:
             self.replicas.remove(replica)
@@ -71,7 +71,7 @@ class RunningRevision:
         await self.repository.remove()
 
     def _makes_room(self, staying: list[Replica], wanted: int) -> bool:
-        """Return whether there is to be one more than wanted: there are old ones, and the newest is not ready yet."""
+        """Return whether to run one more than wanted: old ones exist, and the newest is not ready yet."""
         new = [replica for replica in staying if not self._is_old(replica)]
         if len(new) == len(staying):
             return False
@@ -96,7 +96,7 @@ class RunningRevision:
 
 
 class Service:
-    """A service as the agent runs it. Everything here is quick; replicas live in tasks of their own."""
+    """A service as the agent runs it. All methods are quick; replicas run in their own tasks."""
 
     def __init__(self, workshop: Workshop, namespace: str, name: str) -> None:
         self.namespace = namespace
@@ -111,16 +111,16 @@ class Service:
 
     @property
     def gone(self) -> bool:
-        """Return whether it was deleted and nothing of it is left."""
+        """Return whether it was deleted and has no replicas left."""
         return self.deleted and not self._running and not self._removals
 
     def take(self, desired: Desired, *, deleted: bool) -> None:
-        """Take up a newer wish; an older one is ignored."""
+        """Take up a newer desired state; an older one is ignored."""
         if desired.generation >= self.desired.generation:
             self.desired, self.deleted = desired, deleted
 
     def take_up(self, earlier: Sequence[EarlierReplica], was: Observed | None) -> None:
-        """Go on with the replicas of an earlier agent, wanted or not; `was` is what that agent last said."""
+        """Go on with the replicas of an earlier agent, desired or not; `was` is that agent's last status."""
         for name in {each.revision.name for each in earlier}:
             its = [each for each in earlier if each.revision.name == name]
             newest = max(its, key=lambda each: each.revision.restart_number).revision
@@ -131,7 +131,7 @@ class Service:
             self._routed = {each.name: each.weight_percent for each in was.revisions if each.weight_percent}
 
     def scale(self) -> None:
-        """Bring the number of replicas of each revision to what is wanted, once a wish could be read."""
+        """Bring each revision to its desired number of replicas, once a desired state could be read."""
         if self.complaint and not self.desired.generation:
             return
         wanted = {} if self.deleted else {revision.name: revision for revision in self.desired.revisions}
@@ -162,7 +162,7 @@ class Service:
             yield running.endpoints()
 
     def route(self) -> ServiceRoute:
-        """Return how requests should reach the service now."""
+        """Return the service's desired route."""
         held = self._held()
         self._routed = held or shares(self._claims())
         wanted = {revision.name: revision for revision in self.desired.revisions}
@@ -188,14 +188,14 @@ class Service:
         )
 
     def _unserved(self) -> str:
-        """Return what clients are told while no replica takes requests."""
+        """Return the error message for clients while no replica takes requests."""
         key = f"{self.namespace}/{self.name}"
         if self.desired.revisions and not any(revision.replicas for revision in self.desired.revisions):
             return f"service {key} is stopped: it serves again once it is resumed"
         return f"service {key} is starting: no replica takes requests yet; try again soon"
 
     def leaving(self) -> Iterator[Replica]:
-        """Yield the replicas that shall go and still have an address."""
+        """Yield the leaving replicas that still have an address."""
         for running in self._running.values():
             yield from (replica for replica in running.replicas if replica.leaving and not replica.ended)
 
@@ -205,7 +205,7 @@ class Service:
             yield from running.replicas
 
     def observed(self, confirmed: ServiceRoute | None, since: dict[tuple[str, str], float], stats_url: str) -> Observed:
-        """Return the service as it is; `confirmed` is what the gateway was seen to route by, None where it does not."""
+        """Return the service as it is; `confirmed` is its route confirmed by the gateway, None without one."""
         routed = {backend.revision: backend for backend in confirmed.backends} if confirmed else {}
         names = [revision.name for revision in self.desired.revisions]
         names += [name for name in self._running if name not in names]
@@ -245,7 +245,7 @@ class Service:
         return Claim(revision, weight_percent, running.ready, was_ready=running.was_ready)
 
     def _held(self) -> dict[str, int]:
-        """Return the shares that stay as they were while what shall get the requests starts; empty where none do."""
+        """Return the shares kept unchanged while the desired revisions start; empty where none are."""
         if self.deleted or not is_first_start(self._claims()):
             return {}
         held = shares([self._claim(name, share) for name, share in self._routed.items()])

@@ -1,8 +1,8 @@
 """Unix sockets of this machine's own processes, in folders that only this user may enter.
 
 A replica's sockets are bound by the agent and inherited by its process, which sees no file of them: a model that takes
-over its server can neither put a link in their place, by which the gateway would reach other sockets of this user, nor
-find those of another replica.
+over its server can neither replace them by a link, through which the gateway would reach other sockets of this user,
+nor find those of another replica.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ ENDPOINTS = ("http", "grpc", "metrics")
 _LONGEST_PATH_BYTES = 107
 """Linux: unix(7), `sun_path` without its closing zero."""
 _OFFERED = "fd:N"
-"""What the runtime's --help says of its addresses since it takes sockets that are bound."""
+"""Text in the --help of runtimes that take bound sockets."""
 _HELP_S = 30.0
 
 
@@ -34,7 +34,7 @@ def short_folder(wanted: Path, longest: str) -> Path:
     The second is made here, for this user alone.
 
     Raises:
-        PermissionError: somebody else has made that folder, or may enter it.
+        PermissionError: another user has made that folder, or may enter it.
     """
     if _fits(wanted / longest):
         return wanted
@@ -49,17 +49,17 @@ def short_folder(wanted: Path, longest: str) -> Path:
 
 
 def replicas_folder(layout: Layout) -> Path:
-    """Return the folder in which each replica has one for its sockets; raises PermissionError as `short_folder`."""
+    """Return the parent of the replicas' socket folders; raises PermissionError as `short_folder`."""
     return short_folder(layout.sockets, f"{_short(b'')}/{max(ENDPOINTS, key=len)}")
 
 
 def folder_of(layout: Layout, name: str) -> Path:
-    """Return the folder for the sockets of `name`, there or not."""
+    """Return the folder for the sockets of `name`, existing or not."""
     return replicas_folder(layout) / _short(name.encode())
 
 
 def own_folder(layout: Layout, name: str) -> Path:
-    """Return an empty folder for the sockets of `name`, in the place of an earlier one."""
+    """Return an empty folder for the sockets of `name`, replacing an earlier one."""
     folder = folder_of(layout, name)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
@@ -71,7 +71,7 @@ class ReplicaSockets:
     """The sockets of one process of a replica, bound and not listening yet."""
 
     def __init__(self, layout: Layout, replica: str, *, adopted: bool = False) -> None:
-        """Bind them in the place of what an earlier process left; raises OSError where that is not possible.
+        """Bind them, replacing those of an earlier process; raises OSError where that fails.
 
         Args:
             replica: its name, unique among all of the agent's.
@@ -92,12 +92,12 @@ class ReplicaSockets:
             raise
 
     def path(self, name: str) -> Path:
-        """Return where an endpoint is reached."""
+        """Return the path of an endpoint's socket."""
         return self.folder / name
 
     @property
     def flags(self) -> list[str]:
-        """Return what the runtime is started with to listen on them, which it inherits in this order."""
+        """Return the runtime's flags to listen on them, inherited in this order."""
         return [f"--{name}-address=fd:{number}" for number, name in enumerate(self._bound, FIRST_DESCRIPTOR)]
 
     @property
@@ -106,7 +106,7 @@ class ReplicaSockets:
         return [sock.fileno() for sock in self._bound.values()]
 
     def close(self) -> None:
-        """Leave them to the process alone, so that they end with it."""
+        """Close the agent's copies, so that they end with the process."""
         for sock in self._bound.values():
             sock.close()
 
@@ -116,7 +116,7 @@ class ReplicaSockets:
 
 
 def takes_sockets(runtime: Sequence[str], said: str) -> bool:
-    """Return whether a runtime that is started so takes sockets that are bound; earlier releases and grpcio do not.
+    """Return whether the runtime of this command takes bound sockets; earlier releases and grpcio do not.
 
     Args:
         said: its --help.
@@ -125,7 +125,7 @@ def takes_sockets(runtime: Sequence[str], said: str) -> bool:
 
 
 def help_of(runtime: Sequence[str]) -> str:
-    """Return what a runtime says of its flags, empty where it says nothing: earlier releases have not all of them."""
+    """Return a runtime's --help, which lists its flags, or "": earlier releases lack some of them."""
     try:
         done = subprocess.run(
             [*runtime, "--help"],

@@ -1,28 +1,28 @@
-"""How patient the agent is. One place, so that tests can be less so."""
+"""Timeouts, intervals and back-off of the agent. In one place, so that tests can shorten them."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """All in seconds but `probe_failures`.
+    """All in seconds except `probe_failures`.
 
     Attributes:
-        wish_s: how often the folder of desired files is looked at. poll_s: from one round to the next while something
+        wish_s: polling interval of the folder of desired files. poll_s: from one round to the next while something
         moves. round_s: while nothing does. start_s: how long a runtime may take to load its model.
-        probe_s: between two looks at a replica that serves, and at Envoy.
-        settled_probe_s: the same, for a replica that has served for `backoff_reset_s`: looks are most of its cost then.
-        probe_timeout_s: after which one look has failed; generous, since a busy machine is no dead one.
-        probe_failures: how many in a row make a replica unresponsive: it is killed and started again.
+        probe_s: between two probes of a replica that serves, and of Envoy.
+        settled_probe_s: the same, for a replica that has served for `backoff_reset_s`: probes are its main cost then.
+        probe_timeout_s: after which one probe has failed; generous, since a busy machine is no dead one.
+        probe_failures: consecutive failures that make a replica unresponsive: it is killed and restarted.
         backoff_first_s: before the first restart; doubles with every further one. backoff_most_s: the longest.
         backoff_reset_s: how long a process must have served for its next end to count as the first.
         settle_s: for how long nothing must be in flight before a leaving replica has to stop: Envoy's workers
-            learn of a change a moment after its admin page shows it.
-        drain_s: how long requests in flight may take before their replica is told to stop.
+            apply a change a moment after its admin page shows it.
+        drain_s: how long requests in flight may take before their replica is stopped.
         exit_s: how long a program may take to end after SIGTERM before it is killed.
         memory_s: between two looks at the memory of replicas.
         limits_s: between two looks at the limits of this machine.
-        gateway_s: how long Envoy may take to show that it took up a change.
+        gateway_s: how long Envoy may take to acknowledge a change.
         gateway_silent_s: after which an Envoy that answers nothing is killed. Long: all services lose their requests
             with it, and one that is merely slow loses none.
     """

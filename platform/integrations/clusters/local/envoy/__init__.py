@@ -1,1 +1,1 @@
-"""What the gateway routes by: Envoy's bootstrap and resources out of routes. Everything in here is pure."""
+"""Envoy configuration of the gateway: bootstrap and resources, from routes. All pure."""

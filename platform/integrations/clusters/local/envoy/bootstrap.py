@@ -1,4 +1,4 @@
-"""What Envoy is started with: its admin page, the listener, and where to ask for everything else. Pure."""
+"""Envoy bootstrap: its admin page, the listener, and the discovery service for all else. Pure."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ AGENT = "agent"
 _GRPC = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 _RECONNECT = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
-"""An agent that was away is found again within about a second."""
+"""Envoy reconnects to a restarted agent within about a second."""
 
 _READ = [
     *({"prefix": each} for each in ("http.", "server.", "overload.", "cluster_manager.", "listener_manager.")),
     *({"suffix": each} for each in (".upstream_rq_total", ".upstream_rq_active", "xx", ".update_rejected")),
     {"contains": ".ModelInfer."},
 ]
-"""The statistics that somebody reads. A cluster has a hundred others; a page goes through all there are, whichever it
-shows: 330 ms beside 1,000 services in Envoy's one thread that takes up changes, too."""
+"""The statistics that are read. A cluster has a hundred others; a page iterates all existing ones, shown or not: 330 ms
+with 1,000 services, in Envoy's one thread that also takes up changes."""
 
 STARTED_AT_TAG = "fairlead_started_at"
 
@@ -35,11 +35,11 @@ def bootstrap(
     """Return the bootstrap for a gateway on `host`:`port`.
 
     Args:
-        agent_socket: path of the Unix socket on which the agent says what there is (`agent.discovery`).
-        admin_socket: path of the Unix socket of the admin page. It can end Envoy, so no port leads to it: what posts to
-            addresses that users choose cannot come there.
-        started_at: Unix seconds; a label on every counter, by which a reader sees that counters began again.
-        max_heap_bytes: what Envoy's heap may have; `overload` says what it does before.
+        agent_socket: path of the Unix socket of the agent's discovery service (`agent.gateway.discovery`).
+        admin_socket: path of the Unix socket of the admin page. It can end Envoy, so no port leads to it: code that
+            posts to user-chosen addresses cannot reach it.
+        started_at: Unix seconds; a label on every counter, by which a reader detects a restart of counters.
+        max_heap_bytes: limit of Envoy's heap; `overload` acts before it is reached.
     """
     return {
         "node": {"id": "gateway", "cluster": "fairlead"},
@@ -68,7 +68,7 @@ def bootstrap(
 
 
 def _agent(socket: str) -> dict[str, Any]:
-    """Return the cluster that is the agent."""
+    """Return the cluster of the agent."""
     options = {"@type": _GRPC, "explicit_http_config": {"http2_protocol_options": {}}}
     endpoint = {"endpoint": {"address": {"pipe": {"path": socket}}}}
     return {

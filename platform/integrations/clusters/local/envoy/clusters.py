@@ -1,7 +1,7 @@
-"""Revisions to Envoy clusters and their endpoints (CDS and EDS). Pure.
+"""Envoy clusters and endpoints of revisions (CDS and EDS). Pure.
 
-A cluster's definition never depends on anything that changes: Envoy replaces an edited cluster and loses its counters
-and connections. What changes are the endpoints, each cluster's apart, and the weights, which live in the routes.
+A cluster's definition never depends on changing values: Envoy replaces an edited cluster and loses its counters and
+connections. Only the endpoints change, separate for each cluster, and the weights, which are in the routes.
 """
 
 from typing import Any
@@ -13,9 +13,9 @@ _CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 _ASSIGNMENT = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 _HTTP_OPTIONS = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
-# A shadow that hangs holds so many copies (and as many that wait for a connection); all further ones fail at once.
+# A shadow that hangs holds so many copies (and as many waiting for a connection); further ones fail at once.
 MIRROR_LIMIT = 100
-# Of one call, each way, where a replica does not read it or its client does not; Envoy's own default is 16 MiB.
+# Window of one call, each way, while its replica or client does not read; Envoy's own default is 16 MiB.
 STREAM_WINDOW_BYTES = 65_536
 CONNECTION_BUFFER_BYTES = 256 * 1024
 # Below the runtime's own, so that it is Envoy who closes an idle connection and no request meets a closing one.
@@ -23,7 +23,7 @@ UPSTREAM_IDLE_TIMEOUT_S = 60
 
 
 def cluster(namespace: str, revision: str, use: ClusterUse) -> dict[str, Any]:
-    """Return one of a revision's clusters, whose endpoints Envoy asks for next."""
+    """Return one of a revision's clusters, whose endpoints Envoy requests next."""
     protocol: dict[str, Any] = {"http_protocol_options": {}}
     if use.is_grpc:
         protocol = {"http2_protocol_options": {"initial_stream_window_size": STREAM_WINDOW_BYTES}}
@@ -60,7 +60,7 @@ def endpoints(revision: RevisionEndpoints, use: ClusterUse) -> dict[str, Any]:
 
 
 def place_of(endpoint: Endpoint, use: ClusterUse) -> Place:
-    """Return the place that a cluster of this use talks to."""
+    """Return the address that a cluster of this use connects to."""
     return endpoint.grpc if use.is_grpc else endpoint.http
 
 

@@ -1,4 +1,4 @@
-"""What requests pass in Envoy, at the gateway's listener and at the one inside for copies alike. Pure."""
+"""HTTP filters of Envoy, the same at the gateway's listener and at the internal one for copies. Pure."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def http_filters() -> list[Json]:
-    """Return what every request passes: what counts gRPC by its status, and the router."""
+    """Return the filters of every request: the gRPC status counter, and the router."""
     return [
         {
             "name": "envoy.filters.http.grpc_stats",

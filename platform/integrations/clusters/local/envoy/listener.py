@@ -1,4 +1,4 @@
-"""The gateway's one listener: HTTP/1, h2c and gRPC on one port. Pure.
+"""Envoy listener of the gateway: HTTP/1, h2c and gRPC on one port. Pure.
 
 It is in the bootstrap and never changes, so that a taken port ends Envoy at its start with a reason.
 """
@@ -16,14 +16,14 @@ from integrations.clusters.local.envoy.scopes import (
 STAT_PREFIX = "gateway"
 
 CONNECTION_BUFFER_BYTES = 256 * 1024
-"""Of one client's connection, each way, where nobody takes what it sends or it reads nothing: then Envoy stops."""
+"""Buffer of one client's connection, each way, while its data is not consumed: then Envoy stops reading."""
 
 STREAM_WINDOW_BYTES = 1024 * 1024
 CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024
-"""What a client may send over HTTP/2 before it is taken, in one call and in all calls of one connection together."""
+"""HTTP/2 flow control windows of a client: of one call, and of all calls of one connection together."""
 
 MAX_STREAMS = 128
-"""Calls at once of one connection; clients keep further ones for later. What each sends may wait for the runtime, up to
+"""Concurrent calls of one connection; clients delay further ones. The data of each may wait for the runtime, up to
 STREAM_WINDOW_BYTES of clusters.py, and no window counts that."""
 
 Json = dict[str, Any]
@@ -69,7 +69,7 @@ def _manager() -> Json:
         "http_filters": [name_by_host(), *http_filters()],
         "server_name": "fairlead",
         # Every client is a stranger, one on this machine too: no x-envoy-... header of theirs may change timeouts or
-        # retries. Envoy's own list of trusted networks gives way to one that holds nobody.
+        # retries. Envoy's own list of trusted networks is replaced by an empty one.
         "use_remote_address": True,
         "internal_address_config": {"cidr_ranges": [{"address_prefix": "255.255.255.255", "prefix_len": 32}]},
         "generate_request_id": True,
@@ -79,7 +79,7 @@ def _manager() -> Json:
         "normalize_path": True,
         "merge_slashes": True,
         "path_with_escaped_slashes_action": "REJECT_REQUEST",
-        # A model may think for long, but a client that stalls for an hour is gone.
+        # A model may take long, but a client that stalls for an hour is gone.
         "stream_idle_timeout": "3600s",
         "request_headers_timeout": "10s",
         "common_http_protocol_options": {"idle_timeout": "3600s"},
@@ -93,7 +93,7 @@ def _manager() -> Json:
 
 
 def _local_replies() -> Json:
-    """Return how Envoy words its own answers: V2's error object, for gRPC the plain sentence."""
+    """Return the format of Envoy's own answers: V2's error object, for gRPC the plain sentence."""
     return {
         "mappers": [
             _unknown(f"no service of the name in {SERVICE_METADATA}", _GRPC, _NAMED),
@@ -111,9 +111,9 @@ def _local_replies() -> Json:
 
 
 def _short_of_memory() -> Json:
-    """Return the answer to requests under way that send more than memory is left for.
+    """Return the answer to requests under way that send more data than memory is left for.
 
-    Envoy calls it 500, and nothing else of its own is: a 503 says that it may be tried again.
+    Envoy reports it as 500, and nothing else of its own is: a 503 would mean that a retry is safe.
     """
     is_500 = {"op": "EQ", "value": {"default_value": 500, "runtime_key": "fairlead.short_of_memory"}}
     return {

@@ -1,10 +1,10 @@
-"""The way of a request's copy to a shadow. Pure.
+"""Shadow traffic: the path of a request's copy to a shadow. Pure.
 
 Envoy copies a share of the requests of a route (`request_mirror_policies`) and drops the answers. By itself it would
-give a copy no timeout and count no gRPC status of it. So a copy takes a turn: out of the route it goes to the cluster
-`shadows`, whose one endpoint is a listener inside this Envoy, which nobody else can reach; that one gives it a timeout
-and counts it on the shadow's own clusters just as the gateway's listener counts what clients see. The header
-`fairlead-shadow` names that cluster on the way and is taken off.
+set no timeout for a copy and count no gRPC status of it. So a copy takes a detour: from the route it goes to the
+cluster `shadows`, whose one endpoint is a listener inside this Envoy, which nothing else can reach; that listener sets
+a timeout and counts it on the shadow's own clusters just as the gateway's listener counts what clients see. The header
+`fairlead-shadow` names that cluster on the way and is removed.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ SHADOW_HEADER = "fairlead-shadow"
 COPY_TIMEOUT_S = 30
 _BOOTSTRAP = "type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener"
 _HTTP_OPTIONS = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-# The limits that protect clients are at each shadow's own clusters, so that no shadow takes another's part.
+# The limits that protect clients are at each shadow's own clusters, so that no shadow uses another's share.
 _NO_LIMIT = 1_000_000
 
 Json = dict[str, Any]
@@ -35,12 +35,12 @@ def mirror_policy(namespace: str, revision: str, use: ClusterUse, percent: int) 
 
 
 def bootstrap_extension() -> Json:
-    """Return what lets Envoy listen inside itself."""
+    """Return the bootstrap extension for internal listeners."""
     return {"name": "envoy.bootstrap.internal_listener", "typed_config": {"@type": _BOOTSTRAP}}
 
 
 def cluster() -> Json:
-    """Return the cluster that every copy takes out of its route."""
+    """Return the cluster to which routes send every copy."""
     address = {"envoy_internal_address": {"server_listener_name": SHADOWS}}
     return {
         "name": SHADOWS,
@@ -70,7 +70,7 @@ def cluster() -> Json:
 
 
 def listener() -> Json:
-    """Return the listener inside Envoy that takes copies to the cluster their header names, and counts them there."""
+    """Return the internal listener that sends copies to the cluster their header names, and counts them there."""
     return {
         "name": SHADOWS,
         "internal_listener": {},

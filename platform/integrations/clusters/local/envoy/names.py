@@ -1,14 +1,14 @@
-"""Names of Envoy clusters: several per revision, so that their counters tell apart what a client asked for."""
+"""Names of Envoy clusters: several per revision, so that their counters separate kinds of requests."""
 
 from enum import StrEnum
 
 
 class ClusterUse(StrEnum):
-    """What goes through one of a revision's clusters.
+    """Use of one of a revision's clusters.
 
     INFER is HTTP/1 inference. META is HTTP/1 health and metadata, kept apart since its errors are no inference errors.
     GRPC is everything over HTTP/2; Envoy counts gRPC by method, so one is enough. MIRROR_INFER and MIRROR_GRPC are
-    copies of requests whose answers nobody gets: apart from all that clients see, with limits of their own.
+    copies of requests whose answers are dropped: separate from all that clients see, with their own limits.
     """
 
     INFER = "http"
@@ -19,7 +19,7 @@ class ClusterUse(StrEnum):
 
     @property
     def is_mirror(self) -> bool:
-        """Return whether copies go through it."""
+        """Return whether it carries copies."""
         return self in (ClusterUse.MIRROR_INFER, ClusterUse.MIRROR_GRPC)
 
     @property

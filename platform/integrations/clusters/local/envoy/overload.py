@@ -20,13 +20,13 @@ LOOK_EVERY_S = 0.1
 """Envoy's default of a second let 400 clients take 220 MiB more than a limit of 64 MiB."""
 
 STALL_S = 30
-"""A stream is ended on which nothing has moved for so long, once memory is short; the runtime's own limit."""
+"""Idle time after which a stream is ended once memory is short; the runtime's own limit."""
 
 _TRACKED_POWER = 15
 """Streams that hold 2 ** _TRACKED_POWER bytes and more may be reset: half of a gRPC call's window and more."""
 
 _KEPT_FREE_BYTES = 32 * 1024 * 1024
-"""Of memory that Envoy has freed and keeps, once it is short."""
+"""Freed memory that Envoy keeps, once memory is short."""
 
 _HEAP_MONITOR = "envoy.resource_monitors.fixed_heap"
 _CONNECTIONS_MONITOR = "envoy.resource_monitors.global_downstream_max_connections"
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 def overload_manager(max_heap_bytes: int) -> Json:
-    """Return the overload manager of a gateway whose heap may have so many bytes."""
+    """Return the overload manager of a gateway with this heap limit."""
     connections = {"@type": f"{_MONITORS}.downstream_connections.v3.DownstreamConnectionsConfig"}
     heap = {"@type": f"{_MONITORS}.fixed_heap.v3.FixedHeapConfig", "max_heap_size_bytes": max_heap_bytes}
     return {

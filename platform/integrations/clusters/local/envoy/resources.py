@@ -1,7 +1,7 @@
-"""What Envoy is sent: clusters, endpoints, scopes and routes, each service's and revision's apart. Pure.
+"""Envoy resources: clusters, endpoints, scopes and routes, separate for each service and revision. Pure.
 
-A scope says which requests are a service's, and names its routes. So a change of a service sends that service's
-routes, and a request finds them in constant time, however many services there are.
+A scope matches the requests of a service, and names its routes. So a change of a service sends that service's routes,
+and a request finds them in constant time with any number of services.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ Subject = TypeVar("Subject", bound=Hashable)
 
 
 class Kind(StrEnum):
-    """The kinds of resources by their type URLs, in the order in which a new Envoy has to have them."""
+    """The kinds of resources by their type URLs, in the order in which a new Envoy needs them."""
 
     CLUSTERS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
     ENDPOINTS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
@@ -31,20 +31,20 @@ class Kind(StrEnum):
 
     @property
     def is_whole(self) -> bool:
-        """Return whether Envoy asks for all there are; else for those that clusters or scopes name."""
+        """Return whether Envoy requests all of the kind; else those that clusters or scopes name."""
         return self in (Kind.CLUSTERS, Kind.SCOPES)
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource on the wire; `version` is of its content, the same from whichever agent."""
+    """One resource on the wire; `version` depends on its content only, the same from any agent."""
 
     content: bytes
     version: str
 
     @classmethod
     def of(cls, rendered: Json) -> "Resource":
-        """Return the resource in protobuf's JSON."""
+        """Return the resource of protobuf's JSON."""
         content = api.encoded(rendered)
         return cls(content, hashlib.blake2b(content, digest_size=8).hexdigest())
 
@@ -55,7 +55,7 @@ Resources = Mapping[str, Resource]
 
 @dataclass(slots=True)
 class Renderer:
-    """Renders what has changed since it last did; the rest it has kept."""
+    """Renders changes since its last call; the rest is cached."""
 
     _kept: dict[str, dict[str, tuple[Hashable, Resource]]] = field(default_factory=dict)
 

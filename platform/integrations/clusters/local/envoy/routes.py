@@ -1,10 +1,10 @@
-"""A service and its shares to its routes in Envoy (RDS). Pure.
+"""Envoy routes of a service and its shares (RDS). Pure.
 
-Which requests are the service's, `scopes.py` says. Behind it only infer and what only reads (health, metadata,
-configuration, statistics) are let through, each by its exact path, with the prefix `/serving/default/digits` or, by
-host, without; a path with `/versions/N/` goes to the revisions that serve N. Calls that name no version go the ways of
-`ways.py`; shadows get copies of infer calls among them, gRPC streams apart. What is left is answered here, with a
-sentence that the listener puts into JSON. A preview is one more service, `digits-preview`, whose model is `digits`.
+`scopes.py` maps requests to the service. Only infer and read-only calls (health, metadata, configuration, statistics)
+are allowed, each by its exact path, with the prefix `/serving/default/digits` or, by host, without; a path with
+`/versions/N/` goes to the revisions that serve N. Calls that name no version follow `traffic_policy.py`; shadows get
+copies of infer calls among them, gRPC streams separately. Other requests are refused here, with a sentence that the
+listener puts into JSON. A preview is one more service, `digits-preview`, whose model is `digits`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ _GRPC_META = (
     r"/inference\.GRPCInferenceService/(Server(Live|Ready|Metadata)|Model(Ready|Metadata|Config|Statistics))",
     r"/grpc\.health\.v1\.Health/(Check|Watch)",
 )
-# Only what surely never reached a model is tried again, on another replica where there is one.
+# Only requests that certainly never reached a model are retried, on another replica if any.
 RETRY = {
     "retry_on": "connect-failure,refused-stream",
     "num_retries": 3,
@@ -64,14 +64,14 @@ def routes(service: ServiceRoute) -> Json:
 
 
 def with_previews(services: Iterable[ServiceRoute]) -> list[ServiceRoute]:
-    """Return the services and, as services of their own, their previews; a real service keeps its name."""
+    """Return the services and, as separate services, their previews; a real service keeps its name."""
     named = {service.key: service for service in services}
     previews = (service.preview_route() for service in list(named.values()) if service.preview)
     return [*named.values(), *(preview for preview in previews if preview.key not in named)]
 
 
 def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
-    """Yield the HTTP routes below `prefix`, which is taken off, and last a refusal of everything else below it."""
+    """Yield the HTTP routes below `prefix`, which is removed, and last a refusal of all else below it."""
     name = service.model or service.service
     model, v1 = f"/v2/models/{name}", f"/v1/models/{name}"
     infer, meta = ClusterUse.INFER, ClusterUse.META
@@ -151,11 +151,11 @@ def _action(
     rewrite: str = "",
     mirror: ClusterUse | None = None,
 ) -> Json:
-    """Return where a matched request goes: to the way's backends by share, or nowhere, with the reason.
+    """Return the action of a matched request: to the backends by share, or a refusal with the reason.
 
     Args:
-        below: what the service's paths begin with, which its cookie is for.
-        mirror: through which of their clusters shadows get copies; None for what is not copied.
+        below: prefix of the service's paths, which its cookie is for.
+        mirror: clusters through which shadows get copies; None for requests that are not copied.
     """
     weighted = [backend for backend in way.backends if backend.share_percent]
     if not weighted:
@@ -178,7 +178,7 @@ def _action(
 
 
 def _unserved(service: ServiceRoute) -> str:
-    """Return why nothing serves."""
+    """Return why no revision serves."""
     return service.unserved or f"service {service.key} is starting: no replica takes requests yet"
 
 
@@ -196,7 +196,7 @@ def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
 
 
 def _by_version(service: ServiceRoute) -> Iterator[tuple[str, list[Backend]]]:
-    """Yield each version with the revisions that serve it; without a share between them they share alike."""
+    """Yield each version with the revisions that serve it; without a share they share equally."""
     for version in sorted({backend.model_version for backend in service.backends}, key=lambda text: (len(text), text)):
         serving = [backend for backend in service.backends if backend.model_version == version]
         if not any(backend.share_percent for backend in serving):

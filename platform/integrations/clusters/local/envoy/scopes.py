@@ -1,4 +1,4 @@
-"""Which requests are a service's: scopes of routes (SRDS), and the key by which Envoy finds a request's. Pure.
+"""Scoped routes (SRDS): the mapping of requests to services, and the scope key of a request. Pure.
 
     fairlead-service: default/digits        -> /serving/default/digits
     /serving/default/digits/v2/...          -> /serving/default/digits/v2/...
@@ -37,12 +37,12 @@ Json = dict[str, Any]
 
 
 def scope_name(found_by: str, key: str) -> str:
-    """Return the name of a service's scope; `key` is what clients call the service."""
+    """Return the name of a service's scope; `key` is the service's name in requests."""
     return f"{found_by}/{key}"
 
 
 def scope(found_by: str, key: str) -> Json:
-    """Return the scope that leads requests which are found so to the service's routes."""
+    """Return the scope that maps requests found this way to the service's routes."""
     return {
         "@type": _SCOPED_ROUTES,
         "name": scope_name(found_by, key),
@@ -52,7 +52,7 @@ def scope(found_by: str, key: str) -> Json:
 
 
 def scope_key() -> Json:
-    """Return how Envoy makes a request's key."""
+    """Return the scope key builder for requests."""
     return {
         "fragments": [
             {"header_value_extractor": {"name": SERVICE_METADATA, "element_separator": "/", "index": index}}
@@ -62,7 +62,7 @@ def scope_key() -> Json:
 
 
 def name_by_metadata_or_path() -> Json:
-    """Return what writes the header before Envoy looks for a scope."""
+    """Return the filter that writes the header before Envoy looks for a scope."""
     return {
         "name": "envoy.http.early_header_mutation.header_mutation",
         "typed_config": {

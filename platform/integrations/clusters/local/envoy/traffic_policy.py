@@ -1,11 +1,11 @@
-"""Which way a request goes that names no version: a group's own, its session's, or chance's. Pure.
+"""Traffic policy of requests that name no version: client group, session affinity, or weighted random. Pure.
 
 Envoy chooses among weighted clusters by a random number, or with `use_hash_policy` by a hash of the request: it takes
 the hash modulo the weights' sum, 100 here, and goes through the clusters in their order until the weights passed are
-more. So the revision whose share rises comes first: its part begins at 0 and only ever grows, and a session that is in
-it stays in it. Envoy hashes the values of headers and cookies alike. A client without the cookie is therefore sent by
-its request's id, and gets that id for its cookie: its next request has the same hash. By itself Envoy would make the
-cookie out of addresses, the same for all clients behind one proxy, and only after the choice.
+more. So the revision whose share rises comes first: its part begins at 0 and only ever grows, and a session in it stays
+in it. Envoy hashes the values of headers and cookies alike. A client without the cookie is therefore routed by its
+request's id, and gets that id for its cookie: its next request has the same hash. By itself Envoy would make the cookie
+from addresses, the same for all clients behind one proxy, and only after the choice.
 """
 
 import re
@@ -23,12 +23,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where requests go that have these headers, among those that no earlier way took.
+    """Destination of requests with these headers, among those that no earlier way matched.
 
     Attributes:
         headers: Envoy's matchers, all of which have to hold.
-        backends: who gets them by share; in the order that `affinity` needs, where there is one.
-        affinity: None leaves each request to chance.
+        backends: receive them by share; in the order that `affinity` needs, if any.
+        affinity: None assigns each request at random.
         gives_cookie: the client gets the affinity's cookie with the answer.
     """
 
@@ -39,7 +39,7 @@ class Way:
 
 
 def ways(service: ServiceRoute) -> Iterator[Way]:
-    """Yield the ways of the service's requests that name no version, in the order in which they are tried."""
+    """Yield the ways of the service's requests that name no version, in matching order."""
     for backend in service.backends:
         if backend.match:
             yield Way(tuple(_matcher(each) for each in backend.match), [replace(backend, share_percent=100)])
@@ -55,14 +55,14 @@ def ways(service: ServiceRoute) -> Iterator[Way]:
 
 
 def hash_policy(affinity: SessionAffinity) -> list[Json]:
-    """Return the part of a route that says what of a request is hashed; without any of it chance decides."""
+    """Return the hash policy of a route; requests without the hashed values are assigned at random."""
     if affinity.header:
         return [{"header": {"header_name": affinity.header}}]
     return [{"cookie": {"name": affinity.cookie}, "terminal": True}, {"header": {"header_name": REQUEST_ID}}]
 
 
 def set_cookie(affinity: SessionAffinity, path: str) -> Json:
-    """Return the part of a route that has the client send the cookie again with what is below `path`."""
+    """Return the route's response header that sets the cookie for requests below `path`."""
     value = (
         f"{affinity.cookie}=%REQ({REQUEST_ID})%; Path={path}; Max-Age={affinity.cookie_ttl_s}; HttpOnly; SameSite=Lax"
     )

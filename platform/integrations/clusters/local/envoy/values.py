@@ -1,5 +1,4 @@
-"""What the files are rendered from: services with their shares, revisions with their addresses. Filled in by the
-agent."""
+"""Input of the Envoy configuration: services with their shares, revisions with their addresses. Set by the agent."""
 
 from dataclasses import dataclass, replace
 
@@ -7,12 +6,12 @@ from integrations.clusters.base import PREVIEW_SUFFIX, HeaderMatch, SessionAffin
 from integrations.clusters.local.envoy.names import ClusterUse
 
 Place = int | str
-"""Where a replica listens: a port, or the path of a Unix socket."""
+"""Address of a replica: a port, or the path of a Unix socket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One replica's places; a draining one finishes what it has and gets nothing new. `host` is of ports."""
+    """One replica's addresses; a draining one finishes its requests and gets no new ones. `host` is of ports."""
 
     http: Place
     grpc: Place
@@ -22,7 +21,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class RevisionEndpoints:
-    """A revision that Envoy shall have clusters for, with or without replicas in them.
+    """A revision with clusters in Envoy, with or without replicas in them.
 
     Attributes:
         mirrored: it gets, or once got, copies of requests, and has the clusters for them.
@@ -35,7 +34,7 @@ class RevisionEndpoints:
 
     @property
     def uses(self) -> tuple[ClusterUse, ...]:
-        """Return which clusters it has."""
+        """Return the uses of its clusters."""
         return tuple(use for use in ClusterUse if self.mirrored or not use.is_mirror)
 
 
@@ -44,10 +43,10 @@ class Backend:
     """One revision of a service that has ready endpoints.
 
     Attributes:
-        model_version: what a request asks for that goes to `/versions/N/`.
+        model_version: N of requests to `/versions/N/`.
         share_percent: of requests that name no version; over a service's backends they sum to 100, or to 0.
         mirror_percent: share of the inference requests that name no version of which it gets a copy.
-        match: requests that name no version and match all of these are its own; empty gives it none but its share.
+        match: requests that name no version and match all of these are its own; empty gives it its share only.
     """
 
     revision: str
@@ -59,14 +58,14 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRoute:
-    """How one service is reached.
+    """Route of one service.
 
     Attributes:
-        unserved: said, as one sentence, to clients that nothing can serve now.
-        preview: the revision that answers at the preview address; empty where there is none.
-        model: what clients ask for, where that is not the service's name.
-        affinity: by what requests that name no version belong together; None leaves each to chance.
-        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
+        unserved: error message, one sentence, for clients that nothing can serve now.
+        preview: the revision that answers at the preview address; empty without one.
+        model: the model name in requests, where that is not the service's name.
+        affinity: session affinity of requests that name no version; None assigns each at random.
+        request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never.
     """
 
     namespace: str
@@ -80,11 +79,11 @@ class ServiceRoute:
 
     @property
     def key(self) -> str:
-        """Return what clients call the service in a path or in metadata."""
+        """Return the service's name in a path or in metadata."""
         return f"{self.namespace}/{self.service}"
 
     def preview_route(self) -> "ServiceRoute":
-        """Return how the preview is reached: as the service is, under another name, and only one revision answers."""
+        """Return the preview's route: as the service's, under another name, and only one revision answers."""
         chosen = (backend for backend in self.backends if backend.revision == self.preview)
         return ServiceRoute(
             self.namespace,

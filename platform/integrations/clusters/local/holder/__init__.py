@@ -1,4 +1,4 @@
-"""Process holder: the parent of Envoy and of the replicas, so that they outlive the agent that asked for them.
+"""Process holder: the parent of Envoy and of the replicas, so that they outlive the agent that started them.
 
     __main__  the process: starts programs, waits for their ends
     wire      messages with descriptors between it and the agent

@@ -1,11 +1,11 @@
-"""`python -m integrations.clusters.local.holder DESCRIPTOR`, where the descriptor is one end of a channel (`wire`).
+"""Process holder: `python -m integrations.clusters.local.holder DESCRIPTOR`, one end of a channel (`wire`).
 
     start   not held, or ended --> running            signal   to the group of a running program
     status  running --> ended, once it was waited for  forget   ended --> not held
     list    what is held, for the next agent           kill     a process that a program left running
 
-It has one thread and no state but that of its children. It takes no signals that ask to end: it ends when the channel
-does, and kills what runs. A program's end is kept until it is forgotten, so that none is lost while there is no agent.
+It has one thread and no state except that of its children. It ignores signals to end: it ends when the channel does,
+and kills what runs. A program's exit code is kept until it is forgotten, so that none is lost while no agent runs.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ class Held:
 
 
 class Holder:
-    """What runs, by name."""
+    """The held programs, by name."""
 
     def __init__(self) -> None:
         self._held: dict[str, Held] = {}
@@ -56,7 +56,7 @@ class Holder:
         }
 
     def answer(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> Answer:
-        """Return the answer to a request, `error` with a sentence and `errno` for one that cannot be met."""
+        """Return the answer to a request, with `error`, a sentence, and `errno` for a failed one."""
         self.reap()
         try:
             verb = self._verbs[request["verb"]]
@@ -67,12 +67,12 @@ class Holder:
             return {"error": f"not understood: {type(error).__name__}: {error}"}
 
     def reap(self) -> None:
-        """Wait for what has ended, and end what it left running."""
+        """Reap ended programs, and kill their orphans."""
         with suppress(ChildProcessError):
             while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 held = self._running().get(found.si_pid)
                 if held is not None:
-                    _signal_group(found.si_pid, signal.SIGKILL)  # its id is not free before it is waited for
+                    _signal_group(found.si_pid, signal.SIGKILL)  # its id stays reserved until it is waited for
                 status = os.waitpid(found.si_pid, 0)[1]
                 if held is not None:
                     held.status = os.waitstatus_to_exitcode(status)
@@ -129,7 +129,7 @@ class Holder:
         return children() - self._running().keys()
 
     def _end_orphans(self) -> None:
-        """Kill what programs left running; the children of that become this process's, and are looked for again."""
+        """Kill orphans of programs; their children become this process's, and are looked for again."""
         while orphans := self._orphans():
             for pid in orphans:
                 os.kill(pid, signal.SIGKILL)
@@ -137,7 +137,7 @@ class Holder:
 
 
 def children() -> set[int]:
-    """Return this process's children; none where the kernel does not list them."""
+    """Return this process's children; empty where the kernel does not list them."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError):
@@ -166,7 +166,7 @@ def _spawned(command: list[str], env: Mapping[str, str], output: int, inherited:
     finally:
         wire.close([*above, failing])
     with os.fdopen(failed, "rb") as said:
-        number = said.read()  # nothing, once it has become the program
+        number = said.read()  # empty, once it has become the program
     if number:
         os.waitpid(pid, 0)
         raise OSError(int(number), os.strerror(int(number)))
@@ -192,7 +192,7 @@ def _signal_group(group: int, number: int) -> None:
 
 
 def run(channel: socket.socket) -> None:
-    """Serve the channel until nobody has its other end, then end everything."""
+    """Serve the channel until its other end is closed, then end everything."""
     holder = Holder()
     waking, woken = socket.socketpair()
     for each in (waking, woken):
@@ -215,7 +215,7 @@ def run(channel: socket.socket) -> None:
 
 
 def _serve(holder: Holder, channel: socket.socket) -> bool:
-    """Answer one message; returns whether there was one."""
+    """Answer one message; returns whether one came."""
     try:
         if (received := wire.receive(channel)) is None:
             return False

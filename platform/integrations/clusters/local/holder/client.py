@@ -1,4 +1,4 @@
-"""The agent's end of the holder: what the process of `holder.__main__` is asked, one request after the other."""
+"""Client of the process holder: the agent's end of the channel to `holder.__main__`, one request after the other."""
 
 import itertools
 import os
@@ -29,7 +29,7 @@ class Held:
     """One program that the holder has: running while `status` is None, else ended with that exit code (-N: signal N).
 
     Attributes:
-        note: what the agent that started it has written down for the next.
+        note: data of the agent that started it, for the next.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Held:
 
 
 class Holder:
-    """Asks the holder; use it from one thread. What it takes is milliseconds, and the event loop waits for it.
+    """Calls the holder; use it from one thread. A call takes milliseconds, and the event loop waits for it.
 
     Attributes:
         pid: of the holder, the parent of all programs.
@@ -48,7 +48,7 @@ class Holder:
     """
 
     def __init__(self, channel: socket.socket, process: "subprocess.Popen[bytes] | None" = None) -> None:
-        """Ask who is there; raises HolderGoneError where nobody is."""
+        """Connect; raises HolderGoneError where no holder answers."""
         channel.set_inheritable(False)
         self._channel = channel
         self._own = process
@@ -63,7 +63,7 @@ class Holder:
 
     @classmethod
     def started(cls) -> "Holder":
-        """Start one for this process alone, which ends with it."""
+        """Start a holder for this process alone, which ends with it."""
         own, its = wire.pair()
         with its:
             command = [sys.executable, "-m", "integrations.clusters.local.holder", str(its.fileno())]
@@ -73,7 +73,7 @@ class Holder:
         return cls(own, process)
 
     def programs(self) -> list[Held]:
-        """Return what is held."""
+        """Return the held programs."""
         found = self._ask("list")["programs"]
         return [
             Held(name, each["pid"], each["start_ticks"], each["note"], each["status"]) for name, each in found.items()
@@ -82,11 +82,11 @@ class Holder:
     def start(
         self, name: str, command: Sequence[str], env: Mapping[str, str], descriptors: Sequence[int], note: Any
     ) -> Held:
-        """Start a program; raises OSError where that is not possible.
+        """Start a program; raises OSError where that fails.
 
         Args:
-            name: unique among what runs.
-            descriptors: what it writes to, then what it inherits, as 3, 4 and so on.
+            name: unique among running programs.
+            descriptors: its output, then those it inherits, as 3, 4 and so on.
         """
         answer = self._ask("start", descriptors, name=name, command=list(command), env=dict(env), note=note)
         held = Held(name, answer["pid"], answer["start_ticks"], note)
@@ -114,7 +114,7 @@ class Holder:
         self.forget(held.name)
 
     def orphans(self) -> set[int]:
-        """Return the processes that programs left running: they are the holder's children."""
+        """Return the orphans of programs, which are the holder's children."""
         found: set[int] = set()
         for task in Path(f"/proc/{self.pid}/task").glob("*/children"):
             with suppress(OSError):
@@ -122,11 +122,11 @@ class Holder:
         return found - self.pids
 
     def kill_orphan(self, pid: int) -> None:
-        """Kill what a program left running."""
+        """Kill an orphan of a program."""
         self._ask("kill", pid=pid)
 
     def close(self) -> None:
-        """Let go of the holder; one of this process alone ends, with all that it holds."""
+        """Close the channel; a holder of this process alone ends, with all its programs."""
         self._channel.close()
         if self._own is not None:
             self._own.wait()
@@ -155,6 +155,6 @@ class Holder:
                 break
             answer, more = received
             wire.close(more)
-            if answer.get("id") == number:  # others are of an earlier agent, which did not read them any more
+            if answer.get("id") == number:  # others are of an earlier agent, which never read them
                 return answer
         return None

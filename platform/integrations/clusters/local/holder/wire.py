@@ -1,4 +1,4 @@
-"""Messages between the agent and the holder: JSON and open files, over a pair of Unix sockets (SOCK_SEQPACKET).
+"""Message channel between agent and holder: JSON and open files, over a pair of Unix sockets (SOCK_SEQPACKET).
 
 A message arrives whole or not at all, so that one of a killed agent does not damage the next. Its JSON is in a memory
 file, the first of the descriptors, as the kernel bounds the length of messages but not of files.
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FIRST_DESCRIPTOR = 3
-"""A started program has what it inherits under this number and the following ones."""
+"""A started program inherits descriptors under this number and the following ones."""
 _MOST_DESCRIPTORS = 32
 _INT = array.array("i")
 
@@ -39,9 +39,9 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """Return the next message with its descriptors, which are the caller's to close; None for the end of the channel.
 
     Raises:
-        ValueError: what came is no message; nothing of it is left open.
+        ValueError: it is no message; none of its descriptors is left open.
     """
-    # socket.recv_fds ignores its flags, and a program would inherit what is meant for others.
+    # socket.recv_fds ignores its flags, and a program would inherit descriptors meant for others.
     content, ancillary, _, _ = channel.recvmsg(
         16, socket.CMSG_SPACE(_MOST_DESCRIPTORS * _INT.itemsize), socket.MSG_CMSG_CLOEXEC
     )

@@ -1,6 +1,6 @@
-"""Asks the serving runtime whether it takes fields of a model's config: `python -I -m serving_runtime check-config`.
+"""Model config check by the serving runtime: `python -I -m serving_runtime check-config`.
 
-No model is loaded, the answer takes a fraction of a second, and the same fields are asked about once per process.
+No model is loaded, the check takes a fraction of a second, and the same fields are checked once per process.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Runs one question about a model as a process of its own: `python -I -m serving_runtime KIND DIR --json`.
+"""Job runner on this machine: one question about a model as a process, `python -I -m serving_runtime KIND DIR --json`.
 
 The file may be hostile: the process has limits on memory and processor time, and its whole group is killed at the
-timeout. Each job has a folder of its own beside the artifacts, where files can be linked; what a worker that was killed
-left there goes with the next job.
+timeout. Each job has its own folder beside the artifacts, where files can be linked; leftovers of a killed worker there
+are removed with the next job.
 """
 
 import json
@@ -30,7 +30,7 @@ from integrations.sandbox.policy import NetworkAccess
 
 _MODEL_NAME, _MODEL_VERSION, _MADE, _REQUEST = "model", "1", "made", "request.json"
 _REPOSITORY, _OWN = "repository", "own"
-_NETWORK = {JobKind.TUNE: NetworkAccess.LOOPBACK}  # a tuning asks servers that it starts
+_NETWORK = {JobKind.TUNE: NetworkAccess.LOOPBACK}  # a tuning calls servers that it starts
 _MAX_OUTPUT_BYTES = 4 << 20
 _LAST_WORDS_BYTES = 4096
 _LOOK_EVERY_S = 0.2
@@ -47,7 +47,7 @@ def run(
     told: Told | None = None,
     made: Made | None = None,
 ) -> JobResult:
-    """Run the job below `folder`, hand what it made to `made`, and return its end.
+    """Run the job below `folder`, pass its resulting folder to `made`, and return its result.
 
     `exit_code` is `TIMED_OUT` at the timeout and -N for signal N.
 
@@ -104,7 +104,7 @@ def run(
 
 @contextmanager
 def scratch_in(folder: Path) -> Iterator[Path]:
-    """Give a folder of this process below `folder`, which is removed at the end."""
+    """Yield a folder of this process below `folder`, which is removed at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     _drop_abandoned(folder)
     with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-{start_ticks(os.getpid())}-", dir=folder) as scratch:
@@ -112,7 +112,7 @@ def scratch_in(folder: Path) -> Iterator[Path]:
 
 
 def memory_limit() -> dict[str, int]:
-    """Return how much address space a process that loads somebody's model may have.
+    """Return the address space limit of a process that loads an untrusted model.
 
     Where there are GPUs there is no such limit: their drivers reserve more than any machine has.
     """
@@ -123,7 +123,7 @@ def memory_limit() -> dict[str, int]:
 
 
 def _drop_abandoned(folder: Path) -> None:
-    """Remove the jobs of processes that run no more."""
+    """Remove the jobs of processes that no longer run."""
     for place in folder.iterdir():
         pid, ticks, *_ = place.name.split("-")
         if str(start_ticks(int(pid))) != ticks:
@@ -133,7 +133,7 @@ def _drop_abandoned(folder: Path) -> None:
 def enclosed(
     asked: list[str], repository: Path, own: Path, limits: Mapping[str, int], *, network: NetworkAccess
 ) -> list[str]:
-    """Return the command that has the runtime asked inside the wall: it reads `repository` and writes into `own`."""
+    """Return the command that runs the runtime in the sandbox: it reads `repository` and writes into `own`."""
     sandbox = replace(confined(asked, read=[repository], write=[own], network=network), own_processes=True)
     return command(asked, sandbox=sandbox, limits=limits, folder=str(own))
 
@@ -166,7 +166,7 @@ def _run(
         return _waited(process, job.timeout_s, look)
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # its children too, however it ended
+            os.killpg(process.pid, signal.SIGKILL)  # its children too, with any exit code
         process.wait()
 
 
@@ -188,7 +188,7 @@ def _last_words(file: Path) -> str:
 
 
 def _last_line(file: Path) -> str:
-    """Return the last line that is whole; empty where there is none."""
+    """Return the last complete line; empty without one."""
     *whole, _ = _last_words(file).split("\n")
     return whole[-1] if whole else ""
 

@@ -1,7 +1,7 @@
-"""A candidate as a process of its own that answers recorded requests over its standard input and output.
+"""Replay process of a candidate: answers recorded requests over its standard input and output.
 
-It listens on no port and what it is asked is written nowhere: nobody but its starter can reach it. It is killed when
-its starter is, when it does not answer in time, and at the end.
+It listens on no port and writes its requests nowhere: only its starter can reach it. It is killed when its starter is,
+when it does not answer in time, and at the end.
 """
 
 import json
@@ -91,7 +91,7 @@ def _started(
 
 
 class _Running:
-    """The process of a candidate, asked one thing at a time."""
+    """The process of a candidate; takes one request at a time."""
 
     def __init__(self, candidate: Candidate, process: "subprocess.Popen[bytes]", stderr: Path) -> None:
         self._candidate = candidate
@@ -112,7 +112,7 @@ class _Running:
         return exchange_of(said, self._candidate.name, recorded.request, recorded.at)
 
     def _exchanged(self, line: bytes, what: str) -> dict[str, str]:
-        """Write a line and return the object in the next one; raises Unavailable, saying `what` did not happen."""
+        """Write a line and return the object in the next one; raises Unavailable, naming `what` did not happen."""
         assert self._process.stdin is not None  # noqa: S101 - both are pipes
         assert self._process.stdout is not None  # noqa: S101
         watch = threading.Timer(self._candidate.timeout_s, self._kill)

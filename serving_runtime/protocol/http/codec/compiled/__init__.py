@@ -1,1 +1,1 @@
-"""Numbers out of JSON by code that is compiled while the server runs, where numba is installed."""
+"""JIT-compiled JSON number reader, where numba is installed."""

@@ -1,6 +1,6 @@
-"""What the reader of numbers asks of the processor beyond what Python can say: for functions that numba compiles.
+"""Bit operations for numba-compiled functions, which Python cannot express.
 
-Each is called as a function on an array of bytes, and a place in it that the caller knows to be inside.
+Each takes an array of bytes and an offset that the caller has checked.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ _INDICES = ir.VectorType(ir.IntType(32), 64)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def word(_: Any, text: Any, at: Any) -> Any:
-    """Return the eight bytes from there on as a number, the first of them its lowest."""
+    """Return the eight bytes from there on as a number, the first one lowest (little-endian)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _loaded(context, builder, signature, arguments, _WORD)
@@ -26,7 +26,7 @@ def word(_: Any, text: Any, at: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def places(_: Any, text: Any, at: Any, byte: Any) -> Any:  # noqa: ARG001 - the types of arguments
-    """Return which of the 64 bytes from there on are this one, the first as the lowest bit."""
+    """Return which of the 64 bytes from there on equal this one, as a mask with the first as the lowest bit."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         found = _loaded(context, builder, signature, arguments[:2], _BYTES)
@@ -40,7 +40,7 @@ def places(_: Any, text: Any, at: Any, byte: Any) -> Any:  # noqa: ARG001 - the 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def lowest(_: Any, bits: Any) -> Any:  # noqa: ARG001 - the type of the argument
-    """Return the number of the lowest bit that is set; one must be."""
+    """Return the index of the lowest set bit; one must be set."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001 - as numba calls it
         return builder.cttz(arguments[0], ir.Constant(_BIT, 1))

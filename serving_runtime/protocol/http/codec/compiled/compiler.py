@@ -1,7 +1,7 @@
-"""When the reader of numbers is compiled: once a server has read so much JSON that the memory and the second pay off.
+"""JIT compilation of the number reader, once a server has read enough JSON to pay for its memory and time.
 
 It takes numba, which the extra `compiled-json` brings, 0.7 to 2 seconds of a core, in a thread beside the requests, and
-about 150 MB of memory, half of them LLVM as a file. Servers that are asked in binary, or seldom, never have it.
+about 150 MB of memory, half of them LLVM as a file. Servers with binary or few requests never compile it.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 logger = logging.getLogger(__name__)
 
 Read = Callable[[bytes, int, int, int], NDArray[np.float32] | None]
-"""`floats.read`: of a text, from here to there, so many numbers."""
+"""`floats.read`: takes a text, start, end and the number of values."""
 
 _WORTH_BYTES = 64 * 1024 * 1024
 
@@ -28,10 +28,10 @@ def _compiled() -> Read:
 
 
 class Compiler:
-    """Has the reader compiled in a thread.
+    """Compiles the reader in a thread.
 
     Attributes:
-        allowed: whether it may; set before the first request, by `--compiled-json`.
+        allowed: whether it may compile; set before the first request, by `--compiled-json`.
     """
 
     def __init__(self, compiled: Callable[[], Read] = _compiled, worth_bytes: int = _WORTH_BYTES) -> None:
@@ -42,7 +42,7 @@ class Compiler:
         self._begun = False
 
     def reader(self, text_bytes: int) -> Read | None:
-        """Return the reader for a text of that size; None while there is none."""
+        """Return the reader for a text of that size; None before it is compiled."""
         if self._read is None and self.allowed and not self._begun:
             self._missing_bytes -= text_bytes
             if self._missing_bytes <= 0:
@@ -54,7 +54,7 @@ class Compiler:
         began = time.monotonic()
         try:
             self._read = self._compiled()
-        except Exception:  # whatever numba meets: there is another reader
+        except Exception:  # any failure of numba: another reader exists
             logger.exception("the reader of JSON numbers could not be compiled; they are read as before")
         else:
             logger.info("JSON numbers are read by compiled code from now on (%.1f s)", time.monotonic() - began)

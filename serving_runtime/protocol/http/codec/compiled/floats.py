@@ -1,10 +1,10 @@
-"""FP32 numbers out of JSON text, by code that numba compiles for this processor when this module is imported.
+"""Float parsing: FP32 numbers from JSON text, by code that numba compiles for this processor on import.
 
-Where numbers end, and where their points are, is looked up 64 bytes at a time, and up to eight digits are read at once,
-so that hardly a branch depends on the text. The way digits are summed is known from D. Lemire, "Number Parsing at a
-Gigabyte per Second" (2021). Results are those of reading FP64 and rounding it to FP32: an integer below 2**53 over a
-power of ten up to 10**22 is exact in FP64 (W. D. Clinger, 1990); a longer one has a known error, and where that could
-change what is rounded to, as wherever the text is not right, nothing is returned.
+Ends of numbers and their points are found 64 bytes at a time, and up to eight digits are read at once, so that hardly a
+branch depends on the text. The sum of digits follows D. Lemire, "Number Parsing at a Gigabyte per Second" (2021).
+Results equal those of reading FP64 and rounding it to FP32: an integer below 2**53 over a power of ten up to 10**22 is
+exact in FP64 (W. D. Clinger, 1990); a longer one has a known error. Where that could change the rounded result, and for
+invalid text, nothing is returned.
 """
 
 from typing import Any
@@ -22,23 +22,23 @@ _COMMA, _POINT = np.uint8(ord(",")), np.uint8(ord("."))
 _SPACE, _MINUS, _PLUS, _NIL, _NINE = map(ord, " -+09")
 _ZEROS = _U(0x3030303030303030)
 _KEEP = np.array([0, *((1 << 64) - (1 << 8 * (8 - count)) for count in range(1, 9))], _U)
-"""What keeps the last so many bytes of a word."""
+"""Masks that keep the last so many bytes of a word."""
 
 _EXACT = _U(2**53)
-"""Below it, every integer is an FP64."""
+"""Every integer below it is exact in FP64."""
 
 _INTEGERS = np.array([10**power for power in range(20)], _U)
 _FURTHEST = 60
 _POWERS = np.array([float(f"1e{power}") for power in range(_FURTHEST + 1)])
 _SIGNS = np.array([1.0, -1.0])
-"""Of numbers without and with a minus, which no branch could foresee."""
+"""Signs of numbers without and with a minus, in place of an unpredictable branch."""
 
 _LESS, _MORE = 1 - 2.0**-50, 1 + 2.0**-50
-"""Further apart than the errors of one conversion, one power and one division or product, of 2**-53 each."""
+"""Factors beyond the errors of one conversion, one power and one division or product, of 2**-53 each."""
 
 _BEFORE_BYTES, _LEAST_BYTES = 24, 64
-"""What must stand before the numbers, and how long they must be: up to three words that end with a number are read,
-and blocks of 64 bytes."""
+"""Minimum of bytes before the numbers, and of the numbers: up to three words that end with a number are read, and
+blocks of 64 bytes."""
 
 _TEXT = types.Array(types.uint8, 1, "C", readonly=True)
 _SIGNATURE = types.int64(_TEXT, types.uint64, types.uint64, types.float32[::1])
@@ -46,11 +46,11 @@ _inline = numba.njit(error_model="numpy", forceinline=True)  # division as proce
 
 
 def read(text: bytes, start: int, end: int, count: int) -> NDArray[np.float32] | None:
-    """Return the numbers of a flat JSON array as FP32, [count]; None where another reader has to see to it.
+    """Return the numbers of a flat JSON array as FP32, [count]; None where another reader must read it.
 
     Args:
-        start: behind its opening bracket.
-        end: at its closing one.
+        start: offset behind its opening bracket.
+        end: offset of its closing bracket.
     """
     if start < _BEFORE_BYTES or end < start + _LEAST_BYTES:
         return None
@@ -61,7 +61,7 @@ def read(text: bytes, start: int, end: int, count: int) -> NDArray[np.float32] |
 
 @_inline  # type: ignore[untyped-decorator]
 def _eight(digits: Any) -> Any:
-    """Return the number of eight digits, the first in the lowest byte, each as its value."""
+    """Return the number in eight digits, the first in the lowest byte, each as its value."""
     pairs = ((digits & _U(0x0F0F0F0F0F0F0F0F)) * _U(10 * 256 + 1)) >> _8
     fours = ((pairs & _U(0x00FF00FF00FF00FF)) * _U(100 * 65536 + 1)) >> _16
     return ((fours & _U(0x0000FFFF0000FFFF)) * _U(10000 * 2**32 + 1)) >> _U(32)
@@ -69,19 +69,19 @@ def _eight(digits: Any) -> Any:
 
 @_inline  # type: ignore[untyped-decorator]
 def _others(digits: Any) -> Any:
-    """Return bits of bytes that are above 9, and of none where all are digits."""
+    """Return bits of the bytes that are above 9; 0 where all are digits."""
     return ((digits + _U(0x7676767676767676)) | digits) & _U(0x8080808080808080)
 
 
 @_inline  # type: ignore[untyped-decorator]
 def _is_sure(value: Any) -> Any:
-    """Say whether a number is rounded to the same FP32 however its FP64 was rounded."""
+    """Return whether a number rounds to the same FP32 however its FP64 was rounded."""
     return np.float32(value * _LESS) == np.float32(value * _MORE)
 
 
 @numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
 def _one(text: Any, at: Any, end: Any) -> tuple[float, bool]:
-    """Return the number between two places, whatever its form, and whether it is one and sure; the slow way."""
+    """Return the number between two offsets, whatever its form, and whether it is valid and sure; the slow path."""
     while at < end and (text[at] == _SPACE or 9 <= text[at] <= 10 or text[at] == 13):
         at += _1
     minus = text[at] == _MINUS
@@ -127,12 +127,12 @@ def _one(text: Any, at: Any, end: Any) -> tuple[float, bool]:
 
 @_inline  # type: ignore[untyped-decorator]
 def _borders(text: Any, base: Any, end: Any) -> Any:
-    """Return which of the next 64 bytes are commas, which are points; where the numbers end stands for a comma."""
+    """Return masks of the commas and the points in the next 64 bytes; the end of the numbers counts as a comma."""
     left = end - base
     if left >= _64:
         return places(text, base, _COMMA), places(text, base, _POINT)
     commas = points = _0
-    if left > _0:  # no byte behind the text is looked at
+    if left > _0:  # no byte behind the text is read
         commas = places(text, end - _64, _COMMA) >> (_64 - left)
         points = places(text, end - _64, _POINT) >> (_64 - left)
     return commas | _1 << left, points
@@ -140,7 +140,7 @@ def _borders(text: Any, base: Any, end: Any) -> Any:
 
 @_inline  # type: ignore[untyped-decorator]
 def _decimal(text: Any, first: Any, point: Any, stop: Any) -> Any:
-    """Return the number of digits, a point and digits, and whether it is one and sure; others are for `_one`."""
+    """Return the number of digits, a point and digits, and whether it is valid and sure; `_one` reads others."""
     whole, fraction = point - first, stop - point - _1
     proper = (text[first] != _NIL) | (whole == _1)
     ahead = word(text, point - _8) ^ _ZEROS
@@ -163,7 +163,7 @@ def _decimal(text: Any, first: Any, point: Any, stop: Any) -> Any:
 
 @_inline  # type: ignore[untyped-decorator]
 def _integer(text: Any, first: Any, stop: Any) -> Any:
-    """Return the number of up to eight digits, and whether it is one; others are for `_one`."""
+    """Return the number of up to eight digits, and whether it is valid; `_one` reads others."""
     count = stop - first
     if (count - _1 >= _8) | ((text[first] == _NIL) & (count > _1)):
         return 0.0, False
@@ -173,7 +173,7 @@ def _integer(text: Any, first: Any, stop: Any) -> Any:
 
 @numba.njit(_SIGNATURE, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def _read(text: Any, at: Any, end: Any, found: Any) -> int:
-    """Read numbers into `found`; return how many there are, -1 for too many or what is not read here."""
+    """Read numbers into `found`; return their count, -1 for too many or unsupported text."""
     base = field = at
     count = point = rare = _0
     size = _U(len(found))
@@ -194,7 +194,7 @@ def _read(text: Any, at: Any, end: Any, found: Any) -> int:
                 value *= _SIGNS[minus]
             else:
                 value, fine = _integer(text, first, stop)
-                value = value * _SIGNS[minus] + 0.0  # no integer of JSON is a negative zero
+                value = value * _SIGNS[minus] + 0.0  # JSON integers have no negative zero
             if not fine:
                 value, fine = _one(text, field, stop)
                 rare += _1

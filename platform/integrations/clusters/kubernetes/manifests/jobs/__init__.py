@@ -1,1 +1,1 @@
-"""Jobs of a cluster. Pure."""
+"""Job manifests of a cluster. Pure."""

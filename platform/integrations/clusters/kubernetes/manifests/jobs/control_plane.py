@@ -1,7 +1,8 @@
-"""How a container calls the control plane: address, token and certificate authority. Pure.
+"""Control plane access of a container: address, token and certificate authority. Pure.
 
-The token is the pod's own, for the audience `fairlead` alone; the kubelet replaces it before it ends. Only containers
-that fetch or bring get it. What brings the records of a replica has another one, by which no model is fetched.
+The token is the pod's own, for the audience `fairlead` alone; the kubelet replaces it before it expires. Only
+containers that fetch or upload get it. The container that uploads a replica's records has another one, which fetches no
+model.
 """
 
 from common.errors import InvalidInput
@@ -20,7 +21,7 @@ def volume(options: Options) -> Manifest:
 
 
 def records_volume(options: Options) -> Manifest:
-    """Return the same with the token of a container that brings what it records."""
+    """Return the same with the token of a container that uploads records."""
     return _volume(_RECORDS_VOLUME, RECORDS_AUDIENCE, options)
 
 
@@ -35,22 +36,22 @@ def _volume(name: str, audience: str, options: Options) -> Manifest:
 
 
 def mount() -> Manifest:
-    """Return the mount of a container that fetches or brings."""
+    """Return the mount of a container that fetches or uploads."""
     return {"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}
 
 
 def records_mount() -> Manifest:
-    """Return the mount of a container that brings what it records."""
+    """Return the mount of a container that uploads records."""
     return {"name": _RECORDS_VOLUME, "mountPath": _FOLDER, "readOnly": True}
 
 
 def token_file() -> str:
-    """Return where such a container finds the token; it is to be read again for each call."""
+    """Return the path of the token in such a container, which has to be read for each call."""
     return f"{_FOLDER}/{_TOKEN}"
 
 
 def authority_file(options: Options) -> str:
-    """Return where such a container finds the certificate authority; empty where the image's own are meant."""
+    """Return the path of the certificate authority in such a container; empty for the image's own."""
     return f"{_FOLDER}/{_AUTHORITY}" if options.control_plane_ca_config_map else ""
 
 

@@ -1,4 +1,4 @@
-"""A question about a model as a Job: the model is laid out as for a replica, then the runtime is asked. Pure.
+"""Job manifest for a question about a model: the model is laid out as for a replica, then opened by the runtime. Pure.
 
 Its containers run one after the other. The one that opens the model has no token:
 
@@ -6,8 +6,7 @@ Its containers run one after the other. The one that opens the model has no toke
     ask       opens the model
     upload    brings what was made of it to the control plane, where something is to be made
 
-Nothing of it stays: it ends itself at its deadline and is removed some time after its end, also where whoever made it
-was killed.
+Nothing of it stays: it ends at its deadline and is removed some time after its end, also where its creator was killed.
 """
 
 import math
@@ -27,7 +26,7 @@ JOB = "fairlead/job"
 DIGEST = "fairlead/artifact-digest"
 """On a job's pod: the one model that it may fetch from the registry."""
 RESULT = "fairlead/result"
-"""On a job's pod: the one result that it may bring."""
+"""On a job's pod: the one result that it may upload."""
 REQUEST = "fairlead/request"
 """On a job's pod: the one request that it may fetch."""
 _OF_A_SERVER = ("ports", "startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
@@ -41,8 +40,8 @@ REMOVED_AFTER_S = 120
 def job(asked: Job, name: str, options: Options) -> Manifest:
     """Return the Job; raises InvalidInput for an artifact that no pod can reach.
 
-    It takes the model from where replicas do, past the cache that those share: that may be a claim of other namespaces.
-    Nothing of it is recorded.
+    It takes the model from where replicas do, bypassing the cache that those share: that may be a claim of other
+    namespaces. It records nothing.
     """
     options = replace(options, model_cache=None, payloads_folder="")
     model = DesiredRevision(
@@ -101,7 +100,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
 
 
 def _ask(asked: Job, runtime: Manifest, options: Options) -> Manifest:
-    """Return the container that opens the model, of a replica's."""
+    """Return the container that opens the model, derived from a replica's."""
     mounts = [mount for mount in runtime["volumeMounts"] if mount["name"] in _VOLUMES]
     question = [asked.kind.value, f"{MODELS}/{_MODEL_NAME}", *asked.arguments]
     if asked.result_id:
@@ -118,7 +117,7 @@ def _ask(asked: Job, runtime: Manifest, options: Options) -> Manifest:
 
 
 def _with_request(asked: Job, prepare: Manifest, options: Options) -> Manifest:
-    """Return the container that fetches, with the request; raises InvalidInput where nothing says from where."""
+    """Return the container that fetches, with the request; raises InvalidInput where its source is unknown."""
     fetched = [f"--request-from={control_plane.address(options, f'requests/{asked.request_id}')}"]
     showing = [flag for flag in _showing(options) if flag not in prepare["args"]]
     mounts = [mount for mount in prepare["volumeMounts"] if mount != control_plane.mount()]
@@ -129,7 +128,7 @@ def _with_request(asked: Job, prepare: Manifest, options: Options) -> Manifest:
 
 
 def _upload(asked: Job, prepare: Manifest, options: Options) -> Manifest:
-    """Return the container that brings the folder that was made; raises InvalidInput where nothing says to where."""
+    """Return the container that uploads the result folder; raises InvalidInput where its target is unknown."""
     to = control_plane.address(options, f"results/{asked.result_id}")
     return {
         "name": UPLOAD,
@@ -148,7 +147,7 @@ def _upload(asked: Job, prepare: Manifest, options: Options) -> Manifest:
 
 
 def _showing(options: Options) -> list[str]:
-    """Return the flags by which the pod shows who it is."""
+    """Return the flags by which the pod identifies itself."""
     authority = control_plane.authority_file(options)
     return [
         f"--token-file={control_plane.token_file()}",

@@ -1,8 +1,8 @@
-"""A version that answers recorded requests, as a Job of the service's namespace, and who may reach it. Pure.
+"""Replay Job manifest, with its NetworkPolicy: a version answers recorded requests in the service's namespace. Pure.
 
-Its pod is that of a revision (`pods`), with the patches, but for what makes a replica: it has none of the labels by
-which Services, budgets, autoscalers and the driver itself find replicas, and in place of the server it runs the command
-`replay`. It ends by itself when nobody asks it any more, and all of it is removed then.
+Its pod is that of a revision (`pods`), with the patches, except for what makes a replica: it has none of the labels by
+which Services, budgets, autoscalers and the driver itself find replicas, and instead of the server it runs the command
+`replay`. It ends by itself when requests stop, and all its objects are removed then.
 """
 
 import copy
@@ -18,7 +18,7 @@ from integrations.clusters.kubernetes.manifests.workloads.pods import MODELS, RU
 from integrations.clusters.kubernetes.options import Options, Reach
 
 REPLAY = "fairlead/replay"
-"""On what answers a replay: which one it is, of its service."""
+"""Label on the objects of a replay: its number within its service."""
 PORT, PATH = HTTP_PORT, "/replay"
 _IDLE_S = 120
 _LONGEST_S = 24 * 3600
@@ -27,12 +27,12 @@ _OF_A_REPLICA = ("fairlead/", "prometheus.io/")
 
 
 def labels_of(candidate: Candidate) -> dict[str, str]:
-    """Return what marks everything of a replay, in all attempts."""
+    """Return the labels of all objects of a replay, in all attempts."""
     return {**MANAGED, "app.kubernetes.io/part-of": candidate.service, REPLAY: candidate.replay}
 
 
 def replay(candidate: Candidate, name: str, owner: Manifest, options: Options) -> Manifest:
-    """Return the Job, which goes with its owner; raises InvalidInput for an artifact that no pod can reach."""
+    """Return the Job, which is deleted with its owner; raises InvalidInput for an artifact that no pod can reach."""
     template = copy.deepcopy(_as_revision(candidate, name, options)["spec"]["template"])
     labels = {**labels_of(candidate), JOB: name}
     pod, annotations = template["spec"], template["metadata"]["annotations"]
@@ -68,7 +68,7 @@ def replay(candidate: Candidate, name: str, owner: Manifest, options: Options) -
 
 
 def network_policy(job: Manifest, options: Options) -> Manifest:
-    """Return who may reach a replay's pod: who reads the metrics of replicas, and nobody else; it goes with its Job.
+    """Return the NetworkPolicy of a replay's pod, for readers of replicas' metrics only; it is deleted with its Job.
 
     Args:
         job: as the API server made it.

@@ -1,1 +1,1 @@
-"""Routes of a service, by the Gateway API. Pure."""
+"""Gateway API routes of a service. Pure."""

@@ -1,4 +1,4 @@
-"""The V2 and V1 calls that a gateway lets through: infer and what only reads, none that changes a server. Pure."""
+"""Allowed V2 and V1 calls of a gateway: infer and read-only calls, none that changes a server. Pure."""
 
 GRPC_INFERENCE = "inference.GRPCInferenceService"
 GRPC_INFER = (GRPC_INFERENCE, "ModelInfer")

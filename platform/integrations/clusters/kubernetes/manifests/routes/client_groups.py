@@ -1,12 +1,12 @@
-"""A first group of clients in the words of the Gateway API: lists of header matches. Pure.
+"""Client group of a canary as header matches of the Gateway API. Pure.
 
 The Gateway API compares a header with one whole value or, where an implementation has it, with a regular expression
 (HTTPHeaderMatch, GRPCHeaderMatch: `Exact` is core, `RegularExpression` implementation-specific in syntax and support).
-Several values are therefore several matches, and a beginning is an expression, which `features.py` lets through only
-where the gateway is known to have them.
+Several values are therefore several matches, and a prefix is an expression, which `gateway_features.py` allows only
+where the gateway is known to support them.
 
-A rule for the group wins over the same rule for everybody: of matches with the same path and method, or the same gRPC
-method, the one with more headers comes first (HTTPRouteRule.matches, GRPCRouteRule.matches), whatever route it is in.
+A rule for the group wins over the same rule for everyone: of matches with the same path and method, or the same gRPC
+method, the one with more headers comes first (HTTPRouteRule.matches, GRPCRouteRule.matches), in any route.
 """
 
 import json
@@ -24,11 +24,11 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 PER_ROUTE = 5
 _MOST = 64
 NOBODY: Sequence[Sequence[Manifest]] = (({"type": "Exact", "name": "fairlead-group", "value": "none"},),)
-"""Whose requests a group's route is for while there is no group."""
+"""The match of a group's route while the group is empty."""
 
 
 def alternatives(match: Sequence[HeaderMatch]) -> list[list[Manifest]]:
-    """Return the lists of header matches of which one has to hold; none for an empty group.
+    """Return the lists of header matches of which one has to hold; empty for an empty group.
 
     Raises:
         InvalidInput: the values of `anyOf` make more combinations than routes are made for.
@@ -46,7 +46,7 @@ def alternatives(match: Sequence[HeaderMatch]) -> list[list[Manifest]]:
 
 
 def by_route(match: Sequence[HeaderMatch]) -> Iterator[list[list[Manifest]]]:
-    """Yield the alternatives that each of the routes of a group has."""
+    """Yield the alternatives of each route of a group."""
     found = alternatives(match)
     for first in range(0, len(found), PER_ROUTE):
         yield found[first : first + PER_ROUTE]
@@ -64,7 +64,7 @@ def to_json(groups: Mapping[str, Sequence[HeaderMatch]]) -> str:
 
 
 def from_json(text: str) -> dict[str, tuple[HeaderMatch, ...]]:
-    """Return the groups of which `to_json` made the text; none of an empty one."""
+    """Return the groups that `to_json` wrote; none for an empty text."""
     return {
         revision: tuple(HeaderMatch(each["header"], MatchKind(each["kind"]), tuple(each["values"])) for each in match)
         for revision, match in json.loads(text or "{}").items()

@@ -1,13 +1,13 @@
-"""Routes of a service on the operator's Gateway (Gateway API v1: HTTPRoute, GRPCRoute). Pure.
+"""HTTPRoutes and GRPCRoutes of a service on the operator's Gateway (Gateway API v1). Pure.
 
-A service is found by path (`/serving/default/digits/...`), for gRPC by metadata (`fairlead-service: default/digits`),
-and with a domain by host (`digits.default.example.org`). The path routes need a rule for each call, since what is put
-in a path's place is one path; a route has 16 rules at most, so that every version has a route of its own, and so has
-the group of clients whose requests are the canary's (`groups.py`).
+A service is addressed by path (`/serving/default/digits/...`), for gRPC by metadata (`fairlead-service:
+default/digits`), and with a domain by host (`digits.default.example.org`). The path routes need a rule for each call,
+since a path is replaced by one path; a route has 16 rules at most, so that every version has its own route, and so has
+the group of clients whose requests are the canary's (`client_groups.py`).
 
-Only the backendRefs depend on a rollout: weights of what clients ask for, and for shadows a mirror. Where nobody may
-answer yet all weight is on a Service that has no endpoints: the Gateway API asks for 503 then, and for 500 where no
-backendRef has a weight (HTTPRouteRule.backendRefs).
+Only the backendRefs depend on a rollout: weights of client requests, and for shadows a mirror. Where no revision may
+answer yet all weight is on a Service without endpoints: the Gateway API requires 503 then, and 500 where no backendRef
+has a weight (HTTPRouteRule.backendRefs).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,10 +36,10 @@ _Whose = Sequence[Sequence[Manifest]]
 
 
 def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> list[Manifest]:
-    """Return the routes of a service, its HTTPRoute `<service>` last, since that one tells what was applied.
+    """Return the routes of a service, its HTTPRoute `<service>` last, since that one records what was applied.
 
     Args:
-        shares: percent of requests that each revision gets; a revision that is not in it gets none.
+        shares: percent of requests per revision; an absent revision gets none.
     """
     revisions = sorted(desired.revisions, key=lambda revision: revision.name)
     own = [_share(each, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
@@ -61,7 +61,7 @@ def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """How a service, or its preview, is called."""
+    """The address of a service, or of its preview."""
 
     desired: Desired
     options: Options
@@ -109,7 +109,7 @@ def _share(revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> S
 def _http(
     address: _Address, shares: Sequence[Share], *, name: str = "", version: str = "", whose: _Whose = ANYBODY
 ) -> Iterator[Manifest]:
-    """Yield the routes by host, where there is one, and by path; requests that name a version are not copied."""
+    """Yield the routes by host, if any, and by path; requests that name a version are not copied."""
     name, model = name or address.name, address.desired.service
     infer, meta, facts = (paths(model, version) for paths in (infer_paths, meta_paths, fact_paths))
 
@@ -123,7 +123,7 @@ def _http(
 
 
 def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: _Whose = ANYBODY) -> Iterator[Manifest]:
-    """Yield the routes by metadata and, where there is one, by host."""
+    """Yield the routes by metadata and, if any, by host."""
     name = name or address.name
     named = [{"type": "Exact", "name": SERVICE_METADATA, "value": address.metadata}]
     yield address.grpc(name, grpc_rules(shares, named=named, whose=whose))
@@ -132,7 +132,7 @@ def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: 
 
 
 def _versions(address: _Address, revisions: Sequence[DesiredRevision], shares: Mapping[str, int]) -> Iterator[Manifest]:
-    """Yield the routes of requests that name a version: to who serves it, by share or, without one, alike."""
+    """Yield the routes of requests that name a version: to its revisions, by share or, without one, equally."""
     for version in sorted({revision.model_version for revision in revisions}):
         serving = [revision for revision in revisions if revision.model_version == version]
         total = sum(shares.get(each.name, 0) for each in serving)
@@ -141,9 +141,9 @@ def _versions(address: _Address, revisions: Sequence[DesiredRevision], shares: M
 
 
 def _groups(address: _Address, revisions: Sequence[DesiredRevision], own: Sequence[Share]) -> Iterator[Manifest]:
-    """Yield the routes of requests that belong to a group, whatever the shares are, and name no version.
+    """Yield the routes of requests that belong to a group, with any shares, and name no version.
 
-    Where there may be a group but is none, its first route is for nobody, and leads where everybody's does: a gateway
+    Where a group is possible but empty, its first route matches no request and leads to the default backends: a gateway
     then knows the route's backends before the first request takes it, and until after the last.
     """
     if len(revisions) > 1 and not any(revision.match for revision in revisions):

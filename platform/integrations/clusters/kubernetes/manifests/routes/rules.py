@@ -1,9 +1,9 @@
-"""Rules of HTTPRoutes and GRPCRoutes: what they match, where they lead to, and what is copied. Pure.
+"""Route rules of HTTPRoutes and GRPCRoutes: matches, weighted backends and mirrors. Pure.
 
-Answers tell their revision in the header `fairlead-revision`. The runtime says it by itself, and a transformer may pass
-it on, so that no backendRef needs a filter: only without any does Envoy Gateway keep the backends of a rule in one
-cluster of Envoy, with weights of endpoints (`RouteDestination.NeedsClusterPerSetting` of its source). With a cluster
-for each, Envoy gets the route to a new one before that is warm, and answers 500.
+Answers carry their revision in the header `fairlead-revision`. The runtime sets it, and a transformer may pass it on,
+so that no backendRef needs a filter: only without any does Envoy Gateway keep the backends of a rule in one cluster of
+Envoy, with weights of endpoints (`RouteDestination.NeedsClusterPerSetting` of its source). With a cluster for each,
+Envoy gets the route to a new one before that is warm, and answers 500.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_POR
 from integrations.clusters.kubernetes.manifests.routes.calls import GRPC_INFER, GRPC_OTHERS
 
 ANYBODY: Sequence[Sequence[Manifest]] = ((),)
-"""Who a rule is for where headers do not count."""
+"""The match of a rule without header conditions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one backend gets of a route: a weight of requests, and copies of a percentage of the inferences.
+    """One backend's share of a route: a weight of requests, and copies of a percentage of the inferences.
 
     Attributes:
         backend: the name of the revision's Service, or of its transformer's.
@@ -40,13 +40,13 @@ def http_rules(
     mirrors: bool = False,
     timeout_s: int = 0,
 ) -> list[Manifest]:
-    """Return the rules for calls below `prefix`, which is taken off: one per path, since one path is put in its place.
+    """Return the rules for calls below `prefix`, which is removed: one per path, since a path is replaced by one path.
 
     Args:
-        prefix: empty where a host says which service is meant; three rules are enough there.
+        prefix: empty where a host selects the service; three rules are enough there.
         infer: paths that take POST. `meta`, `facts`: paths that take GET and HEAD; one rule has matches for either.
-        whose: header matches; a request is meant when all of one of these lists hold.
-        mirrors: copies are made of the inferences.
+        whose: header matches; a request matches when all of one of these lists hold.
+        mirrors: get copies of the inferences.
         timeout_s: how long a request may take; 0 leaves that to the client.
     """
     if not prefix:
@@ -108,7 +108,7 @@ def _http_rule(
         for path in paths
         for method in methods
     ]
-    # 0 is without an end of its own: how long a model may think is the client's to say, or the service's.
+    # 0 sets no timeout: the client limits how long a model may take, or the service does.
     timeouts = {"request": f"{timeout_s}s"}
     rule: Manifest = {"matches": matches, "backendRefs": _backends(shares, HTTP_PORT), "timeouts": timeouts}
     filters: list[Manifest] = []

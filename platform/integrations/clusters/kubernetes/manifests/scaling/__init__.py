@@ -1,1 +1,1 @@
-"""Autoscalers of a revision. Pure."""
+"""Autoscaler manifests of a revision. Pure."""

@@ -1,7 +1,7 @@
-"""What follows a revision's load on a cluster: a HorizontalPodAutoscaler where the custom metrics API has what
-revisions scale on, or a ScaledObject where the operator chose KEDA. Pure.
+"""Autoscaler of a revision: HorizontalPodAutoscaler, or KEDA ScaledObject. Pure.
 
-It and a rollout never fight over replicas: the reconciler moves the least number alone, and the autoscaler goes above
+The first where the custom metrics API has the metrics that revisions scale on, the second where the operator chose
+KEDA. It and a rollout never fight over replicas: the reconciler moves only the minimum, and the autoscaler goes above
 it with the load, by the same formula.
 """
 
@@ -19,12 +19,12 @@ METRICS = {
     "rps": "fairlead_requests_per_second",
     "avg_time_queue_ms": "avg_time_queue_ms",
 }
-"""What a scale metric is called in the custom metrics API, where it is a metric of pods."""
+"""Names of scale metrics in the custom metrics API, for metrics of pods."""
 _NAMED = "pods/"
 
 
 def is_autoscaled(revision: DesiredRevision, options: Options) -> bool:
-    """Return whether a revision has an autoscaler; one that is stopped has none, which takes no 0.
+    """Return whether a revision has an autoscaler; a stopped one has none, since autoscalers reject 0.
 
     Every cluster with a metrics server measures the CPU.
     """
@@ -35,7 +35,7 @@ def is_autoscaled(revision: DesiredRevision, options: Options) -> bool:
 
 
 def refuse_unmeasured(desired: Desired, options: Options) -> None:
-    """Raise InvalidInput where a revision is to be scaled on a metric that nobody asks the cluster for."""
+    """Raise InvalidInput where a revision scales on a metric that the cluster does not provide."""
     if options.custom_metrics or options.keda is not None:
         return
     for revision in desired.revisions:
@@ -50,7 +50,7 @@ def refuse_unmeasured(desired: Desired, options: Options) -> None:
 
 
 def autoscaler(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest | None:
-    """Return what follows a revision's load; None where nothing does."""
+    """Return a revision's autoscaler; None without one."""
     scaling = revision.autoscaling
     if scaling is None or not is_autoscaled(revision, options):
         return None

@@ -1,7 +1,7 @@
-"""A revision's ScaledObject, for clusters whose operator chose KEDA to follow the load. Pure.
+"""KEDA ScaledObject of a revision, for clusters whose operator chose KEDA. Pure.
 
-KEDA makes a HorizontalPodAutoscaler of it, which is KEDA's own. The queries give what the metrics adapter's rules in
-the chart give, summed over a revision's pods: KEDA divides by the number of replicas, as the autoscaler does.
+KEDA makes its own HorizontalPodAutoscaler of it. The queries return what the metrics adapter's rules in the chart
+return, summed over a revision's pods: KEDA divides by the number of replicas, as the autoscaler does.
 """
 
 from integrations.clusters.base import Autoscaling, DesiredRevision
@@ -9,7 +9,7 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.scaling.behavior import behavior_of
 from integrations.clusters.kubernetes.options import Keda
 
-_FAILURES = 3  # in a row, until Prometheus counts as away
+_FAILURES = 3  # consecutive, until Prometheus counts as unavailable
 _QUERIES = {
     "concurrency": "sum(fairlead_inflight_requests{{{selector}}})",
     "rps": "sum(rate(nv_inference_request_success{{{selector}}}[1m]))",
@@ -27,8 +27,8 @@ _NAMED = "pods/"
 def scaled_object(namespace: str, revision: DesiredRevision, scaling: Autoscaling, keda: Keda) -> Manifest:
     """Return the specification of a revision's ScaledObject.
 
-    Where Prometheus is away, or knows nothing of the revision, the number stays, and does not fall below what the
-    reconciler wants; of the CPU alone KEDA takes no such word.
+    Where Prometheus is unavailable, or has no data of the revision, the number stays, and does not fall below the
+    reconciler's; KEDA accepts no such fallback for CPU alone.
     """
     behavior = behavior_of(scaling)
     fallback = {"failureThreshold": _FAILURES, "replicas": revision.replicas, "behavior": "currentReplicasIfHigher"}
@@ -63,6 +63,6 @@ def _prometheus(name: str, target: float, selector: str, keda: Keda) -> Manifest
             "serverAddress": keda.prometheus,
             "query": query.format(selector=selector),
             "threshold": f"{target:g}",
-            "ignoreNullValues": "false",  # else nothing known would be no load
+            "ignoreNullValues": "false",  # else missing data would count as no load
         },
     }

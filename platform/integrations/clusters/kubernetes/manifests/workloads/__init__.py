@@ -1,1 +1,1 @@
-"""Pods of a revision and what they need. Pure."""
+"""Workload manifests of a revision. Pure."""

@@ -1,4 +1,4 @@
-"""What a replica that gets a GPU, or a slice of one, has beside the limit: where it may run, and by which image. Pure.
+"""GPU scheduling of a replica with a GPU, or a slice of one: image, tolerations, node affinity. Pure.
 
 Sources: NVIDIA's device plugin and GPU Operator (the extended resources, the taint `nvidia.com/gpu` of GPU nodes); GPU
 Feature Discovery (the label `nvidia.com/gpu.product`).
@@ -15,7 +15,7 @@ _TOLERATED = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 
 
 def image(revision: DesiredRevision, options: Options) -> str:
-    """Return the runtime's image; raises InvalidInput where it takes one for GPUs and the cluster has none."""
+    """Return the runtime's image; raises InvalidInput where it needs one for GPUs and the cluster has none."""
     accelerator = revision.resources.accelerator
     if not accelerator:
         return options.runtime_image
@@ -29,7 +29,7 @@ def image(revision: DesiredRevision, options: Options) -> str:
 
 
 def where(resources: Resources) -> Manifest:
-    """Return the fields of a pod's spec by which it comes to a node with what it asks for; none without a GPU."""
+    """Return the fields of a pod's spec that place it on a node with the requested GPU; empty without one."""
     if not resources.accelerator:
         return {}
     fields: Manifest = {"tolerations": [_TOLERATED]}
@@ -41,15 +41,15 @@ def where(resources: Resources) -> Manifest:
 
 
 def flags(resources: Resources) -> list[str]:
-    """Return the runtime's flag by which a model may have a configuration for its slice, as `configs/1g.10gb.pbtxt`."""
+    """Return the runtime's flag that selects a model configuration for its slice, as `configs/1g.10gb.pbtxt`."""
     profile = profile_of(resources)
     return [f"--model-config-name={profile}"] if profile else []
 
 
 def profile_of(resources: Resources) -> str:
-    """Return the MIG profile of what is asked for, such as `1g.10gb`; empty for a whole GPU, and where it is open.
+    """Return the requested MIG profile, such as `1g.10gb`; empty for a whole GPU, and where it is open.
 
-    With the strategy `single` slices are called `nvidia.com/gpu`, and the product says which they are.
+    With the strategy `single` slices are called `nvidia.com/gpu`, and the product names their profile.
     """
     if resources.accelerator.startswith(_MIG):
         return resources.accelerator.removeprefix(_MIG).removesuffix(".shared")

@@ -1,4 +1,4 @@
-"""What runs a revision: Deployment, Service and PodDisruptionBudget; and what they share. Pure."""
+"""Deployment of a revision, with its Service and PodDisruptionBudget, and what these share. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -25,7 +25,7 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def deployment(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
-    """Return the Deployment; it says no number of replicas, which goes through the scale subresource alone."""
+    """Return the Deployment, without a number of replicas, which is set through the scale subresource only."""
     return manifest(
         "apps/v1",
         "Deployment",
@@ -41,13 +41,13 @@ def deployment(desired: Desired, revision: DesiredRevision, options: Options) ->
 
 
 def _rolling_of(desired: Desired, revision: DesiredRevision) -> Rolling:
-    """Return what the service asks for, unless the revision has so few replicas now that none might serve by it."""
+    """Return the service's rolling update, unless the revision has so few replicas now that none might serve."""
     asked = desired.rolling
     return asked if asked is not None and asked.leaves_one(revision.replicas) else ONE_BY_ONE
 
 
 def rolling(chosen: dict[str, str], template: Manifest, how: Rolling = ONE_BY_ONE) -> Manifest:
-    """Return the spec of a Deployment that replaces pods like this."""
+    """Return the spec of a Deployment with this rolling update."""
     numbers = {"maxSurge": how.max_surge, "maxUnavailable": how.max_unavailable}
     return {
         "selector": {"matchLabels": chosen},
@@ -58,7 +58,7 @@ def rolling(chosen: dict[str, str], template: Manifest, how: Rolling = ONE_BY_ON
 
 
 def service(desired: Desired, revision: DesiredRevision) -> Manifest:
-    """Return the Service of the predictor's pods: what routes name, or what a transformer asks."""
+    """Return the Service of the predictor's pods, to which routes lead or a transformer connects."""
     labels = revision_labels(desired.service, revision.name)
     spec = service_of(selector(desired.service, revision.name))
     return manifest("v1", "Service", desired, revision.name, labels, spec=spec)
@@ -80,7 +80,7 @@ def service_of(chosen: dict[str, str]) -> Manifest:
 
 
 def service_of_nobody(desired: Desired) -> Manifest:
-    """Return the Service without endpoints that routes name while no revision may answer."""
+    """Return the Service without endpoints to which routes lead while no revision may answer."""
     ports = [
         {"name": name, "port": port, "protocol": "TCP"} for name, port in (("http", HTTP_PORT), ("grpc", GRPC_PORT))
     ]
@@ -91,7 +91,7 @@ def service_of_nobody(desired: Desired) -> Manifest:
 
 
 def disruption_budget(desired: Desired, revision: DesiredRevision) -> Manifest:
-    """Return the budget by which a drained node takes one replica at a time; broken ones hold nobody up."""
+    """Return the budget by which a drain takes one replica at a time; broken replicas do not block it."""
     return manifest(
         "policy/v1",
         "PodDisruptionBudget",
@@ -112,7 +112,7 @@ def disruption_budget_of(chosen: dict[str, str]) -> Manifest:
 
 
 def service_account(desired: Desired, options: Options) -> Manifest:
-    """Return the identity of a service's pods, which may do nothing on the cluster."""
+    """Return the identity of a service's pods, which has no rights on the cluster."""
     labels = service_labels(desired.service)
     made = manifest("v1", "ServiceAccount", desired, desired.service, labels, automountServiceAccountToken=False)
     if options.service_account_annotations:
@@ -121,9 +121,9 @@ def service_account(desired: Desired, options: Options) -> Manifest:
 
 
 def network_policy(desired: Desired, options: Options) -> Manifest:
-    """Return who may reach a service's pods: the gateway for requests, its transformers too, monitoring for metrics.
+    """Return the ingress policy of a service's pods: the gateway and transformers for requests, monitoring for metrics.
 
-    Nobody else.
+    All other access is denied.
     """
     transformers = [each.transformer for each in desired.revisions if each.transformer is not None]
     ports = {HTTP_PORT, GRPC_PORT} | {port for each in transformers for port in (each.http_port, each.grpc_port)}
@@ -150,17 +150,17 @@ def network_policy(desired: Desired, options: Options) -> Manifest:
 
 
 def from_namespaces(namespaces: Iterable[str]) -> list[Manifest]:
-    """Return who is in one of these namespaces, as a NetworkPolicy names them."""
+    """Return the NetworkPolicy peers of these namespaces."""
     return [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}} for name in namespaces]
 
 
 def _readers(options: Options) -> Iterator[Manifest]:
-    """Yield who may read metrics. The API server comes from an address of its own, which is in no namespace."""
+    """Yield the peers that may read metrics. The API server's own address is in no namespace."""
     if options.reach is Reach.API_SERVER:
         networks = [{"ipBlock": {"cidr": network}} for network in options.api_server_networks]
         yield {**({"from": networks} if networks else {}), "ports": _ports(METRICS_PORT)}
         if not networks:
-            return  # everybody may
+            return  # every peer may
     if options.monitoring_namespaces:
         yield _from(options.monitoring_namespaces, METRICS_PORT)
 

@@ -1,4 +1,4 @@
-"""Where the step `prepare` of a pod takes the model from, and which cache it shares with other pods. Pure.
+"""Model sources of a pod's `prepare` step, and the cache that it shares with other pods. Pure.
 
 claim      a folder on the claim that the control plane writes to
 registry   the control plane, with the pod's own token
@@ -22,7 +22,7 @@ _ARTIFACTS, _CACHE = "/mnt/artifacts", "/mnt/cache"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the step and its pod need: arguments, volumes, their mounts, and Secrets that become its environment.
+    """Needs of the step and its pod: arguments, volumes, their mounts, and Secrets that become its environment.
 
     Attributes:
         calls: it calls the control plane; the pod's volume for that is not among `volumes`.
@@ -36,7 +36,7 @@ class Source:
 
 
 def source_of(revision: DesiredRevision, options: Options) -> Source:
-    """Return where a revision's pods take its model from; raises InvalidInput for an artifact that no pod can reach."""
+    """Return the source of a revision's model for its pods; raises InvalidInput for an artifact no pod can reach."""
     if options.models_from is ModelSource.CLAIM:
         return _claim(revision, options)
     fetched = _fetched(revision, options)

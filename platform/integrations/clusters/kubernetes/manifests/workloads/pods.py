@@ -1,4 +1,4 @@
-"""A replica as a pod: the runtime, before it a step that lays out its model, and what brings its records. Pure."""
+"""Pod template of a replica: the runtime, the step that lays out its model, and the container for its records. Pure."""
 
 import json
 import re
@@ -96,7 +96,7 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
         "volumeMounts": [
             *source.mounts,
             {"name": "models", "mountPath": MODELS},
-            # Its own: what ran before in a pod whose node restarted leaves it nothing.
+            # Its own: a container that ran before in a pod whose node restarted leaves nothing in it.
             {"name": "prepare-tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
         ],
     }

@@ -1,7 +1,7 @@
-"""On which nodes a replica may run, and on which it should. Pure.
+"""Pod scheduling: on which nodes a replica may run, and on which it should. Pure.
 
-Sources: Kubernetes, "Pod Topology Spread Constraints", "Assigning Pods to Nodes". Both are wishes: a replica that finds
-no better place comes all the same.
+Sources: Kubernetes, "Pod Topology Spread Constraints", "Assigning Pods to Nodes". Both are preferences: a replica
+without a better node is scheduled all the same.
 """
 
 from integrations.clusters.base import Arrangement, Desired, DesiredRevision
@@ -26,7 +26,7 @@ def where(desired: Desired, revision: DesiredRevision) -> Manifest:
 
 
 def _apart(desired: Desired, revision: DesiredRevision) -> Manifest:
-    """Keep replicas on nodes of their own; those that a restart replaces do not count."""
+    """Spread replicas over nodes; those that a restart replaces do not count."""
     return {
         "maxSkew": 1,
         "topologyKey": _NODE,
@@ -37,13 +37,13 @@ def _apart(desired: Desired, revision: DesiredRevision) -> Manifest:
 
 
 def _in_other_zones(desired: Desired, revision: DesiredRevision) -> Manifest:
-    """Keep replicas in zones of their own, where there are zones: by a constraint nodes without one would not count."""
+    """Spread replicas over zones, where there are zones: by a constraint, nodes without a zone would not count."""
     term = {"labelSelector": {"matchLabels": selector(desired.service, revision.name)}, "topologyKey": _ZONE}
     return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
 
 
 def _beside_others() -> Manifest:
-    """Draw a replica to the node with the most replicas of services, whichever and in whatever namespace."""
+    """Prefer the node with the most replicas of services, of any service and namespace."""
     term = {
         "labelSelector": {"matchLabels": MANAGED, "matchExpressions": [{"key": REVISION, "operator": "Exists"}]},
         "namespaceSelector": {},

@@ -1,6 +1,6 @@
-"""What every container of a service's pods has in common: security, resources, probes. Pure.
+"""Pod security, resources and probes of every container of a service's pods. Pure.
 
-Secure by default: it satisfies the Pod Security Standard "restricted", writes to no file system but its own volumes,
+Secure by default: it satisfies the Pod Security Standard "restricted", writes to no file system except its own volumes,
 and holds no token of the cluster.
 """
 
@@ -38,7 +38,7 @@ def secure_pod(desired: Desired, options: Options) -> Manifest:
 
 
 def without_identity(options: Options, *containers: str) -> dict[str, str]:
-    """Return the annotation by which containers get no identity of a cloud, where the step that fetches may have one.
+    """Return the annotation that denies containers a cloud identity, where the step that fetches may have one.
 
     Amazon's is a token in the container. Google's is an address that all containers of a pod reach.
     """
@@ -46,7 +46,7 @@ def without_identity(options: Options, *containers: str) -> dict[str, str]:
 
 
 def probes(options: Options) -> Manifest:
-    """Return a container's probes, which ask V2 health at its port `http`."""
+    """Return a container's probes, which call V2 health at its port `http`."""
     return {
         "startupProbe": {
             **_probe("ready"),
@@ -59,7 +59,7 @@ def probes(options: Options) -> Manifest:
 
 
 def requested(resources: Resources, options: Options) -> Manifest:
-    """Return a container's resources; what is not said is the operator's default."""
+    """Return a container's resources; unset ones are the operator's defaults."""
     cpu_cores = resources.cpu_cores or options.defaults.cpu_cores or 0.5
     memory_bytes = resources.memory_bytes or options.defaults.memory_bytes or 0
     requests = {"cpu": quantity(cpu_cores), "memory": str(memory_bytes)}

@@ -1,8 +1,8 @@
-"""How pods are tapped: always ready for it, at a share that a ConfigMap of the service has for each revision. Pure.
+"""Payload taps of pods: always ready, at a share per revision from a ConfigMap of the service. Pure.
 
     runtime -> files in the volume `spool` -> reports, which alone has the token -> control plane
 
-Pods are never replaced for it: the kubelet brings a changed ConfigMap into their volumes, within about a minute.
+A changed share replaces no pods: the kubelet updates the ConfigMap in their volumes, within about a minute.
 """
 
 from common.errors import InvalidInput
@@ -17,8 +17,8 @@ _VOLUME, _FOLDER, _FILE = "tap", "/etc/fairlead/tap", "share"
 _SPOOL_VOLUME, _SPOOL = "spool", "/var/spool/fairlead"
 _MAX_PENDING_BYTES = 32 << 20
 _MAX_FILE_BYTES = 64 << 20
-# One file more than that is being written, and one large request may be a file of its own: JSON is up to six times as
-# long as tensors. A pod that exceeds the limit is evicted.
+# One file more than that is being written, and one large request may be its own file: JSON is up to six times as long
+# as tensors. A pod that exceeds the limit is evicted.
 _MAX_SPOOL = "1Gi"
 _REQUESTED = Resources(cpu_cores=0.01, memory_bytes=64 << 20)
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
@@ -36,20 +36,20 @@ sys.exit(main(sys.argv[1:]))
 
 
 def is_possible(options: Options) -> bool:
-    """Return whether pods can bring to the control plane what they record."""
+    """Return whether pods can upload their records to the control plane."""
     return bool(options.control_plane_url and options.name and options.payloads_folder)
 
 
 def requested(options: Options) -> Resources:
-    """Return what the container that brings records requests, of each replica's pod."""
+    """Return the resource requests of the container that uploads records, of each replica's pod."""
     return _REQUESTED if is_possible(options) else Resources()
 
 
 def shares(desired: Desired, options: Options) -> list[Manifest]:
-    """Return the ConfigMap with the share of each tapped revision; none where pods cannot be tapped.
+    """Return the ConfigMap with the share of each tapped revision; empty where pods cannot be tapped.
 
     Raises:
-        InvalidInput: a tap is wanted, and the options do not say where pods reach the control plane.
+        InvalidInput: a tap is desired, and the options do not say where pods reach the control plane.
     """
     wanted = {each.name: f"{each.tap.share_percent / 100}" for each in desired.revisions if each.tap is not None}
     if not is_possible(options):
@@ -75,7 +75,7 @@ def volumes(desired: Desired, revision: DesiredRevision, options: Options) -> li
 
 
 def mounts(options: Options) -> list[Manifest]:
-    """Return the runtime's mounts of the share and of where it puts what it records."""
+    """Return the runtime's mounts of the share and of its records."""
     if not is_possible(options):
         return []
     return [
@@ -85,7 +85,7 @@ def mounts(options: Options) -> list[Manifest]:
 
 
 def flags(options: Options) -> list[str]:
-    """Return what the runtime is started with."""
+    """Return the runtime's flags."""
     if not is_possible(options):
         return []
     return [
@@ -97,7 +97,7 @@ def flags(options: Options) -> list[str]:
 
 
 def reports(image: str, options: Options) -> list[Manifest]:
-    """Return the container that brings what the runtime records: it begins before the runtime and ends after it."""
+    """Return the container that uploads the runtime's records: it starts before the runtime and ends after it."""
     if not is_possible(options):
         return []
     authority = control_plane.authority_file(options)

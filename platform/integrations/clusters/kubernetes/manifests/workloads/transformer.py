@@ -1,8 +1,8 @@
-"""What stands before a revision's predictor: Deployment, Service, PodDisruptionBudget and autoscaler. Pure.
+"""Transformer of a revision's predictor: Deployment, Service, PodDisruptionBudget and autoscaler. Pure.
 
-It is told where its predictor is as KServe tells it: by the arguments `--model_name` and `--predictor_host`, and by
-environment variables of these names in upper case, for those that are no KServe programs. Its pods are no pods of the
-predictor: they carry `fairlead/transformer` in the place of `fairlead/revision`.
+It finds its predictor as in KServe: by the arguments `--model_name` and `--predictor_host`, and by environment
+variables of these names in upper case, for programs that are not KServe's. Its pods are no pods of the predictor: they
+carry `fairlead/transformer` instead of `fairlead/revision`.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ CONTAINER = "transformer"
 
 
 def transformer(desired: Desired, revision: DesiredRevision, options: Options) -> Iterator[Manifest]:
-    """Yield a revision's objects for its transformer; none where it has none."""
+    """Yield the objects of a revision's transformer; none without one."""
     its = revision.transformer
     if its is None:
         return

@@ -1,1 +1,1 @@
-"""Envoy: its process, its configuration, its admin page."""
+"""Envoy gateway: its process, its configuration, its admin page."""

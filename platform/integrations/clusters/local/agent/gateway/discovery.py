@@ -1,11 +1,11 @@
-"""What Envoy is to know and what it has acknowledged: Envoy's delta discovery service on a Unix socket.
+"""Envoy delta discovery service (ADS) on a Unix socket: what Envoy should know and what it has acknowledged.
 
     Router --set(kind, resources)--> Discovery <--stream of requests, acks and refusals-- Envoy
                                                --what has changed since------------------>
 
-One stream carries all kinds (ADS), so that Envoy gets them in the order in which they were set. It says which versions
-it has when it connects: after a restart of the agent it is sent only what is different. While no agent is there, Envoy
-serves by what it has.
+One stream carries all kinds (ADS), so that Envoy gets them in the order in which they were set. Envoy sends its
+versions when it connects: after a restart of the agent it gets only the differences. Without an agent, Envoy serves by
+what it has.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _NO_LIMIT = -1
 
 
 def discovery_socket(layout: Layout) -> Path:
-    """Return where Envoy finds the agent; raises PermissionError as `short_folder`."""
+    """Return the path of the agent's socket for Envoy; raises PermissionError as `short_folder`."""
     name = "xds.sock"
     return short_folder(layout.envoy, name) / name
 
@@ -42,11 +42,11 @@ class _Known:
     """One kind as one Envoy knows it: versions by names.
 
     Attributes:
-        asked: the names it asked for; None where it asked for all there are.
-        answered: it has been sent a message; it waits for one, be it empty, before it takes requests.
-        settled: it has said how it took up a message.
-        sent: what it has, or has been sent and not refused.
-        acknowledged: what of that it has taken up.
+        asked: the names it requested; None where it requested all.
+        answered: it has been sent a message; it waits for one, even an empty one, before it takes requests.
+        settled: it has acknowledged or refused a message.
+        sent: resources that it has, or has been sent and not refused.
+        acknowledged: those of them that it has taken up.
         refused: why it did not take up a version.
     """
 
@@ -58,7 +58,7 @@ class _Known:
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def wanted(self, resources: Resources) -> Resources:
-        """Return those of `resources` that it asked for."""
+        """Return those of `resources` that it requested."""
         if self.asked is None:
             return resources
         return {name: resources[name] for name in self.asked if name in resources}
@@ -66,7 +66,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What one message changes, until Envoy says whether it took it up."""
+    """Changes of one message, until Envoy acknowledges or refuses it."""
 
     kind: Kind
     versions: Mapping[str, str]
@@ -77,7 +77,7 @@ class _Stream:
     """One connection of an Envoy.
 
     Attributes:
-        due: the kinds of which it may have to be sent something.
+        due: the kinds that may have changes to send.
     """
 
     def __init__(self) -> None:
@@ -88,8 +88,8 @@ class _Stream:
         self._nonces = itertools.count(1)
 
     def take(self, request: Any) -> None:
-        """Take up what Envoy asks for, and how it took up what it was sent."""
-        with suppress(ValueError):  # a kind that the gateway's bootstrap names none of
+        """Process a request of Envoy: its subscriptions, acknowledgements and refusals."""
+        with suppress(ValueError):  # a kind that the gateway's bootstrap does not name
             kind = Kind(request.type_url)
             known = self.known.get(kind)
             if known is None:
@@ -103,7 +103,7 @@ class _Stream:
                 known.asked |= set(request.resource_names_subscribe)
                 known.asked -= set(request.resource_names_unsubscribe)
                 for name in request.resource_names_subscribe:
-                    # It asks again for what it dropped meanwhile, with its cluster or scope.
+                    # It requests again what it dropped meanwhile, with its cluster or scope.
                     if name not in request.initial_resource_versions:
                         known.sent.pop(name, None)
                 for name in request.resource_names_unsubscribe:
@@ -125,7 +125,7 @@ class _Stream:
             known.acknowledged.pop(name, None)
 
     def answer(self, kind: Kind, resources: Resources) -> Any | None:
-        """Return what of `resources` is new for this Envoy; None where nothing is."""
+        """Return the message with those of `resources` that are new for this Envoy; None without any."""
         known = self.known.get(kind)
         if known is None:
             return None
@@ -148,7 +148,7 @@ class _Stream:
         return message
 
     def has_taken_up(self, kind: Kind, resources: Resources) -> bool:
-        """Return whether Envoy knows exactly `resources`, as far as it asks for them.
+        """Return whether Envoy knows exactly `resources`, as far as it requested them.
 
         Raises:
             Unavailable: it refuses one of them; the message is Envoy's.
@@ -188,19 +188,19 @@ class Discovery:
         await self._server.start()
 
     async def close(self) -> None:
-        """Let Envoy go on by what it has."""
+        """Stop; Envoy goes on by what it has."""
         await self._server.stop(grace=None)
         self.socket.unlink(missing_ok=True)
 
     def set(self, kind: Kind, resources: Resources) -> None:
-        """Have Envoy know exactly `resources` of a kind, now and whenever it starts."""
+        """Make Envoy know exactly `resources` of a kind, now and after each start."""
         self._resources[kind] = resources
         if self._stream is not None:
             self._stream.due.add(kind)
             self._stream.changed.set()
 
     async def taken_up(self, *kinds: Kind, within_s: float) -> None:
-        """Return when Envoy has taken up what was set of these kinds.
+        """Return when Envoy has acknowledged the set resources of these kinds.
 
         Raises:
             TimeoutError: it has not in time.
@@ -222,7 +222,7 @@ class Discovery:
             while not reading.done():
                 stream.changed.clear()
                 for kind in Kind:
-                    # What was not set yet is not empty: an Envoy of an earlier agent keeps what it has.
+                    # A kind that is not set yet is not empty: an Envoy of an earlier agent keeps what it has.
                     if kind in stream.due and kind in self._resources:
                         stream.due.discard(kind)
                         if message := stream.answer(kind, self._resources[kind]):

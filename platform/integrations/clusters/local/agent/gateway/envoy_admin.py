@@ -1,4 +1,4 @@
-"""Envoy's admin page, as far as the agent reads it. It listens on a Unix socket that only this user may open."""
+"""Envoy admin interface client, on a Unix socket that only this user may open."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from integrations.metrics.pages import unix_url
 
 
 def admin_socket(layout: Layout) -> Path:
-    """Return where the admin page listens; raises PermissionError as `short_folder`."""
+    """Return the path of the admin page's socket; raises PermissionError as `short_folder`."""
     name = "admin.sock"
     return short_folder(layout.envoy, name) / name
 
@@ -57,7 +57,7 @@ class Admin:
         return int(page.partition(":")[2].strip() or 0) == 0
 
     async def close_listener(self) -> None:
-        """Take no new connections; those that are open go on."""
+        """Take no new connections; open ones go on."""
         await self._request("POST", "/drain_listeners", {})
 
     async def _get(self, path: str, **query: str) -> httpx.Response:
@@ -83,7 +83,7 @@ class Host:
 
     @classmethod
     def read(cls, host: Mapping[str, Any]) -> "Host":
-        """Return it out of the admin page's JSON, where zeros are left out."""
+        """Parse it from the admin page's JSON, where zeros are left out."""
         counts = {stat["name"]: int(stat.get("value", 0)) for stat in host["stats"]}
         return cls(
             status=host["health_status"].get("eds_health_status", "HEALTHY"),
@@ -92,7 +92,7 @@ class Host:
 
 
 def _place(address: Mapping[str, Any]) -> Place | None:
-    """Return where a host is; None for the listener inside Envoy, through which copies go."""
+    """Return a host's address; None for the listener inside Envoy, through which copies go."""
     if "pipe" in address:
         return str(address["pipe"]["path"])
     return int(address["socket_address"]["port_value"]) if "socket_address" in address else None

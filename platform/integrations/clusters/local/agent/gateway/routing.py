@@ -1,11 +1,11 @@
-"""The order in which Envoy gets to know of changes, so that no request meets a route without a replica behind it.
+"""Update order of Envoy's resources, so that no request meets a route without a replica behind it.
 
     1. clusters, and new endpoints in them        wait until Envoy has acknowledged them
     2. routes, and the scopes that lead to them   wait: only now are the weights true
     3. endpoints that leave are marked draining   wait; what is in flight goes on
     4. clusters of revisions that are gone are removed
 
-Endpoints of replicas that died go in step 1, since nothing can be sent there anyway. Each step sends what it changes.
+Endpoints of dead replicas are removed in step 1, since nothing can be sent there anyway. Each step sends only changes.
 """
 
 import time
@@ -22,14 +22,14 @@ Key = tuple[str, str]  # namespace and revision
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Everything the gateway should know."""
+    """Desired routing of the gateway."""
 
     services: tuple[ServiceRoute, ...] = ()
     revisions: tuple[RevisionEndpoints, ...] = ()
 
 
 class Router:
-    """Brings Envoy from what it knows to what it should know. `confirmed` is what it was last seen to route by."""
+    """Brings Envoy from its present routing to the desired one. `confirmed` is the last confirmed routing."""
 
     def __init__(self, discovery: Discovery, *, patience_s: float) -> None:
         self._discovery = discovery
@@ -40,16 +40,16 @@ class Router:
         self.confirmed: tuple[ServiceRoute, ...] = ()
 
     def announce(self, routing: Routing) -> None:
-        """Let a gateway that is yet to start answer that services are starting, and not that there are none.
+        """Make a gateway that is yet to start answer that services are starting, not that they are unknown.
 
-        It takes requests once it has been sent every kind, be it empty.
+        It takes requests once it has been sent every kind, even an empty one.
         """
         self.take_up(routing.revisions, self.since)
         self._set_clusters(self._known)
         self._set_routes(routing.services)
 
     def take_up(self, revisions: Iterable[RevisionEndpoints], since: Mapping[Key, float]) -> None:
-        """Go on from what a gateway knows that an earlier agent configured, and since when."""
+        """Go on from the routing that an earlier agent configured, with its start times."""
         self._known = {(revision.namespace, revision.revision): revision for revision in revisions}
         self.since = {key: since[key] for key in self._known if key in since}
 
@@ -62,8 +62,8 @@ class Router:
         """Make Envoy route by `wanted`.
 
         Raises:
-            Unavailable: Envoy refused a step or did not take it up in time; what was not reached is tried again by the
-                next call.
+            Unavailable: Envoy refused a step or did not take it up in time; the next call tries the remaining steps
+                again.
         """
         new = {(revision.namespace, revision.revision): revision for revision in wanted.revisions}
         kept = {key: _not_yet_draining(revision, self._known.get(key)) for key, revision in new.items()}

@@ -1,1 +1,1 @@
-"""Replicas: their processes, memory, health and relays."""
+"""Replica processes, with their memory, health and relays."""

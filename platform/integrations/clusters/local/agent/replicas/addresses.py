@@ -1,4 +1,4 @@
-"""Where a replica's process answers."""
+"""Addresses of a replica's process."""
 
 import json
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from integrations.metrics.pages import unix_url
 
 _HOST = "127.0.0.1"
 FREE_PORTS = [flag for name in ENDPOINTS for flag in (f"--{name}-address={_HOST}", f"--{name}-port=0")]
-"""The flags of a runtime that is given no sockets."""
+"""The flags of a runtime without sockets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a process answers: the gateway, health checks, scrapes."""
+    """Addresses of a process for the gateway, health checks and scrapes."""
 
     endpoint: Endpoint
     metrics_url: str
@@ -29,15 +29,15 @@ class Addresses:
 
     @classmethod
     def of_ports(cls, ports: Mapping[str, Any]) -> "Addresses":
-        """Return those of a port file; raises ValueError, KeyError and TypeError for one that is none."""
+        """Parse a port file; raises ValueError, KeyError and TypeError for an invalid one."""
         http, grpc, metrics = (int(ports[name]) for name in ENDPOINTS)
         return cls(Endpoint(http, grpc), f"http://{_HOST}:{metrics}/metrics")
 
 
 def written(port_file: Path, sockets: ReplicaSockets | None) -> Addresses | None:
-    """Return where the runtime answers once it has written its port file, in one step; None before.
+    """Return the runtime's addresses once it has written its port file, in one step; None before.
 
-    Of a runtime on sockets the file says nothing that counts: the model may have written it.
+    Of a runtime on sockets the file's content is ignored: the model may have written it.
 
     Raises:
         ValueError, KeyError, TypeError: it is no port file.

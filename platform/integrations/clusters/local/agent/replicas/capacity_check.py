@@ -1,4 +1,4 @@
-"""Whether one replica fits on this machine: what it asks for is a request, as on Kubernetes, not a limit."""
+"""Capacity check: whether one replica fits on this machine. Resources are requests, as on Kubernetes, not limits."""
 
 import os
 
@@ -8,14 +8,14 @@ _GIB = 1 << 30
 
 
 def machine() -> Resources:
-    """Return what this machine has."""
+    """Return the resources of this machine."""
     return Resources(
         cpu_cores=float(os.cpu_count() or 1), memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     )
 
 
 def lack(asked: Resources, has: Resources) -> str:
-    """Return what keeps a replica from ever fitting, as a part of a sentence; empty where it fits."""
+    """Return why a replica can never fit, as a part of a sentence; empty where it fits."""
     if asked.cpu_cores and has.cpu_cores and asked.cpu_cores > has.cpu_cores:
         return f"asks for {asked.cpu_cores:g} CPU cores where this machine has {has.cpu_cores:g}"
     if asked.memory_bytes and has.memory_bytes and asked.memory_bytes > has.memory_bytes:

@@ -1,7 +1,7 @@
-"""Health probe: asks a replica's process again and again whether it is ready, over one connection.
+"""Readiness probe of a replica's process, periodically over one connection.
 
-Each second for each replica, a client library would be most of what an agent costs at rest. The process may be a
-model's: an answer counts only in time, and only its first kilobytes are read.
+Each second for each replica, a client library would be most of an idle agent's cost. The process may be a model's: a
+response counts only in time, and only its first kilobytes are read.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _READY = 200
 
 
 class HealthProbe:
-    """Asks one process at `place`."""
+    """Probes one process at `place`."""
 
     def __init__(self, place: Place, *, timeout_s: float) -> None:
         self._place = place
@@ -24,7 +24,7 @@ class HealthProbe:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def is_ready(self) -> bool | None:
-        """Return whether the process is ready; None where it does not answer, or not as a server does."""
+        """Return whether the process is ready; None where it does not answer as a server does."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._ask()
@@ -36,7 +36,7 @@ class HealthProbe:
             raise
 
     def close(self) -> None:
-        """Close the connection; the next question opens another."""
+        """Close the connection; the next probe opens another."""
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None

@@ -1,8 +1,8 @@
-"""Memory limit of replicas: which of them is ended for the memory that it takes. Pure.
+"""Memory limit of replicas: which one is ended for its memory use. Pure.
 
-A service file's `requests.memory` is also the limit on Kubernetes. On one machine it was only ever checked for room, so
-that it limits where the operator says so. Without, one replica may have the machine but for a reserve. Where others
-take the rest and the machine falls below its reserve, the replica goes that is furthest above its request, as in
+A service file's `requests.memory` is also the limit on Kubernetes. On one machine it only serves the capacity check, so
+that it limits where the operator enables it. Otherwise one replica may use the machine except for a reserve. Where
+others use the rest and the machine falls below its reserve, the replica furthest above its request is ended, as in
 Kubernetes' eviction under node pressure; one that takes less than the reserve itself is not the cause, and stays.
 """
 
@@ -16,17 +16,17 @@ _MIB, _GIB = 1 << 20, 1 << 30
 
 
 class Limit(StrEnum):
-    """What limits one replica's memory."""
+    """Source of one replica's memory limit."""
 
     MACHINE = "machine"
-    """What the machine has, but for the reserve."""
+    """The machine's memory, except for the reserve."""
     REQUESTS = "requests"
-    """What its revision requests, as on Kubernetes; `MACHINE` where that says nothing, and at most that."""
+    """Its revision's request, as on Kubernetes; `MACHINE` where that is unset, and at most that."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPolicy:
-    """Attributes: reserve_bytes: what replicas leave to all else; None is a tenth of the machine, at most 1 GiB."""
+    """Attributes: reserve_bytes: kept free of replicas; None is a tenth of the machine, at most 1 GiB."""
 
     limit: Limit = Limit.MACHINE
     reserve_bytes: int | None = None
@@ -34,7 +34,7 @@ class MemoryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine's memory: all of it, and what programs could still have without swapping."""
+    """The machine's memory: total, and available without swapping."""
 
     total_bytes: int
     available_bytes: int
@@ -45,7 +45,7 @@ class Use:
     """The memory of one replica with all its processes.
 
     Attributes:
-        requested_bytes: of its revision; None where that does not say.
+        requested_bytes: of its revision; None where unset.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Use:
 
 
 def reserve_of(machine: Machine, policy: MemoryPolicy) -> int:
-    """Return what is kept free of the machine's memory, in bytes."""
+    """Return the reserve of the machine's memory, in bytes."""
     return min(machine.total_bytes // 10, _GIB) if policy.reserve_bytes is None else policy.reserve_bytes
 
 
 def limit_of(requested_bytes: int | None, machine: Machine, policy: MemoryPolicy) -> int:
-    """Return how much memory a replica may have, in bytes."""
+    """Return the memory limit of a replica, in bytes."""
     most = machine.total_bytes - reserve_of(machine, policy)
     return min(most, requested_bytes) if policy.limit is Limit.REQUESTS and requested_bytes else most
 
@@ -98,5 +98,5 @@ def largest(uses: Sequence[Use], machine: Machine, policy: MemoryPolicy) -> tupl
 
 
 def size(number: int) -> str:
-    """Return bytes as people write them."""
+    """Format bytes for people."""
     return f"{number / _GIB:.1f} GiB" if number >= _GIB else f"{number / _MIB:.0f} MiB"

@@ -1,4 +1,4 @@
-"""Memory watchdog: looks each second at what replicas take, and ends those that take more than they may.
+"""Memory watchdog: reads replicas' memory each second, and ends those above their limit.
 
 Of a replica with a cgroup the kernel may have ended one process, as version 1 does: the watchdog ends the others.
 
@@ -36,7 +36,7 @@ class Watched(Protocol):
     def pid(self) -> int: ...
 
     def end_for_memory(self, complaint: str) -> None:
-        """Kill it; `complaint` is a part of a sentence that says why."""
+        """Kill it; `complaint` is the reason, as a part of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,20 @@ class Tenant:
 
 
 class _Orphan:
-    """A process that some replica left running, and nothing says which: it has the limit of a replica for itself."""
+    """A process left running by an unknown replica: it has a replica's limit for itself."""
 
     def __init__(self, pid: int, holder: Holder) -> None:
         self.pid = pid
         self._holder = holder
 
     def end_for_memory(self, complaint: str) -> None:
-        """Have the holder kill it: it is its child, which its id names until the holder waits for it."""
+        """Let the holder kill it: it is the holder's child, whose id stays valid until the holder waits for it."""
         log.warning("process %d, which a replica left running, %s", self.pid, complaint)
         self._holder.kill_orphan(self.pid)
 
 
 class MemoryWatchdog:
-    """What was seen of the machine's processes, for as long as the agent lives."""
+    """Ends replicas above their memory limit; keeps the machine's process tree between two looks."""
 
     def __init__(self, policy: MemoryPolicy, holder: Holder) -> None:
         self._policy = policy
@@ -71,7 +71,7 @@ class MemoryWatchdog:
         self._tree = ProcessTree()
 
     async def run(self, tenants: Callable[[], list[Tenant]], every_s: float) -> None:
-        """Look at the replicas again and again, and end those that have to go."""
+        """Check the replicas periodically, and end those above their limit."""
         while True:
             await asyncio.sleep(every_s)
             if not (found := tenants()):
@@ -79,11 +79,11 @@ class MemoryWatchdog:
             try:
                 for tenant, complaint in await asyncio.to_thread(self.look, found):
                     tenant.process.end_for_memory(complaint)
-            except Exception:  # what looks on must not end the agent; the next look may do better
+            except Exception:  # the watchdog must not end the agent; the next look may succeed
                 log.exception("the memory of replicas could not be looked at")
 
     def look(self, tenants: Sequence[Tenant]) -> list[tuple[Tenant, str]]:
-        """Return those that have to be ended, each with the reason."""
+        """Return the replicas to end, each with the reason."""
         self._tree.look()
         groups = self._processes(tenants)
         machine = Machine(*process_memory.machine())
@@ -104,7 +104,7 @@ class MemoryWatchdog:
         return [(tenant, ended[tenant.name]) for tenant, _ in groups if tenant.name in ended]
 
     def _processes(self, tenants: Sequence[Tenant]) -> list[tuple[Tenant, list[int]]]:
-        """Return each with its processes, first its own; what one left running is known by its user namespace."""
+        """Return each with its processes, first its own; orphans are matched by their user namespace."""
         groups = [(tenant, self._tree.below(tenant.process.pid)) for tenant in tenants]
         if left := self._holder.orphans():
             spaces = {user_namespace(tenant.process.pid): pids for tenant, pids in groups}

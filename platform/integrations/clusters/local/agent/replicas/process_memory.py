@@ -22,14 +22,14 @@ _BLOCK_BYTES = 512
 
 
 class ProcessTree:
-    """Which processes descend from which; a look reads of those alone that are new since the last."""
+    """Process tree; a look reads only processes that are new since the last."""
 
     def __init__(self) -> None:
         self._parents: dict[int, int] = {}
         self._children: dict[int, set[int]] = {}
 
     def look(self) -> None:
-        """Read which processes the machine has."""
+        """Read the machine's processes."""
         pids = {int(name) for name in os.listdir("/proc") if name.isdecimal()}
         known = {pid: parent for pid, parent in self._parents.items() if pid in pids and (parent in pids or not parent)}
         for pid in pids - known.keys():
@@ -41,11 +41,11 @@ class ProcessTree:
         self._parents, self._children = known, dict(children)
 
     def children(self, parent: int) -> set[int]:
-        """Return the processes whose parent this is."""
+        """Return the children of a process."""
         return self._children.get(parent, set())
 
     def below(self, root: int) -> list[int]:
-        """Return a process and all that descend from it."""
+        """Return a process and all its descendants."""
         found, left = [], [root]
         while left:
             found.append(pid := left.pop())
@@ -54,14 +54,14 @@ class ProcessTree:
 
 
 def user_namespace(pid: int) -> str:
-    """Return the user namespace that a process is in; empty where it has ended."""
+    """Return the user namespace of a process; empty where it has ended."""
     with suppress(OSError):
         return os.readlink(f"/proc/{pid}/ns/user")
     return ""
 
 
 def bound(pids: Sequence[int]) -> int:
-    """Return what processes take at most, in bytes: pages that they share count for each. The first one is the root."""
+    """Return the upper bound of processes' memory, in bytes: shared pages count for each. The first is the root."""
     found = _own_shared_memory(pids[0])
     for pid in pids:
         with suppress(OSError):
@@ -70,7 +70,7 @@ def bound(pids: Sequence[int]) -> int:
 
 
 def exact(pids: Sequence[int]) -> int:
-    """Return what processes take, in bytes: each page once, and files in memory that none of them maps."""
+    """Return the memory of processes, in bytes: each page once, and memory files that none of them maps."""
     taken = {b"Anon": 0, b"Shmem": 0}
     files: dict[tuple[int, int], int] = {}
     for pid in pids:
@@ -82,7 +82,7 @@ def exact(pids: Sequence[int]) -> int:
 
 
 def machine() -> tuple[int, int]:
-    """Return the machine's memory, and what programs could still have of it, in bytes."""
+    """Return the machine's total and available memory, in bytes."""
     found = {name: int(size) << 10 for name, size in _MEMINFO.findall(_read("/proc/meminfo"))}
     return found[b"MemTotal"], found[b"MemAvailable"]
 
@@ -94,7 +94,7 @@ def _parent(pid: int) -> int:
 
 
 def _each_once(pid: int) -> list[tuple[bytes, bytes]]:
-    """Return what a process takes by kind; in full with what it shares where it hides its maps, or Linux has none."""
+    """Return a process's memory by kind; shared pages count in full where its maps are hidden or absent."""
     try:
         found = _ONCE.findall(_read(f"/proc/{pid}/smaps_rollup"))
     except PermissionError:
@@ -103,7 +103,7 @@ def _each_once(pid: int) -> list[tuple[bytes, bytes]]:
 
 
 def _own_shared_memory(pid: int) -> int:
-    """Return what a process's own /dev/shm holds; 0 where it sees the machine's."""
+    """Return the size of a process's own /dev/shm; 0 where it sees the machine's."""
     own = f"/proc/{pid}/root/{_SHARED_MEMORY}"
     with suppress(OSError):
         if os.stat(own).st_dev != os.stat(f"/{_SHARED_MEMORY}").st_dev:

@@ -1,4 +1,4 @@
-"""The relay beside one replica: through it, and nowhere else, its runtime reaches its payload logger and its collector.
+"""Relay of one replica: its runtime reaches its payload logger and its collector only through it.
 
                  the replica is started            ends
     not there ----------------------------> Runs ---------> BackingOff
@@ -38,13 +38,13 @@ from serving_runtime.shared.egress import OTLP_URL, Network, networks
 log = logging.getLogger(__name__)
 
 _OPERATORS = networks("0.0.0.0/0,::/0,127.0.0.0/8,::/127")
-"""Where a collector may be, whose URL is the operator's: anywhere but at metadata and other link-local addresses."""
+"""Networks of a collector, whose URL is the operator's: all but metadata and other link-local addresses."""
 _OPENTELEMETRY = "opentelemetry"
 _LOGGER_FLAG = "--payload-logger-socket"
 SUFFIX = ".relay"
-"""What its program is called after its replica's name."""
+"""Suffix of its program's name, after its replica's name."""
 RELAYED = _LOGGER_FLAG
-"""What the runtime's --help offers since it can use a relay, for traces too."""
+"""Flag in the --help of runtimes that can use a relay, for traces too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Outlet:
 
     Attributes:
         name: of the socket.
-        flag: of the runtime, before the socket's path.
+        flag: the runtime's flag that takes the socket's path.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Outlet:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """What a replica's runtime posts to.
+    """Outgoing connections of a replica's runtime.
 
     Attributes:
         relayed: through a relay.
@@ -82,7 +82,7 @@ def outgoing(
     relays: bool,
     environ: Mapping[str, str] = os.environ,
 ) -> Outgoing:
-    """Return what a replica posts to that is started by the command `runtime`.
+    """Return the outgoing connections of a replica that the command `runtime` starts.
 
     Args:
         allowed: networks that may be reached although they are not public.
@@ -102,7 +102,7 @@ def outgoing(
 
 
 def _traces_url(runtime: Sequence[str]) -> str | None:
-    """Return where a runtime sends spans; None where it sends none."""
+    """Return the URL to which a runtime sends spans; None where it sends none."""
     settings = dict(value.partition("=")[::2] for value in values_of(runtime, "--trace-config"))
     if settings.get("mode") != _OPENTELEMETRY:
         return None
@@ -111,7 +111,7 @@ def _traces_url(runtime: Sequence[str]) -> str | None:
 
 
 def _target(url: str, allowed: Sequence[Network]) -> Target | None:
-    """Return host and port of a URL; None for one that leads nowhere."""
+    """Return host and port of a URL; None for an unusable one."""
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
@@ -132,7 +132,7 @@ def _has_proxy(url: str, environ: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where relays run."""
+    """Dependencies shared by all relays."""
 
     layout: Layout
     timing: Timing
@@ -153,11 +153,11 @@ class Relay:
     def __init__(
         self, site: Site, replica: str, outlets: Sequence[Outlet], earlier: EarlierRelay | None = None
     ) -> None:
-        """Listen and start it; raises OSError where that is not possible. Close it in any case.
+        """Listen and start it; raises OSError where that fails. Close it in any case.
 
         Args:
             replica: its name, unique among all of the agent's.
-            earlier: what an earlier agent left for a replica that runs.
+            earlier: the relay that an earlier agent left for a running replica.
         """
         self._site = site
         self._name = f"{replica}{SUFFIX}"
@@ -178,16 +178,16 @@ class Relay:
 
     @property
     def flags(self) -> list[str]:
-        """Return what the runtime is started with."""
+        """Return the runtime's flags."""
         return [f"{outlet.flag}{self.folder / outlet.name}" for outlet in self._outlets]
 
     async def close(self) -> None:
-        """End it, and take its sockets away."""
+        """End it, and remove its sockets."""
         self._life.cancel()
         await asyncio.wait({self._life})
         if self._process is not None:
             if self._process.running:
-                await self._process.kill()  # it has nothing to finish: who used it has ended
+                await self._process.kill()  # it has nothing to finish: its replica has ended
             self._process.forget()
         self._remove()
 

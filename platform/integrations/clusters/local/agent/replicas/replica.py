@@ -1,4 +1,4 @@
-"""One replica: a runtime process that is kept going until it is told to leave.
+"""Replica life cycle: a runtime process that is kept running until it has to leave.
 
                  answers ready                    stops answering, or says not ready
     Starting ------------------> Ready ---------------------------------------------> Starting
@@ -6,8 +6,8 @@
        |  '--- waited --- BackingOff <-- ends, cannot start, or takes too long (from Starting too)
        '--------- leave() ---------'-----> Draining ---- end() ----> gone
 
-`endpoint` is what the gateway may send requests to; it is kept while draining, until `end` is called by who knows
-that nothing is in flight any more.
+`endpoint` is where the gateway may send requests; it is kept while draining, until `end` is called once nothing is in
+flight any more.
 """
 
 import asyncio
@@ -63,18 +63,18 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What replicas are made with, the same for all of them.
+    """Dependencies shared by all replicas.
 
     Attributes:
         runtime: the program and its first arguments.
-        changed: called whenever a replica has something new to tell.
+        changed: called after each change of a replica's state.
         holder: starts their processes.
         files: has their records.
         egress_allowed: networks that payload loggers may be in although they are not public.
-        on_sockets: the runtime takes Unix sockets that are bound; else it takes ports of 127.0.0.1.
+        on_sockets: the runtime takes bound Unix sockets; else it takes ports of 127.0.0.1.
         relays: runtimes reach loggers and collectors through relays; else by themselves.
-        memory: how much they may have.
-        starts: whose turn it is to start.
+        memory: their memory limits.
+        starts: the limit of concurrent starts.
     """
 
     layout: Layout
@@ -95,9 +95,9 @@ class EarlierReplica:
     """A replica that an earlier agent had started.
 
     Attributes:
-        process: it runs, or has ended meanwhile.
-        relay: None where it has none.
-        was_ready: whether that agent last said so.
+        process: running, or ended meanwhile.
+        relay: None without one.
+        was_ready: by that agent's last status.
     """
 
     namespace: str
@@ -110,7 +110,7 @@ class EarlierReplica:
 
 
 class Replica:
-    """Replica number `index` of a revision. `run` is its life; everything else may be called at any time."""
+    """Replica number `index` of a revision. `run` is its life cycle; all else may be called at any time."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Replica:
         tap: RevisionTap,
         earlier: EarlierReplica | None = None,
     ) -> None:
-        """Begin its life, or go on with it where an earlier agent left it."""
+        """Begin its life cycle, or continue that of an earlier agent's replica."""
         self.name = f"{revision.name}-{index}"
         self.index = index
         self.restart_number = revision.restart_number
@@ -160,7 +160,7 @@ class Replica:
 
     @property
     def ended(self) -> bool:
-        """Return whether its life is over: it was told to leave and nothing of it runs."""
+        """Return whether it is over: it had to leave and no process of it runs."""
         return self._life.done()
 
     @property
@@ -169,11 +169,11 @@ class Replica:
         return self._phase is ReplicaPhase.READY and not self.leaving
 
     async def looked(self) -> None:
-        """Return when it has been seen whether it is ready, or its process has ended; for one of an earlier agent."""
+        """Return once its readiness is known, or its process has ended; for one of an earlier agent."""
         await self._looked.wait()
 
     def observed(self) -> ObservedReplica:
-        """Return what is to be told about it."""
+        """Return its observed state."""
         running = self._process is not None and self._process.running
         return ObservedReplica(
             name=self.name,
@@ -187,7 +187,7 @@ class Replica:
         )
 
     def tenant(self) -> Tenant | None:
-        """Return what the memory watchdog looks at; None while no process runs."""
+        """Return its entry for the memory watchdog; None while no process runs."""
         if self._process is None or not self._process.running:
             return None
         requested_bytes = self._revision.resources.memory_bytes
@@ -216,7 +216,7 @@ class Replica:
         await asyncio.wait({self._life})
 
     def _end(self) -> None:
-        if not self._told_to_end:  # a second cancellation would cut short the waiting for the process
+        if not self._told_to_end:  # a second cancellation would cut the wait for the process short
             self._told_to_end = True
             self._life.cancel()
 
@@ -240,7 +240,7 @@ class Replica:
             await asyncio.shield(self._close())
 
     def _take_up(self, earlier: EarlierReplica) -> None:
-        """Have the process, sockets and relay of an earlier agent's replica, as far as they are there."""
+        """Take over process, sockets and relay of an earlier agent's replica, as far as they exist."""
         layout = self._workshop.layout
         self._process, self._restarts = earlier.process, earlier.process.restarts
         if earlier.on_sockets:
@@ -257,7 +257,7 @@ class Replica:
             self._phase, self._message = ReplicaPhase.READY, ""
 
     async def _live(self) -> str:
-        """Run one process from start to end, or that of an earlier agent to its end; returns how that ended."""
+        """Run one process from start to end, or that of an earlier agent to its end; returns how it ended."""
         if self._earlier is not None:
             process, self._earlier = self._earlier.process, None
             return await self._watched(process, "")
@@ -268,7 +268,7 @@ class Replica:
             return await self._start(turn)
 
     async def _start(self, turn: Turn) -> str:
-        """Start a process in its turn, and run it to its end; returns how that ended."""
+        """Start a process in its turn and run it to its end; returns how it ended."""
         before = f"its last process {self._last_ending}" if self._last_ending else ""
         self._note(
             ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
@@ -287,7 +287,7 @@ class Replica:
         return await self._watched(self._process, before, turn)
 
     async def _watched(self, process: Process, before: str, turn: Turn | None = None) -> str:
-        """Look after a process until it has ended; returns how that ended. It gives its turn back once it is ready."""
+        """Watch a process until it has ended; returns how it ended. Its turn ends once it is ready."""
         try:
             self._last_ending = await process.watched(self._watch(before, turn))
             served = self.endpoint is not None
@@ -315,7 +315,7 @@ class Replica:
     def _failed(
         self, reason: FailureReason, ending: str, process: Process | None = None, *, is_final: bool = False
     ) -> str:
-        """Remember the ending, a part of a sentence, as the last failure; returns it."""
+        """Record the ending, a part of a sentence, as the last failure; returns it."""
         env = self._env()
         self._failure = Failure(
             reason=reason,
@@ -329,7 +329,7 @@ class Replica:
         return ending
 
     async def _watch(self, before: str, turn: Turn | None) -> str:
-        """Wait until it is ready, then look at it again and again; returns why it has to be killed."""
+        """Wait until it is ready, then probe it periodically; returns why it has to be killed."""
         timing = self._workshop.timing
         try:
             found, self._served_at = self._served_at, None
@@ -349,7 +349,7 @@ class Replica:
             return await self._probed(probe, before)
 
     async def _probed(self, probe: HealthProbe, before: str) -> str:
-        """Ask it for its health until it does not answer any more; returns that."""
+        """Probe it until it no longer answers; returns the reason."""
         timing, loop = self._workshop.timing, asyncio.get_running_loop()
         served_since, wait_s, silent = loop.time(), timing.probe_s, 0
         while silent < timing.probe_failures:
@@ -365,7 +365,7 @@ class Replica:
         return f"did not answer {silent} health checks in a row and was killed"
 
     async def _serving(self) -> Addresses | None:
-        """Return where the runtime answers, once it is ready."""
+        """Return the runtime's addresses, once it is ready."""
         found = written(self._ports_file, self._sockets)
         if found is not None:
             with closing(self._probe(found)) as probe:
@@ -396,7 +396,7 @@ class Replica:
         self._workshop.changed()
 
     def _env(self) -> dict[str, str]:
-        """Return what the process has of its own; what is said of it shows names in the place of the values."""
+        """Return the process's own variables; messages about it show names instead of their values."""
         return {**self._revision.env, "FAIRLEAD_HOME": str(self._workshop.layout.home)}
 
     def _program(self, listeners: Sequence[str], left_open: Sequence[int] = ()) -> Program:
@@ -433,7 +433,7 @@ class Replica:
         )
 
     def _about(self) -> dict[str, Any]:
-        """Return what an agent after this one goes on by: `EarlierReplica`."""
+        """Return the note for the next agent: `EarlierReplica`."""
         return {
             "namespace": self._namespace,
             "index": self.index,
@@ -447,7 +447,7 @@ class Replica:
         return Site(self._workshop.layout, self._workshop.timing, self._workshop.holder, self._workshop.files)
 
     def _sandbox(self, *, is_code: bool) -> Sandbox:
-        """Return the wall around its process."""
+        """Return the sandbox of its process."""
         runtime = self._workshop.runtime
         connects = may_connect(self._revision.egress, is_code=is_code)
         return confined(
@@ -459,6 +459,6 @@ class Replica:
 
 
 def _empty(folder: Path) -> None:
-    """Make an empty folder for its owner alone, in the place of what an earlier process left there."""
+    """Make an empty folder for its owner alone, replacing what an earlier process left."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)

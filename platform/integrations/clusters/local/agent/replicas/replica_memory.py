@@ -1,4 +1,4 @@
-"""How much memory replicas may have, and what keeps them to it: the kernel by cgroups, or the watchdog alone."""
+"""Memory limit enforcement of replicas: by the kernel with cgroups, or by the watchdog alone."""
 
 import os
 import subprocess
@@ -23,10 +23,10 @@ class ReplicaMemory:
     groups: MemoryGroups | None = None
 
     def group(self, name: str, requested_bytes: int | None) -> MemoryGroup | None:
-        """Make the cgroup of a replica's process, with the limit that the watchdog has for it, too.
+        """Make the cgroup of a replica's process, with the same limit as the watchdog's.
 
         Raises:
-            OSError: that is not possible any more.
+            OSError: that is no longer possible.
         """
         if self.groups is None:
             return None
@@ -34,9 +34,10 @@ class ReplicaMemory:
 
 
 def find_groups(folder: Path, *, spare: Collection[str] = ()) -> tuple[MemoryGroups | None, str]:
-    """Return the cgroups of the agent of this folder, and what limits the memory of replicas, as a part of a sentence.
+    """Return the cgroups of this folder's agent, and how replicas' memory is limited, as a part of a sentence.
 
-    A program is started in one first. What an earlier agent of the folder left in them is ended, but in those to spare.
+    A program is started in one first, as a trial. Leftovers of an earlier agent of the folder are ended, except
+    `spare`.
     """
     groups = None
     try:

@@ -1,4 +1,4 @@
-"""Turns to start: replicas start a few at a time, so that what serves meanwhile keeps its share of the processor.
+"""Start concurrency limit: a few replicas start at a time, so that serving ones keep their share of the processor.
 
 A start is mostly processor time: the interpreter, libraries, the model. Sixty at once take as long as sixty in turns,
 but leave the gateway a sixtieth of each core until all are done.
@@ -11,11 +11,11 @@ import os
 from dataclasses import dataclass, field
 
 _MOST_S = 10.0
-"""For so long a start keeps others waiting. One that takes longer mostly reads a disk, or fills an accelerator."""
+"""Longest time that a start blocks others. A longer one mostly reads a disk, or fills an accelerator."""
 
 
 def most_at_once() -> int:
-    """Return how many replicas may start at once on this machine: as many as it has cores, and one more."""
+    """Return how many replicas may start at once on this machine: its number of cores plus one."""
     return len(os.sched_getaffinity(0)) + 1
 
 
@@ -58,7 +58,7 @@ class Starts:
         self._waiting: list[_Waiting] = []
 
     async def turn(self, *, is_new: bool) -> Turn:
-        """Return a turn when there is one: those that served before (`is_new` is False) first, then in their order."""
+        """Wait for a turn: replicas that served before (`is_new` is False) come first, then FIFO."""
         if self._free:
             self._free -= 1
         else:
@@ -73,7 +73,7 @@ class Starts:
         return Turn(self, self._most_s)
 
     def give_back(self) -> None:
-        """Call the next that still waits, or keep the turn."""
+        """Give the turn to the next waiter, or keep it free."""
         while self._waiting:
             called = heapq.heappop(self._waiting).called
             if not called.done():

@@ -1,7 +1,7 @@
-"""The messages by which the gateway is configured, in a descriptor pool of their own.
+"""Envoy's protobuf messages for the gateway's configuration, in their own descriptor pool.
 
-A pool of its own, so that other packages with Envoy's messages may be imported beside. The classes are made at import
-from `generated/descriptors.binpb`, which a test regenerates from the .proto files beside it.
+With their own pool, other packages with Envoy's messages may be imported too. The classes are made at import from
+`generated/descriptors.binpb`, which a test regenerates from the .proto files beside it.
 """
 
 from collections.abc import Mapping
