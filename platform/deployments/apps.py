@@ -21,8 +21,8 @@ class DeploymentsConfig(AppConfig):
         hooks.version_checked.register(_imported_later("events.services.delivery.version_checked"))
         hooks.version_decided.register(_imported_later("events.services.delivery.version_decided"))
         hooks.works.register(_imported_later("model_jobs.selectors.works_of"))
-        hooks.job_driver.register(_imported_later("deployments.services.driver_default"))
-        hooks.measured_on.register(_imported_later("deployments.services.measured_on_default"))
+        hooks.job_driver.register(_imported_later("clusters.services.cluster_selection.driver_default"))
+        hooks.measured_on.register(_imported_later("clusters.services.cluster_selection.measured_on_default"))
 
 
 def _imported_later(path: str) -> Callable[..., Any]:

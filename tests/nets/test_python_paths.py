@@ -9,6 +9,7 @@ from importlib import import_module
 from django.template.engine import Engine
 from django.template.loader import get_template
 
+from control_plane.celery import app
 from tests.nets._support.modules import modules, rooms, strings, tree
 from tests.nets._support.recording import ROOT, check, check_shrinks
 from tests.nets.contracts.rooms import LEVELS
@@ -25,12 +26,13 @@ NO_PATHS = {"fairlead.agent", "fairlead.by_host", "fairlead.short_of_memory", "f
 
 
 def dotted() -> Iterator[tuple[str, str]]:
-    """Yield the module and each text in it that is a dotted path into a room."""
+    """Yield the module and each text in it that is a dotted path into a room, names of tasks left out."""
+    app.loader.import_default_modules()
     for name, module in modules().items():
         if "/migrations/" in str(module.file) or not QUOTED.search(module.text):
             continue
         for text in {str(each.value) for each in strings(name)}:
-            if DOTTED.fullmatch(text) and text not in NO_PATHS:
+            if DOTTED.fullmatch(text) and text not in NO_PATHS and text not in app.tasks:
                 yield name, text
 
 

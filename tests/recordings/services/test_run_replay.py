@@ -9,10 +9,10 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from recordings import tasks
 from events.models import Event
 from integrations.clusters.base import Exchange
 from jobs.services import run_claim
+from recordings import tasks
 from recordings.models import Recording, Replay
 from recordings.selectors.replays import replay_summary
 from recordings.services.recordings import recording_delete
