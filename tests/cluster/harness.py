@@ -26,7 +26,7 @@ IMAGE, CLAIM, CACHE = "fairlead/serving-runtime:test", "models", "model-cache"
 UNRULY_IMAGE = "fairlead/unruly:test"
 """Its runtime misbehaves as the revision's environment says: see `tests/integrations/_support/v2_server.py`."""
 REAL_RUNTIME = [sys.executable, "-m", "serving_runtime"]
-UNRULY_RUNTIME = [sys.executable, str(Path(__file__).parents[1] / "integrations" / "v2_server.py")]
+UNRULY_RUNTIME = [sys.executable, str(Path(__file__).parents[1] / "integrations" / "_support" / "v2_server.py")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ class Installed:
         """Return what the only webhook signs with, as a web pod reads it."""
         code = (
             "from common.encryption import unseal; from events.services.delivery import SECRET; "
-            "from deployments.models import Webhook; print(unseal(Webhook.objects.get().sealed_secret, purpose=SECRET))"
+            "from events.models import Webhook; print(unseal(Webhook.objects.get().sealed_secret, purpose=SECRET))"
         )
         return self.manage("shell", "--no-imports", "--command", code).strip()
 

@@ -60,7 +60,9 @@ def test_every_change_of_a_model_has_its_migration(db: None) -> None:
 
 
 @pytest.mark.parametrize(("app", "name"), MOVES)
-def test_a_model_moves_without_a_statement(app: str, name: str, db: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_moves_without_a_statement(
+    app: str, name: str, transactional_db: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     for backwards in (False, True):
         call_command("sqlmigrate", app, name, backwards=backwards, no_color=True)
         lines = capsys.readouterr().out.splitlines()

@@ -6,7 +6,6 @@ from typing import TypeVar
 from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable, InferRequest, OnDone, Outcome, RequestContext
 from serving_runtime.engine.serving.engine import Engine
-from serving_runtime.engine.serving.tapped import recorded
 from serving_runtime.telemetry.tap.taps import Taps
 from serving_runtime.telemetry.tracing.trace import BACKEND_OUTPUT, QUEUE_INPUT
 from serving_runtime.telemetry.tracing.tracer import Tracer
@@ -21,12 +20,35 @@ def follow(engine: Engine, tracer: Tracer, taps: Taps) -> None:
 
     def switch() -> None:
         for name, start in plain.items():
-            seen = recorded(start, taps) if taps.active else start
+            seen = _recorded(start, taps) if taps.active else start
             setattr(engine, name, _followed(seen, tracer) if tracer.active else seen)
 
     tracer.on_change = switch
     taps.on_change(switch)
     switch()
+
+
+def _recorded(start: "Start[Started]", taps: Taps) -> "Start[Started]":
+    """Wrap `start` so that the taps may record its requests; steps of ensembles do not pass here."""
+
+    def tapped(request: InferRequest, on_done: OnDone) -> Started:
+        recordings = taps.recordings(request)
+        if not recordings:
+            return start(request, on_done)
+
+        def noting(outcome: Outcome) -> None:
+            on_done(outcome)
+            for recording in recordings:
+                recording.note(outcome)
+
+        try:
+            return start(request, noting)
+        except ServingError as error:
+            for recording in recordings:
+                recording.note(error)
+            raise
+
+    return tapped
 
 
 def _followed(start: "Start[Started]", tracer: Tracer) -> "Start[Started]":

@@ -175,7 +175,8 @@ def test_a_setting_that_it_does_not_know_is_refused_by_name(made: Made) -> None:
 
 def test_without_its_library_it_names_the_package_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     known = registry.BUILT_IN[made.case.backend]
-    for name in [name for name in sys.modules if name.startswith(f"serving_runtime.backends.{known.module}")]:
+    package = f"serving_runtime.backends.{known.module.removesuffix('.backend')}"
+    for name in [name for name in sys.modules if name.startswith(package)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, made.case.library, None)
     with pytest.raises(ModelError) as caught:
