@@ -10,7 +10,7 @@ from deployments.domain.phases import Code
 from deployments.domain.policy import Gate, Metric, Policy, SlowLimit, Step, parse_policy, policy_json
 from deployments.domain.policy.metrics import metrics_json
 from deployments.domain.policy.promql import PLACEHOLDERS
-from deployments.domain.rollout.event_messages import Kind
+from events.domain.kinds import Kind
 
 PAGE = (Path(settings.ROOT) / "docs" / "reference" / "rollouts.md").read_text()
 

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from accounts.selectors import SESSION_KEY, TOKEN_PREFIX
 from common.encryption import unseal
-from deployments.domain.rollout.event_messages import Kind
+from events.domain.kinds import Kind
 from events.services.delivery import EVENTS, TEST
 from tests.nets._support.modules import modules, tree
 from tests.nets._support.recording import check

@@ -10,13 +10,13 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from clusters.models import Cluster
 from common.db.count import count_up_to
 from deployments.domain.phases import ENDED_BADLY, Code, Phase, ServicePhase
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.waits import Condition
 from deployments.models import InferenceService, Rollout
 from deployments.selectors.events import change_marks, event_view
 from deployments.selectors.rollouts.rollouts import rollout_query
 from deployments.selectors.services import service_query
 from deployments.views.shapes import EventView
+from events.domain.kinds import Kind
 from events.models import Event
 from events.services.live_feed import Marks
 from registry.selectors import newest_to_approve

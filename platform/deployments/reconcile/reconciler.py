@@ -22,7 +22,6 @@ from deployments.domain.autoscaling import rollout_capacity
 from deployments.domain.phases import Phase, ServicePhase
 from deployments.domain.rollout import CanarySeen, Observation, advance, pass_over
 from deployments.domain.rollout.approvals import Tally
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import RevisionState
 from deployments.domain.service_state.quiescence import UNSETTLED, Turn, is_settled
@@ -38,6 +37,7 @@ from deployments.reconcile.participants.surge import shares_of
 from deployments.reconcile.service_change import Change, changing, load
 from deployments.reconcile.service_counters import expect_end
 from deployments.selectors import approval_tally
+from events.domain.kinds import Kind
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedRevision, Sample
 from recordings.reconcile import payloads
 

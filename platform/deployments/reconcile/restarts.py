@@ -12,12 +12,12 @@ from django.db import transaction
 from clusters.models import Cluster
 from clusters.services.connection import allows_python
 from deployments.domain.policy import match_json
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import left_out
 from deployments.domain.service_state import failures
 from deployments.mapping import revision_state
 from deployments.models import Revision
 from deployments.reconcile.service_change import Change
+from events.domain.kinds import Kind
 from events.models import Event
 from events.services.delivery import deliveries_queue, of_cluster
 from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica, ObservedRevision, ReplicaPhase

@@ -21,11 +21,12 @@ from common.http import request_id
 from deployments import mapping
 from deployments.domain.phases import Phase
 from deployments.domain.rollout import RolloutState
-from deployments.domain.rollout.event_messages import Kind, lines_between
+from deployments.domain.rollout.event_messages import lines_between
 from deployments.domain.service_state.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.domain.service_state.service_lifecycle import roles_after
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.reconcile.service_counters import count_ends
+from events.domain.kinds import Kind
 from events.models import Event
 from events.services.delivery import deliveries_queue, of_service
 from integrations.clusters.base import Desired

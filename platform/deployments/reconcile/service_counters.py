@@ -10,8 +10,9 @@ from prometheus_client import Counter
 
 from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
-from deployments.domain.rollout.event_messages import ENDS, Kind
+from deployments.domain.rollout.event_messages import ENDS
 from deployments.models import InferenceService
+from events.domain.kinds import Kind
 
 _OF = ("namespace", "service", "team")
 ROLLOUTS_ENDED = Counter("fairlead_rollouts_ended_total", "Attempts of rollouts that ended.", [*_OF, "phase"])

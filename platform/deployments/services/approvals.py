@@ -9,11 +9,11 @@ from deployments import mapping
 from deployments.domain import rollout as machine
 from deployments.domain.rollout import RolloutState
 from deployments.domain.rollout.approvals import Tally, refusal
-from deployments.domain.rollout.event_messages import Kind
 from deployments.models import Approval, Rollout
 from deployments.reconcile.service_change import Change
 from deployments.selectors import approval_tally
 from deployments.services.rollouts import rollout_move
+from events.domain.kinds import Kind
 
 
 def rollout_approve(*, rollout_id: int, user: User, comment: str, actor: str, now: datetime) -> Rollout:

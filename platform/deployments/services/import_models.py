@@ -15,11 +15,11 @@ from accounts.models import Ownership
 from accounts.services import audit_record
 from accounts.services.teams import ownership_set
 from common.errors import FairleadError
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import STORAGE_URI, ServiceSpec, imported_model, parse_service
 from deployments.models import InferenceService
 from deployments.reconcile.service_change import Change, changing
 from deployments.services.revision_change import turn_to
+from events.domain.kinds import Kind
 from jobs.services import hints
 from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.version_lifecycle import Status

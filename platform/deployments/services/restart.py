@@ -6,13 +6,13 @@ from django.db import transaction
 
 from accounts.services import audit_record
 from common.errors import Conflict
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import file_stopped
 from deployments.models import InferenceService
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
 from deployments.services.services import service_named, spec_of
 from deployments.services.stop import follow_stop
+from events.domain.kinds import Kind
 
 
 @transaction.atomic

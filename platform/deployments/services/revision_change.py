@@ -17,7 +17,6 @@ from deployments.domain import rollout as machine
 from deployments.domain.policy import DIRECT, Policy, Strategy, Then, policy_json, stored_policy
 from deployments.domain.rollout import Portion, RolloutState
 from deployments.domain.rollout.approvals import Author
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import ServiceSpec, logger_json, patches_json, placement_json, transformer_json
 from deployments.domain.service_file.resources import limit_of
 from deployments.domain.service_state.contract import Contract
@@ -28,6 +27,7 @@ from deployments.selectors import stable_before
 from deployments.services.contracts import contract_agreed, kept_from
 from deployments.services.egress import egress_after
 from deployments.services.gpu_assignment import placed
+from events.domain.kinds import Kind
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 

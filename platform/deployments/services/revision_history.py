@@ -12,12 +12,12 @@ from datetime import datetime
 from django.db.models import Q
 
 from common.errors import FairleadError, NotFound
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
 from deployments.reconcile.service_change import Change, changing
 from deployments.selectors import stable_before
 from deployments.services.services import spec_of
+from events.domain.kinds import Kind
 
 ENDED = Q(role__in=[Role.RETIRED, Role.FAILED], stopped_at__isnull=False)
 _OF_THIS_RELEASE = Q(egress__isnull=False)  # an earlier one did not know it

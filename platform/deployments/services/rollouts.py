@@ -18,7 +18,6 @@ from deployments.domain.phases import Phase
 from deployments.domain.policy import Then
 from deployments.domain.rollout import RolloutState
 from deployments.domain.rollout.approvals import Author
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
@@ -29,6 +28,7 @@ from deployments.services.contracts import accepted
 from deployments.services.egress import check_egress, has_egress
 from deployments.services.revision_change import begin, check_agreed, check_ready
 from deployments.services.services import policy_named, service_named, spec_of
+from events.domain.kinds import Kind
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 

@@ -11,7 +11,6 @@ from clusters.services.connection import allows_python
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments.domain.phases import ServicePhase
 from deployments.domain.rollout.approvals import Author
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import (
     ServiceSpec,
     check_env,
@@ -32,6 +31,7 @@ from deployments.services.egress import check_egress
 from deployments.services.import_models import begin_import, must_import
 from deployments.services.revision_change import check_ready, give_up, turn_to
 from deployments.services.stop import follow_stop
+from events.domain.kinds import Kind
 from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy, Resources
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve

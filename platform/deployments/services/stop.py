@@ -1,12 +1,12 @@
 """Stop and resume of a service, whose file and history stay; called with the service under its lock."""
 
 from deployments.domain.phases import ServicePhase
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import ServiceSpec
 from deployments.domain.service_state.desired import Role
 from deployments.domain.waits import Condition
 from deployments.reconcile.service_change import Change
 from deployments.services.revision_change import give_up
+from events.domain.kinds import Kind
 
 
 def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:

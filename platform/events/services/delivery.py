@@ -18,8 +18,8 @@ from datetime import datetime, timedelta
 from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
 from common.encryption import unseal
-from deployments.domain.rollout.event_messages import Kind
 from deployments.reconcile import hints
+from events.domain.kinds import Kind
 from events.models import Event, Webhook, WebhookDelivery
 from registry.domain.approval import Approval
 from registry.domain.version_lifecycle import Status

@@ -14,7 +14,7 @@ from django.db import transaction
 from clusters.models import Cluster
 from common.errors import NotFound
 from common.http import request_id
-from deployments.domain.rollout.event_messages import Kind
+from events.domain.kinds import Kind
 from events.models import Event
 from events.services.delivery import deliveries_queue, of_cluster
 from gpus.models import Repartition

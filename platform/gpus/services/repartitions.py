@@ -13,7 +13,7 @@ from clusters.models import Cluster
 from clusters.services.connection import file_of
 from common.errors import Conflict, InvalidInput
 from common.identifiers import check_comment
-from deployments.domain.rollout.event_messages import Kind
+from events.domain.kinds import Kind
 from gpus.models import Repartition
 from gpus.reconcile.repartition_change import Change, cut_json, event_add, plan_of, repartition_changing, state_of
 from gpus.selectors.repartitions import repartition_get

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from common.errors import Unavailable
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService
 from deployments.reconcile.service_change import Change
+from events.domain.kinds import Kind
 from integrations.clusters.base import ClusterDriver, Exchange
 from recordings.domain.sampling import is_sampled
 from recordings.models import Recording

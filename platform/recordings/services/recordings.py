@@ -8,10 +8,10 @@ from django.db import transaction
 from accounts.services import audit_record
 from clusters.services.connection import can_record
 from common.errors import Conflict, InvalidInput
-from deployments.domain.rollout.event_messages import Kind
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
 from deployments.services.services import service_named
+from events.domain.kinds import Kind
 from recordings.models import Recording
 from recordings.reconcile import payload_files, payloads
 from recordings.selectors.recordings import recording_get

@@ -21,7 +21,6 @@ from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.comparison.report import Report
 from deployments.domain.comparison.stored import report_json, worst_json
 from deployments.domain.policy.comparison import parse_terms, terms_json
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_file import is_code
 from deployments.domain.service_state.desired import Role
 from deployments.mapping import model_config_of
@@ -31,6 +30,7 @@ from deployments.services.egress import service_egress
 from deployments.services.revision_change import check_ready
 from deployments.services.rollouts import version_of
 from deployments.services.services import service_named, spec_of
+from events.domain.kinds import Kind
 from integrations.clusters.base import Candidate
 from jobs.domain import attempts
 from jobs.domain.attempts import AttemptState, Status

@@ -2,67 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from deployments.domain.phases import Code, Phase
 from deployments.domain.rollout import RolloutState
-
-
-class Kind(StrEnum):
-    """The kind of an event."""
-
-    SERVICE_CREATED = "ServiceCreated"
-    SERVICE_CHANGED = "ServiceChanged"
-    SERVICE_READY = "ServiceReady"
-    SERVICE_DEGRADED = "ServiceDegraded"
-    SERVICE_DELETING = "ServiceDeleting"
-    SERVICE_RESTARTED = "ServiceRestarted"
-    SERVICE_STOPPED = "ServiceStopped"
-    SERVICE_RESUMED = "ServiceResumed"
-    IMPORT_STARTED = "ImportStarted"
-    IMPORT_REFUSED = "ImportRefused"
-    MODEL_IMPORTED = "ModelImported"
-    RECORDING_STARTED = "RecordingStarted"
-    RECORDING_ENDED = "RecordingEnded"
-    RECORDING_DELETED = "RecordingDeleted"
-    REPLAY_ENDED = "ReplayEnded"
-    ALIAS_MOVED = "AliasMoved"
-    ALIAS_REFUSED = "AliasRefused"
-    REVISION_CREATED = "RevisionCreated"
-    REVISION_STOPPED = "RevisionStopped"
-    REVISION_FORGOTTEN = "RevisionForgotten"
-    DRIFT_FOUND = "DriftFound"
-    DRIFT_HEALED = "DriftHealed"
-    DRIFT_GONE = "DriftGone"
-    REVISION_VARIABLES_LEFT_OUT = "RevisionVariablesLeftOut"
-    REVISION_SCALED = "RevisionScaled"
-    REPLICA_RESTARTED = "ReplicaRestarted"
-    COMPONENT_RESTARTED = "ComponentRestarted"
-    LIMIT_CLOSE = "LimitClose"
-    REPARTITION_PROPOSED = "RepartitionProposed"
-    REPARTITION_APPROVED = "RepartitionApproved"
-    REPARTITION_DECLINED = "RepartitionDeclined"
-    REPARTITION_OUTDATED = "RepartitionOutdated"
-    REPARTITION_CUTTING = "RepartitionCutting"
-    REPARTITION_REVERTING = "RepartitionReverting"
-    REPARTITION_DONE = "RepartitionDone"
-    REPARTITION_ABORTED = "RepartitionAborted"
-    ROLLOUT_STARTED = "RolloutStarted"
-    ROLLBACK_STARTED = "RollbackStarted"
-    ROLLOUT_WEIGHT_WANTED = "RolloutWeightWanted"
-    ROLLOUT_WEIGHT_CONFIRMED = "RolloutWeightConfirmed"
-    ROLLOUT_CANARY_NOT_READY = "RolloutCanaryNotReady"
-    ROLLOUT_WEBHOOK_ANSWERED = "RolloutWebhookAnswered"
-    ROLLOUT_APPROVAL_AWAITED = "RolloutApprovalAwaited"
-    ROLLOUT_APPROVED = "RolloutApproved"
-    ROLLOUT_APPROVAL_WITHDRAWN = "RolloutApprovalWithdrawn"
-    ROLLOUT_COMMENTED = "RolloutCommented"
-    ROLLOUT_PAUSED = "RolloutPaused"
-    ROLLOUT_CONTINUED = "RolloutContinued"
-    ROLLOUT_RETRIED = "RolloutRetried"
-    ROLLOUT_HEALTHY = "RolloutHealthy"
-    ROLLOUT_DEGRADED = "RolloutDegraded"
-    ROLLOUT_ABORTED = "RolloutAborted"
+from events.domain.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)

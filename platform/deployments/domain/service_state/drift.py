@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from deployments.domain.rollout.event_messages import Kind, Line
+from deployments.domain.rollout.event_messages import Line
+from events.domain.kinds import Kind
 from integrations.clusters.base import Drift
 
 REMEMBERED = timedelta(minutes=10)

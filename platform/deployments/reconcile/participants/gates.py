@@ -27,11 +27,11 @@ from deployments import mapping
 from deployments.domain.phases import Code, Phase
 from deployments.domain.policy import StepWebhook, match_json
 from deployments.domain.rollout import RolloutState
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.rollout.webhooks import Answer, Asked, ask_again_after, read_answer, to_ask
 from deployments.models import AnalysisRun, Revision, Rollout, WebhookQuestion
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
+from events.domain.kinds import Kind
 from events.models import Webhook
 from events.services.delivery import CONFIRM, SECRET, signature_of
 

@@ -22,11 +22,11 @@ from deployments.domain.autoscaling.replica_count import (
     stored_memory,
     window_of,
 )
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.service_state.desired import Role
 from deployments.models import Revision
 from deployments.reconcile.participants import surge
 from deployments.reconcile.service_change import Change
+from events.domain.kinds import Kind
 from integrations.clusters.base import Observed, ObservedScaling, ReplicaPhase, Sample
 
 

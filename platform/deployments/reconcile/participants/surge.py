@@ -7,11 +7,11 @@ gets all of them.
 
 from deployments import mapping
 from deployments.domain.rollout import RolloutState
-from deployments.domain.rollout.event_messages import Kind
 from deployments.domain.rollout.surge import shared
 from deployments.domain.service_state.desired import Role
 from deployments.models import Revision, Rollout
 from deployments.reconcile.service_change import Change
+from events.domain.kinds import Kind
 from integrations.clusters.base import Observed
 
 
