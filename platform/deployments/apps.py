@@ -1,10 +1,8 @@
 """Django app of services, revisions and rollouts."""
 
-from collections.abc import Callable
-from typing import Any
-
 from django.apps import AppConfig
-from django.utils.module_loading import import_string
+
+from common.hooks import imported_later
 
 
 class DeploymentsConfig(AppConfig):
@@ -12,23 +10,15 @@ class DeploymentsConfig(AppConfig):
     label = "deployments"
 
     def ready(self) -> None:
-        """Register the functions that the registry calls."""
-        from registry import hooks  # noqa: PLC0415 - now models can be read
+        """Register the functions that clusters and the registry call."""
+        from clusters import hooks as of_clusters  # noqa: PLC0415 - now models can be read
+        from registry import hooks as of_registry  # noqa: PLC0415
 
-        hooks.uses.register(_imported_later("deployments.selectors.model_uses.uses_of"))
-        hooks.version_deleted.register(_imported_later("deployments.services.revision_history.versions_forget"))
-        hooks.model_moved.register(_imported_later("deployments.reconcile.schedule.touch_users_of"))
-        hooks.version_checked.register(_imported_later("events.services.delivery.version_checked"))
-        hooks.version_decided.register(_imported_later("events.services.delivery.version_decided"))
-        hooks.works.register(_imported_later("model_jobs.selectors.works_of"))
-        hooks.job_driver.register(_imported_later("clusters.services.cluster_selection.driver_default"))
-        hooks.measured_on.register(_imported_later("clusters.services.cluster_selection.measured_on_default"))
-
-
-def _imported_later(path: str) -> Callable[..., Any]:
-    """Return the function at `path`, imported on its first call: commands that only migrate need none of them."""
-
-    def call(*arguments: Any) -> Any:
-        return import_string(path)(*arguments)
-
-    return call
+        of_registry.uses.register(imported_later("deployments.selectors.model_uses.uses_of"))
+        of_registry.version_deleted.register(imported_later("deployments.services.revision_history.versions_forget"))
+        of_registry.model_moved.register(imported_later("deployments.reconcile.schedule.touch_users_of"))
+        of_clusters.cluster_changed.register(imported_later("deployments.reconcile.schedule.touch_running_on"))
+        of_clusters.services_touched.register(imported_later("deployments.reconcile.schedule.reconcile_named"))
+        of_clusters.findings.register(imported_later("deployments.reconcile.restarts.left_out_findings"))
+        of_clusters.resources_used.register(imported_later("deployments.selectors.traffic.costs.resources_used"))
+        of_clusters.services_worst_first.register(imported_later("deployments.selectors.services.services_worst_first"))

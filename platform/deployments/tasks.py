@@ -18,6 +18,7 @@ from functools import partial
 from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
+from prometheus_client import Histogram
 
 from clusters.models import Cluster
 from clusters.services import connection
@@ -25,7 +26,8 @@ from clusters.services.cluster_selection import cluster_local_made
 from clusters.services.connection import LOCAL
 from common.errors import FairleadError, Unavailable
 from common.http.full_disk import full_disk
-from deployments.reconcile import reconciler, restarts, schedule, sweep_claims, telemetry
+from deployments import hooks
+from deployments.reconcile import reconciler, restarts, schedule, sweep_claims
 from deployments.reconcile.participants import gates, traffic
 from deployments.reconcile.participants.metric_queries import Ask, ask_nobody
 from deployments.reconcile.reconciler import Outcome, Outside
@@ -35,7 +37,6 @@ from deployments.services.gpu_assignment import gpus_due, gpus_note
 from deployments.services.revision_history import revisions_forget
 from events.services import delivery
 from events.tasks import deliver
-from gpus.reconcile import repartition as repartitioning
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.unavailable_driver import away
 from integrations.metrics import counters
@@ -45,6 +46,12 @@ from jobs.services.hints import send
 from model_jobs.trials.services.trials import trials_forget
 
 logger = logging.getLogger(__name__)
+RECONCILE_DURATION = Histogram(
+    "fairlead_reconcile_duration_seconds",
+    "Duration of one reconciler tick of one service, by what became of it.",
+    ["outcome"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+)
 _BUDGET_S = 10.0
 _MAX_DELIVERIES = 20
 
@@ -139,7 +146,7 @@ def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
     """Tick one service; its errors are logged here and must not delay others."""
     began = time.monotonic()
     outcome = _try_to_tick(service_id, driver)
-    telemetry.RECONCILE_DURATION.labels(outcome or "failed").observe(time.monotonic() - began)
+    RECONCILE_DURATION.labels(outcome or "failed").observe(time.monotonic() - began)
     if outcome is None:
         count_failure(service_id)
     return outcome
@@ -174,7 +181,7 @@ def _sweep(cluster: Cluster) -> None:
     driver, answers = _looked_at(cluster)
     is_told = answers and schedule.heard(cluster, driver, now=timezone.now())
     if answers:
-        repartitioning.repartitions_carry_out(cluster, driver, timezone.now)
+        hooks.cluster_observed(cluster, driver, timezone.now)
     interval = timedelta(seconds=settings.RECONCILE_INTERVAL_S)
     for service_id in schedule.services_due(cluster, now=timezone.now(), interval=interval, is_told=is_told):
         if time.monotonic() - began > _BUDGET_S:

@@ -2,7 +2,16 @@
 
 from django.apps import AppConfig
 
+from common.hooks import imported_later
+
 
 class EventsConfig(AppConfig):
     name = "events"
     label = "events"
+
+    def ready(self) -> None:
+        """Queue webhook deliveries of what the registry reports."""
+        from registry import hooks  # noqa: PLC0415 - now models can be read
+
+        hooks.version_checked.register(imported_later("events.services.delivery.version_checked"))
+        hooks.version_decided.register(imported_later("events.services.delivery.version_decided"))

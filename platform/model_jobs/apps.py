@@ -2,7 +2,15 @@
 
 from django.apps import AppConfig
 
+from common.hooks import imported_later
+
 
 class ModelJobsConfig(AppConfig):
     name = "model_jobs"
     label = "model_jobs"
+
+    def ready(self) -> None:
+        """Register the jobs that a version's page lists."""
+        from registry import hooks  # noqa: PLC0415 - now models can be read
+
+        hooks.works.register(imported_later("model_jobs.selectors.works_of"))

@@ -3,37 +3,14 @@
 The registry imports none of those apps: they register functions when their application starts (`apps.py`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, ParamSpec, TypeVar
 
+from common.hooks import Hook
 from integrations.clusters.base import ClusterDriver
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class Hook(Generic[P, R]):
-    """Functions that are called together, in their order of registration."""
-
-    def __init__(self) -> None:
-        self._functions: list[Callable[P, R]] = []
-
-    def register(self, function: Callable[P, R]) -> None:
-        """Register `function`; idempotent."""
-        if function not in self._functions:
-            self._functions.append(function)
-
-    def unregister(self, function: Callable[P, R]) -> None:
-        """Unregister `function`."""
-        self._functions.remove(function)
-
-    def __call__(self, *arguments: P.args, **named: P.kwargs) -> list[R]:
-        """Return what each function returns."""
-        return [function(*arguments, **named) for function in self._functions]
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -7,9 +7,10 @@ from pytest_django.fixtures import Settings
 
 from clusters.models import Cluster
 from clusters.services.connection import driver_of
+from clusters.services.trial import cluster_patches_try
 from common.errors import InvalidInput
 from deployments.models import InferenceService
-from deployments.services import cluster_patches_try, plan_patched, service_plan
+from deployments.services import plan_patched, service_plan
 from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.platform import Platform

@@ -17,7 +17,8 @@ from deployments.domain.phases import ENDED_BADLY, Code, Phase
 from deployments.domain.service_state.desired import Role
 from deployments.mapping import searched_text
 from deployments.models import InferenceService, Revision, Rollout
-from deployments.selectors import service_search, services_worst_first
+from deployments.selectors import service_search
+from deployments.selectors.services import services_worst_first
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.selectors.filters import OF_MODELS, OF_VERSIONS
@@ -124,7 +125,7 @@ def test_no_search_reads_more_than_it_shows(filled: str, rows_of: type, part: st
 
 
 def worst_services(alias: str) -> QuerySet[Model]:
-    return services_worst_first(cluster=Cluster.objects.using(alias).get(), only=Q())[:51]
+    return services_worst_first(Cluster.objects.using(alias).get(), Q())[:51]
 
 
 def revisions_with_gpus(alias: str) -> QuerySet[Model]:

@@ -1,13 +1,8 @@
 from clusters.services.cluster_selection import cluster_default
 from deployments.models import InferenceService
 from deployments.reconcile.restarts import note_components
-from deployments.selectors import (
-    change_marks,
-    cluster_event_query,
-    events_after,
-    events_newest,
-    service_list,
-)
+from deployments.selectors import change_marks, service_list
+from events.selectors import cluster_event_query, events_after, events_newest
 from integrations.clusters.base import Component, Nodes
 from tests.deployments._support.platform import Platform
 
@@ -62,7 +57,7 @@ def test_restarts_of_the_clusters_own_parts_are_told_once(platform: Platform) ->
             (Component("gateway", ready=True, restarts=restarts, message="signal 9"), Component("web", ready=True))
         )
         note_components(cluster_id=cluster.pk, nodes=nodes, now=platform.clock())
-    assert [event.message for event in cluster_event_query(name="local").order_by("-seq")] == [
+    assert [event.message for event in cluster_event_query(cluster_id=cluster.pk).order_by("-seq")] == [
         "gateway ended by itself and was started again (restart 3): signal 9",
         "gateway ended by itself and was started again (restart 1): signal 9",
     ]

@@ -6,10 +6,11 @@ from typing import Any
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
+from clusters.services import watch
 from control_plane import telemetry
 from control_plane.collector import ControlPlaneCollector
+from deployments import tasks
 from deployments.reconcile import service_counters
-from deployments.reconcile import telemetry as reconciler_telemetry
 from serving_runtime.common.errors import FailureReason
 from serving_runtime.devices.gpu import Gpu
 from serving_runtime.devices.nvml import Reading
@@ -24,7 +25,7 @@ from serving_runtime.telemetry.tap.tap import TapCounts
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events_family
 from tests.nets._support.recording import check
 
-REGISTERED = (telemetry, reconciler_telemetry, service_counters)
+REGISTERED = (telemetry, watch, tasks, service_counters)
 """Modules whose import registers metrics."""
 
 

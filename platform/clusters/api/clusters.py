@@ -14,12 +14,16 @@ from accounts.auth.access import Place
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from clusters.api.serializers import ClusterCheckSerializer, ClusterDetailSerializer, ClusterSerializer
+from clusters.selectors import cluster_get, cluster_query
 from clusters.services.clusters import cluster_apply, cluster_check, cluster_delete
+from clusters.services.trial import cluster_patches_try
 from common.identifiers import check_dns_label
-from deployments import selectors, services
+from deployments import services
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView
-from deployments.api.serializers import EventSerializer, PlanSerializer
+from deployments.api.serializers import PlanSerializer
+from events.api.serializers import EventSerializer
+from events.selectors import cluster_event_query, event_view
 
 _NAMESPACE = OpenApiParameter(
     "namespace", str, description="Check this namespace too, in which a service is to run; those of services are."
@@ -37,7 +41,7 @@ class ClusterListView(ListView):
     @extend_schema(responses=ClusterSerializer(many=True))
     def get(self, _request: Request) -> Response:
         """Return a page of clusters with what they are made of."""
-        return self.page(selectors.cluster_query(), list, ClusterSerializer)
+        return self.page(cluster_query(), list, ClusterSerializer)
 
 
 class ClusterDetailView(APIView):
@@ -48,7 +52,7 @@ class ClusterDetailView(APIView):
     @extend_schema(responses=ClusterDetailSerializer)
     def get(self, _request: Request, name: str) -> Response:
         """Return the cluster with its file and what runs on it."""
-        return Response(ClusterDetailSerializer(selectors.cluster_get(name=name)).data)
+        return Response(ClusterDetailSerializer(cluster_get(name=name)).data)
 
     @extend_schema(
         parameters=[DRY_RUN, _TRIED_IN],
@@ -64,9 +68,7 @@ class ClusterDetailView(APIView):
             "now": timezone.now(),
         }
         plan = services.cluster_plan(**wish)
-        patched, untried = services.cluster_patches_try(
-            document=request.data, name=name, namespaces=_namespaces(request)
-        )
+        patched, untried = cluster_patches_try(document=request.data, name=name, namespaces=_namespaces(request))
         if is_dry_run(request):
             return Response(PlanSerializer(replace(plan, patched=patched, untried=untried)).data)
         cluster, created = cluster_apply(**wish)
@@ -87,7 +89,7 @@ class ClusterCheckView(APIView):
     @extend_schema(parameters=[_NAMESPACE], responses=ClusterCheckSerializer)
     def get(self, request: Request, name: str) -> Response:
         """Ask the cluster now, and return what is found and what to do; nothing is changed."""
-        findings = cluster_check(cluster=selectors.cluster_get(name=name), namespaces=_namespaces(request))
+        findings = cluster_check(cluster=cluster_get(name=name), namespaces=_namespaces(request))
         body = {"name": name, "ok": all(each.ok for each in findings), "findings": findings}
         return Response(ClusterCheckSerializer(body).data)
 
@@ -104,8 +106,8 @@ class ClusterEventListView(ListView):
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, _request: Request, name: str) -> Response:
         """Return a page of events."""
-        events = selectors.cluster_event_query(name=name)
-        return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
+        events = cluster_event_query(cluster_id=cluster_get(name=name).pk)
+        return self.page(events, lambda rows: map(event_view, rows), EventSerializer)
 
 
 def _namespaces(request: Request) -> list[str]:

@@ -12,8 +12,8 @@ from rest_framework.views import APIView
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
+from clusters.selectors import cluster_get, prices_of
 from clusters.services.prices import cluster_prices_set
-from deployments import selectors
 
 
 class PricesSerializer(serializers.Serializer[Any]):
@@ -34,7 +34,7 @@ class ClusterPricesView(APIView):
     @extend_schema(responses=PricesSerializer)
     def get(self, _request: Request, name: str) -> Response:
         """Return what an hour costs."""
-        return _answer(selectors.cluster_get(name=name))
+        return _answer(cluster_get(name=name))
 
     @extend_schema(request=PricesSerializer, responses=PricesSerializer)
     def put(self, request: Request, name: str) -> Response:
@@ -44,4 +44,4 @@ class ClusterPricesView(APIView):
 
 
 def _answer(cluster: Cluster) -> Response:
-    return Response(PricesSerializer(selectors.prices_of(cluster)).data)
+    return Response(PricesSerializer(prices_of(cluster)).data)

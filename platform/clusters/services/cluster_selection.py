@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL, driver_of, file_of
-from common.errors import Conflict, NotFound
-from deployments.models import InferenceService
+from common.errors import NotFound
 from integrations.clusters.base import ClusterDriver
 
 
@@ -70,16 +69,6 @@ def cluster_of(*, namespace: str, name: str) -> Cluster:
     if cluster is None:
         raise NotFound(f"there is no service {namespace}/{name}")
     return cluster
-
-
-def check_stays(service: InferenceService, asked: str) -> None:
-    """Raise Conflict where a file names another cluster than the service's."""
-    if asked and asked != service.cluster.name:
-        raise Conflict(
-            f"spec.cluster is {asked[:80]!r}, but service {service} runs on {service.cluster.name!r} and cannot move "
-            "while it exists; give it another name there, move its clients, and delete this one",
-            field="spec.cluster",
-        )
 
 
 def _there() -> str:

@@ -1,24 +1,25 @@
 """Changes of clusters: applied cluster files, deletion."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, cast
 
 from django.conf import settings
 from django.db import transaction
 
 from accounts.services import audit_record
+from clusters import hooks
 from clusters.domain.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL, access_of, driver_of, opened, sealed
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
-from deployments.models import InferenceService, Revision
-from deployments.reconcile import hints, schedule
-from deployments.reconcile.restarts import variables_left_out
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes.api.access import Credentials
 from placement.repartition.machine import Phase
 
+logger = logging.getLogger(__name__)
 _SHOWN = 5
 
 
@@ -52,8 +53,8 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
     row.look_at = None  # the cause of its failure may be fixed: connect at once
     row.credentials = "" if credentials is None else sealed(credentials)
     row.save()
-    schedule.touch(row.services.all())  # what runs there may be rendered differently now
-    hints.watch_soon()
+    hooks.cluster_changed(row)
+    transaction.on_commit(_want_watches)
     audit_record(
         actor=actor,
         action="cluster.apply",
@@ -72,18 +73,10 @@ def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Fi
     """
     used = cluster.services.order_by("namespace").values_list("namespace", flat=True).distinct()
     try:
-        return [*driver_of(cluster).findings(sorted({*used, *namespaces})), *_variables(cluster)]
+        of_services = chain.from_iterable(hooks.findings(cluster))
+        return [*driver_of(cluster).findings(sorted({*used, *namespaces})), *of_services]
     except FairleadError as error:
         return [Finding("cluster file", False, error.message, "apply the cluster file with what the sentence says")]
-
-
-def _variables(cluster: Cluster) -> Iterator[Finding]:
-    """Yield the running revisions without variables of their files."""
-    running = Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(env={}, transformer={})
-    for row in running.select_related("service", "model_version").order_by("service__namespace", "name"):
-        if without := variables_left_out(row, cluster):
-            message = f"{row.name} runs without {without}"
-            yield Finding(f"service {row.service}", False, message, "apply the service's file without them")
 
 
 @transaction.atomic
@@ -94,7 +87,7 @@ def cluster_delete(*, name: str, actor: str, now: datetime) -> None:
         raise NotFound(f"there is no cluster {name!r}")
     if name == settings.DEFAULT_CLUSTER:
         raise Conflict(f"cluster {name!r} is the default one; let FAIRLEAD_DEFAULT_CLUSTER name another first")
-    users = [str(service) for service in InferenceService.objects.filter(cluster=row).order_by("namespace", "name")]
+    users = [str(service) for service in row.services.order_by("namespace", "name")]
     if users:
         more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
         raise Conflict(f"cluster {name!r} runs {', '.join(users[:_SHOWN])}{more}; delete them first")
@@ -107,6 +100,17 @@ def cluster_delete(*, name: str, actor: str, now: datetime) -> None:
     before = {"document": row.document}
     row.delete()
     audit_record(actor=actor, action="cluster.delete", target=f"clusters/{name}", now=now, before=before)
+
+
+def _want_watches() -> None:
+    """Have `fairlead up` start the watcher of clusters; elsewhere the operator runs it, and the folder is missing."""
+    folder = settings.HOME / "run"
+    if not folder.is_dir():
+        return
+    try:
+        (folder / "watches").touch()
+    except OSError as error:
+        logger.warning("clusters are watched from the next start of `fairlead up` on: %s", error)
 
 
 def _credentials(file: ClusterFile, row: Cluster | None) -> Credentials | None:

@@ -3,7 +3,7 @@
     the clusters' watches --> which services --> each at most once a second --> a hint to the worker
 
 The service's row is marked, and a hint is sent; the next sweep finds lost hints. While a cluster or this process is
-down, sweeps select more of the settled services (`deployments.reconcile.schedule`).
+down, sweeps select more of the settled services.
 """
 
 import logging
@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from django.db import DatabaseError, close_old_connections
+from prometheus_client import Counter, Gauge
 
+from clusters import hooks
 from clusters.models import KUBERNETES, Cluster
 from common.errors import FairleadError
-from deployments.models import InferenceService
-from deployments.reconcile import hints, schedule, telemetry
 from integrations.clusters.kubernetes.api.access import Access
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.watches import Coalescer, Watcher
@@ -26,6 +26,8 @@ from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.watcher import Standing
 
 logger = logging.getLogger(__name__)
+WATCHES = Gauge("fairlead_watches", "Watches that stream now, of a Kubernetes cluster.", ["cluster"])
+WAKES = Counter("fairlead_watch_wakes_total", "Hints to turn to a service, since its objects changed.", ["cluster"])
 EVERY_S = 1.0
 """Minimum interval between two hints for one service."""
 _REFRESH_S = 5.0
@@ -38,17 +40,18 @@ class Follower:
     Args:
         reach: returns how a cluster's API server is reached; its errors are shown on the cluster.
         now: the time, with time zone.
-        wake: has the reconciler turn to the service with that id.
+        touch: has services reconciled soon, by the id of their cluster and their namespaces and names; returns how
+            many of them there are, once or more.
     """
 
     def __init__(
         self,
         reach: Callable[[Cluster], Access],
         now: Callable[[], datetime],
-        wake: Callable[[int], None] = hints.reconcile_soon,
+        touch: Callable[[int, list[Service]], Iterable[int]] = hooks.services_touched,
     ) -> None:
         self._reach = reach
-        self._wake_service = wake
+        self._touch = touch
         self._now = now
         self._followed: dict[int, _Followed] = {}
         self._changed: set[tuple[int, Service]] = set()
@@ -72,8 +75,8 @@ class Follower:
     def refresh(self) -> None:
         """Watch the clusters and namespaces that the database names now, and record the state of the watches."""
         wanted: dict[int, set[str]] = defaultdict(set)
-        services = InferenceService.objects.filter(cluster__kind=KUBERNETES)
-        for cluster_id, namespace in services.values_list("cluster_id", "namespace").distinct():
+        used = Cluster.objects.filter(kind=KUBERNETES, services__isnull=False)
+        for cluster_id, namespace in used.values_list("pk", "services__namespace").distinct():
             wanted[cluster_id].add(namespace)
         for cluster_id in self._followed.keys() - wanted.keys():
             self._leave(cluster_id)
@@ -96,7 +99,8 @@ class Follower:
             if cluster_id in self._followed:
                 self._followed[cluster_id].due.add([service])
         for cluster_id, each in self._followed.items():
-            self._wake(cluster_id, each, each.due.due(time.monotonic()))
+            if due := each.due.due(time.monotonic()):
+                WAKES.labels(each.name).inc(sum(self._touch(cluster_id, due)))
 
     def close(self) -> None:
         """End all watches."""
@@ -121,7 +125,7 @@ class Follower:
         if there is not None:
             there.watcher.close()
             there.api.close()
-            telemetry.WATCHES.remove(there.name)
+            WATCHES.remove(there.name)
 
     def _teller(self, cluster_id: int) -> Callable[[set[Service]], None]:
         def tell(services: set[Service]) -> None:
@@ -131,16 +135,8 @@ class Follower:
 
         return tell
 
-    def _wake(self, cluster_id: int, followed: "_Followed", services: Iterable[Service]) -> None:
-        for namespace, name in services:
-            row = InferenceService.objects.filter(cluster=cluster_id, namespace=namespace, name=name)
-            schedule.touch(row)  # a hint may be dropped while the cluster is busy
-            for service_id in row.values_list("pk", flat=True):
-                self._wake_service(service_id)
-                telemetry.WAKES.labels(followed.name).inc()
-
     def _record(self, cluster: Cluster, standing: Standing) -> None:
-        telemetry.WATCHES.labels(cluster.name).set(standing.streaming)
+        WATCHES.labels(cluster.name).set(standing.streaming)
         watch = {
             "streaming": standing.streaming,
             "total": standing.total,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from django.contrib import messages
@@ -15,21 +16,15 @@ from accounts.auth.access import Place, is_administrator, require, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
+from clusters import hooks
 from clusters.domain.pricing import REPLICA
 from clusters.models import Cluster
+from clusters.selectors import cluster_get, cluster_query, prices_of
 from clusters.services.clusters import cluster_check
 from clusters.services.prices import cluster_prices_set
 from common.db.count import count_up_to
 from common.http.error_pages import is_fragment, leave
-from deployments.selectors import (
-    cluster_events_newest,
-    cluster_get,
-    cluster_query,
-    prices_of,
-    resources_used,
-    services_worst_first,
-)
-from deployments.views.shapes import EventView
+from events.selectors import EventView, cluster_events_newest
 from integrations.machine.limits import Level, Limit
 
 EVENTS_SHOWN = 25
@@ -87,7 +82,7 @@ def platform_page(request: HttpRequest) -> HttpResponse:
     """Show every cluster with its components."""
     now = timezone.now()
     clusters = list(cluster_query().order_by("name"))
-    events = cluster_events_newest(clusters=clusters, limit=EVENTS_SHOWN)
+    events = cluster_events_newest(cluster_ids=[each.pk for each in clusters], limit=EVENTS_SHOWN)
     views = [_view(cluster, now, events[cluster.pk]) for cluster in clusters]
     may_add = is_administrator(page_token(request))
     return render(request, "deployments/platform.html", {"clusters": views, "may_add": may_add})
@@ -99,8 +94,8 @@ def platform_page(request: HttpRequest) -> HttpResponse:
 def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
     """Show one cluster: its components, how it is reached, and those of its services that the viewer may see."""
     cluster, token = cluster_get(name=name), page_token(request)
-    events = cluster_events_newest(clusters=[cluster], limit=EVENTS_SHOWN)[cluster.pk]
-    services = services_worst_first(cluster=cluster, only=visible(token, Owned.NAMESPACE, "namespace"))
+    events = cluster_events_newest(cluster_ids=[cluster.pk], limit=EVENTS_SHOWN)[cluster.pk]
+    [services] = hooks.services_worst_first(cluster, visible(token, Owned.NAMESPACE, "namespace"))
     context = {
         "cluster": _view(cluster, timezone.now(), events),
         "row": cluster,
@@ -153,7 +148,7 @@ def _number(text: str) -> float | str:
 def _price_rows(cluster: Cluster) -> list[PriceRow]:
     """Return a row for each kind of replica that exists or has a price."""
     prices = prices_of(cluster)
-    names = {REPLICA, *resources_used(cluster), *(prices.per_hour or {})}
+    names = {REPLICA, *chain.from_iterable(hooks.resources_used(cluster)), *(prices.per_hour or {})}
     return [PriceRow(name, prices.of(name)) for name in sorted(names, key=lambda name: (name != REPLICA, name))]
 
 

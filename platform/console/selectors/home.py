@@ -12,12 +12,12 @@ from common.db.count import count_up_to
 from deployments.domain.phases import ENDED_BADLY, Code, Phase, ServicePhase
 from deployments.domain.waits import Condition
 from deployments.models import InferenceService, Rollout
-from deployments.selectors.events import change_marks, event_view
+from deployments.selectors import change_marks
 from deployments.selectors.rollouts.rollouts import rollout_query
 from deployments.selectors.services import service_query
-from deployments.views.shapes import EventView
 from events.domain.kinds import Kind
 from events.models import Event
+from events.selectors import EventView, event_view
 from events.services.live_feed import Marks
 from registry.selectors import newest_to_approve
 

@@ -17,7 +17,6 @@ from deployments.models import RolloutPolicy
 from deployments.views.shapes import (
     AnalysisRunView,
     DriftView,
-    EventView,
     FailureEventView,
     FailureView,
     FileView,
@@ -353,18 +352,6 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     drift_policy = serializers.ChoiceField(choices=[policy.value for policy in DriftPolicy])
     drift = DriftSerializer(many=True, help_text="What was changed by hand on its cluster.")
     created_at = serializers.DateTimeField()
-
-
-class EventSerializer(serializers.Serializer[EventView]):
-    """What happened; `seq` counts up by one within the service or the cluster."""
-
-    seq = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    kind = serializers.CharField()
-    message = serializers.CharField()
-    revision = serializers.CharField(allow_null=True)
-    rollout = serializers.IntegerField(allow_null=True)
-    request_id = serializers.CharField(allow_null=True)
 
 
 class PlanSerializer(serializers.Serializer[Plan]):

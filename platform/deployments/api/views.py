@@ -25,7 +25,6 @@ from deployments.api.approval_serializers import CommentSerializer, said
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView as _ListView
 from deployments.api.serializers import (
-    EventSerializer,
     PlanSerializer,
     PolicySerializer,
     RevisionSerializer,
@@ -41,6 +40,8 @@ from deployments.models import Rollout
 from deployments.selectors.permissions import OfRollout, require_model_use
 from deployments.services.current_load import look, survey
 from deployments.services.file_preflight import service_planned
+from events.api.serializers import EventSerializer
+from events.selectors import event_view, service_event_query
 
 
 class PolicyListView(_ListView):
@@ -253,8 +254,8 @@ class EventListView(_ListView):
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return a page of events."""
-        events = selectors.event_query(service=selectors.service_get(namespace=namespace, name=name))
-        return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
+        events = service_event_query(service_id=selectors.service_get(namespace=namespace, name=name).pk)
+        return self.page(events, lambda rows: map(event_view, rows), EventSerializer)
 
 
 class RolloutListView(_ListView):

@@ -20,7 +20,15 @@ from deployments.reconcile.service_change import Change
 from events.domain.kinds import Kind
 from events.models import Event
 from events.services.delivery import deliveries_queue, of_cluster
-from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+from integrations.clusters.base import (
+    Component,
+    Finding,
+    Nodes,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+)
 from integrations.machine.limits import Limit, noted, rose
 
 _OF_SILENCE = ("silent_since", "silent_looks", "look_at")
@@ -103,6 +111,15 @@ def note_left_out(change: Change) -> None:
         ):
             message = f"{row.name} runs without {without}"
             change.event(Kind.REVISION_VARIABLES_LEFT_OUT, message, revision=row.name, by_itself=True)
+
+
+def left_out_findings(cluster: Cluster) -> Iterator[Finding]:
+    """Yield a finding for each running revision without variables of its file."""
+    running = Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(env={}, transformer={})
+    for row in running.select_related("service", "model_version").order_by("service__namespace", "name"):
+        if without := variables_left_out(row, cluster):
+            message = f"{row.name} runs without {without}"
+            yield Finding(f"service {row.service}", False, message, "apply the service's file without them")
 
 
 def variables_left_out(row: Revision, cluster: Cluster) -> str:

@@ -17,6 +17,7 @@ from clusters.models import Cluster
 from common.errors import Unavailable
 from deployments.domain.service_state.quiescence import TOUCHED
 from deployments.models import InferenceService
+from deployments.reconcile.hints import reconcile_soon
 from integrations.clusters.base import ClusterDriver
 
 RESYNC_EVERY = timedelta(seconds=60)
@@ -101,6 +102,23 @@ def touch_named(cluster: Cluster, names: Iterable[tuple[str, str]]) -> None:
         # A few more where namespaces share names do no harm.
         namespaces, services = ({each[part] for each in found} for part in (0, 1))
         touch(InferenceService.objects.filter(cluster=cluster, namespace__in=namespaces, name__in=services))
+
+
+def touch_running_on(cluster: Cluster) -> None:
+    """Have the next sweep reconcile the services of a cluster, since its file changed."""
+    touch(cluster.services.all())
+
+
+def reconcile_named(cluster_id: int, names: Iterable[tuple[str, str]]) -> int:
+    """Have services of these namespaces and names reconciled soon, and by the next sweep; return how many there are."""
+    found = 0
+    for namespace, name in names:
+        row = InferenceService.objects.filter(cluster=cluster_id, namespace=namespace, name=name)
+        touch(row)  # a hint may be dropped while the cluster is busy
+        for service_id in row.values_list("pk", flat=True):
+            reconcile_soon(service_id)
+            found += 1
+    return found
 
 
 def touch_users_of(model: str) -> None:

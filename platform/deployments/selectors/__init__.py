@@ -1,18 +1,10 @@
-"""Selectors of services, revisions, rollouts and events. Reads only; API and pages show the same values.
+"""Selectors of services, revisions and rollouts. Reads only; API and pages show the same values.
 
 The number of queries does not depend on the number of services, revisions or rollouts.
 """
 
-from deployments.selectors.events import (
-    change_marks,
-    cluster_event_query,
-    cluster_events_newest,
-    event_query,
-    event_view,
-    events_after,
-    events_newest,
-)
-from deployments.selectors.policies import cluster_get, cluster_query, policy_get, policy_query
+from deployments.selectors.change_marks import change_marks
+from deployments.selectors.policies import policy_get, policy_query
 from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
 from deployments.selectors.rollouts.approvals import approval_tally
 from deployments.selectors.rollouts.comparisons import ComparisonView, comparison_newest, comparison_views
@@ -34,16 +26,14 @@ from deployments.selectors.services import (
     service_query,
     service_search,
     service_views,
-    services_worst_first,
 )
-from deployments.selectors.traffic.costs import prices_of, resources_used, service_cost
+from deployments.selectors.traffic.costs import service_cost
 from deployments.selectors.traffic.history import TrafficHistory, traffic_history
 from deployments.selectors.traffic.recent import NO_TRAFFIC, Traffic, traffic_of
 from deployments.selectors.traffic.scraping import replica_metrics, scrape_targets
 from deployments.selectors.workloads import job_artifact, workload_artifact, workload_service
 from deployments.views.shapes import (
     AnalysisRunView,
-    EventView,
     ReasonView,
     RequestsView,
     RevisionView,
@@ -56,7 +46,6 @@ __all__ = [
     "NO_TRAFFIC",
     "AnalysisRunView",
     "ComparisonView",
-    "EventView",
     "Evidence",
     "ReasonView",
     "RequestsView",
@@ -69,24 +58,14 @@ __all__ = [
     "TrafficHistory",
     "approval_tally",
     "change_marks",
-    "cluster_event_query",
-    "cluster_events_newest",
-    "cluster_get",
-    "cluster_query",
     "comparison_newest",
     "comparison_views",
     "earlier_stable_query",
-    "event_query",
-    "event_view",
-    "events_after",
-    "events_newest",
     "evidence",
     "job_artifact",
     "policy_get",
     "policy_query",
-    "prices_of",
     "replica_metrics",
-    "resources_used",
     "revision_query",
     "revision_views",
     "rollout_detail",
@@ -105,7 +84,6 @@ __all__ = [
     "service_query",
     "service_search",
     "service_views",
-    "services_worst_first",
     "stable_before",
     "traffic_history",
     "traffic_of",

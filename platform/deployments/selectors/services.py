@@ -49,7 +49,7 @@ def service_list(*, limit: int | None = None, only: Q | None = None, offset: int
     return service_views(service_query().filter(pk__in=shown).order_by("namespace", "name"))
 
 
-def services_worst_first(*, cluster: Cluster, only: Q) -> QuerySet[InferenceService]:
+def services_worst_first(cluster: Cluster, only: Q) -> QuerySet[InferenceService]:
     """Return the services of a cluster that meet the condition, by name, unhealthy ones first."""
     return cluster.services.filter(only).order_by(IS_WELL, "namespace", "name")
 

@@ -6,7 +6,7 @@ from deployments.services.dry_run import cluster_plan, policy_plan, rollout_plan
 from deployments.services.gpu_assignment import gpus_of
 from deployments.services.import_models import import_follow
 from deployments.services.policies import policy_apply, policy_delete
-from deployments.services.preflight import cluster_patches_try, cluster_try, plan_check, plan_patched, service_check
+from deployments.services.preflight import plan_check, plan_patched, service_check
 from deployments.services.restart import service_restart, service_resume, service_stop
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
@@ -15,9 +15,7 @@ from deployments.services.services import alias_follow, service_apply, service_d
 __all__ = [
     "alias_follow",
     "check_reason",
-    "cluster_patches_try",
     "cluster_plan",
-    "cluster_try",
     "gpus_of",
     "import_follow",
     "plan_check",

@@ -16,7 +16,6 @@ from common.errors import Conflict, DoesNotFit, FairleadError
 from deployments.domain.service_file import ServiceSpec
 from deployments.domain.service_file.resources import AUTO
 from deployments.models import InferenceService, Revision
-from gpus.models import Repartition
 from integrations.clusters.base import ClusterDriver, GpuPod, NodeGpus, Nodes
 from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic
 from placement.packing.measured_latency import timings
@@ -57,9 +56,9 @@ def gpus_due(cluster: Cluster, now: datetime) -> bool:
     The result of a repartition is due at once when it has ended.
     """
     if cluster.gpus_at is not None and now - cluster.gpus_at < LOOKS_EVERY:
-        return Repartition.objects.filter(cluster=cluster, settled_at__gt=cluster.gpus_at).exists()
+        return cluster.repartitions.filter(settled_at__gt=cluster.gpus_at).exists()
     lately = Q(settled_at=None) | Q(settled_at__gte=now - 2 * LOOKS_EVERY)  # so that its end is observed, too
-    if Repartition.objects.filter(lately, cluster=cluster).exclude(phase=Phase.PROPOSED).exists():
+    if cluster.repartitions.filter(lately).exclude(phase=Phase.PROPOSED).exists():
         return True
     return Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(accelerator="").exists()
 

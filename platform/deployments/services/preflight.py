@@ -1,27 +1,18 @@
 """Preflight checks by the serving runtime and the cluster, before any write and outside transactions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from clusters.domain.cluster_file import parse_cluster
 from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_for
-from clusters.services.connection import access_of, is_away
-from common.errors import FairleadError, InvalidInput, Unavailable
+from clusters.services.connection import is_away
+from common.errors import InvalidInput, Unavailable
 from deployments.domain.service_file import CONFIG, PATCHES, parse_service
-from deployments.models import InferenceService
 from deployments.services.gpu_assignment import gpus_look
 from deployments.views.shapes import Plan
-from integrations.clusters.base import ClusterDriver, Finding
-from integrations.clusters.drivers import KubernetesCluster, passing_driver
-from integrations.clusters.kubernetes.manifests.example import difference_of, example_of
-
-_MOST_NAMESPACES = 5
-"""A cluster's patches are tried in so many of the namespaces with services; differences between them are seldom more
-than a policy.
-"""
+from integrations.clusters.base import ClusterDriver
 
 
 def service_check(
@@ -77,56 +68,3 @@ def plan_patched(plan: Plan, driver: ClusterDriver) -> Plan:
         return plan
     own = [patch for patch in wish.revisions[-1].patches if patch.name.startswith(PATCHES)]
     return replace(plan, patched=driver.preview(wish, own))
-
-
-def cluster_try(*, document: object, name: str) -> Sequence[Finding]:
-    """Return whether services could run on the cluster of an unsaved file; nothing is stored.
-
-    Called with no transaction open. Raises InvalidInput where the file is wrong.
-    """
-    file = parse_cluster(document, name=name)
-    row = Cluster.objects.filter(name=file.name).first()
-    used = InferenceService.objects.filter(cluster=row).order_by("namespace").values_list("namespace", flat=True)
-    try:
-        place = KubernetesCluster(access_of(file.connection, "" if row is None else row.credentials), file.options)
-        with passing_driver(place) as driver:
-            return driver.findings(list(used.distinct()))
-    except FairleadError as error:
-        return [Finding("connection", False, error.message, "mend what the sentence says, and look again")]
-
-
-def cluster_patches_try(*, document: object, name: str, namespaces: Sequence[str] = ()) -> tuple[str, str]:
-    """Return the result of a cluster file's patches on an example, and why the cluster did not check it.
-
-    The check is a dry run over the file's connection, in some of the namespaces where services run and in these;
-    nothing is stored.
-
-    Args:
-        namespaces: further ones, such as one in which no service runs yet.
-
-    Returns:
-        A unified diff, empty without patches; a sentence, empty where the cluster checked it.
-
-    Raises:
-        InvalidInput: the file is wrong, or the cluster refuses the result of a patch.
-    """
-    file = parse_cluster(document, name=name)
-    if not file.patches:
-        return "", ""
-    row = Cluster.objects.filter(name=file.name).first()
-    services = InferenceService.objects.filter(cluster=row).order_by("namespace")
-    used = services.values_list("namespace", flat=True).distinct()[:_MOST_NAMESPACES]
-    asked = sorted({*used, *namespaces})
-    told = difference_of(file.patches, file.options)
-    if not asked:
-        return told, f"no service runs on cluster {file.name} yet: name a namespace in which patches are to be tried"
-    try:
-        place = KubernetesCluster(access_of(file.connection, "" if row is None else row.credentials), file.options)
-        with passing_driver(place) as driver:
-            for namespace in asked:
-                driver.preview(example_of(file.patches, file.options, namespace), ())
-    except InvalidInput:
-        raise
-    except FairleadError as error:
-        return told, error.message
-    return told, ""

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from accounts.selectors import audit_list
 from accounts.services import audit_record
-from clusters.services.cluster_selection import check_stays, cluster_chosen
+from clusters.services.cluster_selection import cluster_chosen
 from clusters.services.connection import allows_python
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments.domain.phases import ServicePhase
@@ -109,7 +109,7 @@ def service_apply(
             cluster=change.service.cluster,
             may_grant=may_grant_egress,
         )
-        check_stays(change.service, spec.cluster)
+        _check_stays(change.service, spec.cluster)
         is_to_import = must_import(change.service, earlier, spec)
         if created:
             change.event(Kind.SERVICE_CREATED, f"service {service} was created by {actor}")
@@ -294,3 +294,13 @@ def _refuse_if_deleting(service: InferenceService) -> None:
 
 def _target(service: InferenceService) -> str:
     return f"services/{service.namespace}/{service.name}"
+
+
+def _check_stays(service: InferenceService, asked: str) -> None:
+    """Raise Conflict where a file names another cluster than the service's."""
+    if asked and asked != service.cluster.name:
+        raise Conflict(
+            f"spec.cluster is {asked[:80]!r}, but service {service} runs on {service.cluster.name!r} and cannot move "
+            "while it exists; give it another name there, move its clients, and delete this one",
+            field="spec.cluster",
+        )

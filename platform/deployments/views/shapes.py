@@ -363,19 +363,6 @@ class ServiceView:
     drift: tuple[DriftView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EventView:
-    """An event; `seq` counts up by one within the service, `request_id` is that of the request that caused it."""
-
-    seq: int
-    at: datetime
-    kind: str
-    message: str
-    revision: str | None
-    rollout: int | None
-    request_id: str | None
-
-
 class Outcome(StrEnum):
     """The outcome of applying a file."""
 

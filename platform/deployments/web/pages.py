@@ -18,7 +18,6 @@ from deployments.selectors import (
     ServiceView,
     change_marks,
     earlier_stable_query,
-    events_newest,
     rollout_policy,
     service_cost,
     service_count_by_phase,
@@ -49,6 +48,7 @@ from deployments.web.rollouts.detectable_effects import foreseen_of
 from deployments.web.rollouts.timeline import stations_of
 from deployments.web.services.example_request import curl_line
 from deployments.web.services.filter import EVERYTHING, LIMIT, ServiceFilter
+from events.selectors import events_newest
 from events.web.live_updates import Page
 from recordings.selectors.recordings import recordings_newest
 from recordings.selectors.replays import replays_newest

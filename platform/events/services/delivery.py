@@ -18,9 +18,9 @@ from datetime import datetime, timedelta
 from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
 from common.encryption import unseal
-from deployments.reconcile import hints
 from events.domain.kinds import Kind
 from events.models import Event, Webhook, WebhookDelivery
+from jobs.services.hints import send_on_commit
 from registry.domain.approval import Approval
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
@@ -133,6 +133,12 @@ def version_decided(version: ModelVersion) -> None:
     deliveries_queue([Notice(OF_DECISIONS[decision], at, message, about, (Owned.MODEL, model))])
 
 
+def deliver_soon(delivery_ids: Sequence[int]) -> None:
+    """Request deliveries once the present transaction is committed."""
+    for delivery_id in delivery_ids:
+        send_on_commit("deployments.tasks.deliver", delivery_id, "delivery")
+
+
 def deliveries_queue(notices: Sequence[Notice]) -> None:
     """Write a delivery per notice and subscribed webhook that may receive it; in the notices' transaction."""
     webhooks = list(Webhook.objects.filter(enabled=True).select_related("team"))
@@ -144,7 +150,7 @@ def deliveries_queue(notices: Sequence[Notice]) -> None:
         for webhook in _listening(webhooks, notice)
     ]
     if rows:
-        hints.deliver_soon([row.pk for row in WebhookDelivery.objects.bulk_create(rows)])
+        deliver_soon([row.pk for row in WebhookDelivery.objects.bulk_create(rows)])
 
 
 def _listening(webhooks: Iterable[Webhook], notice: Notice) -> list[Webhook]:

@@ -19,9 +19,8 @@ from accounts.services import audit_record
 from accounts.services.teams import team_get
 from common.encryption import seal
 from common.errors import Conflict, InvalidInput, NotFound
-from deployments.reconcile import hints
 from events.models import Webhook, WebhookDelivery
-from events.services.delivery import EVENTS, PENDING, SECRET, TEST, deliveries_give_up
+from events.services.delivery import EVENTS, PENDING, SECRET, TEST, deliver_soon, deliveries_give_up
 from integrations.webhooks import check_url
 
 _MAX_WEBHOOKS = 50
@@ -154,7 +153,7 @@ def _tell(webhook: Webhook, event: str, payload: Mapping[str, object], now: date
     delivery = WebhookDelivery.objects.create(
         webhook=webhook, event=event, payload=payload, next_try_at=now, created_at=now
     )
-    hints.deliver_soon([delivery.pk])
+    deliver_soon([delivery.pk])
     return delivery
 
 

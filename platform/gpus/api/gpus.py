@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.domain.scopes import Scope
-from deployments import selectors
+from clusters.selectors import cluster_get
 from gpus.services.inventory import cluster_gpus
 
 
@@ -75,5 +75,5 @@ class ClusterGpusView(APIView):
     @extend_schema(responses=ClusterGpusSerializer)
     def get(self, _request: Request, name: str) -> Response:
         """Ask the cluster now which GPUs it has, how they are cut, and which pods have them."""
-        found = cluster_gpus(cluster=selectors.cluster_get(name=name))
+        found = cluster_gpus(cluster=cluster_get(name=name))
         return Response(ClusterGpusSerializer(found).data)

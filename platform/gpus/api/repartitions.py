@@ -17,8 +17,8 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
+from clusters.selectors import cluster_get
 from common.http.request_serializer import RequestSerializer
-from deployments import selectors
 from deployments.api.listing import ListView
 from gpus.api.gpus import GpuSerializer
 from gpus.models import Repartition
@@ -124,7 +124,7 @@ class RepartitionListView(ListView):
     @extend_schema(responses=RepartitionSerializer(many=True))
     def get(self, _request: Request, name: str) -> Response:
         """Return a page of repartitions."""
-        cluster = selectors.cluster_get(name=name)
+        cluster = cluster_get(name=name)
         return self.page(repartition_query(cluster=cluster), list, RepartitionSerializer)
 
     @idempotent(asks_outside=True)
@@ -133,7 +133,7 @@ class RepartitionListView(ListView):
         """Ask the cluster how its nodes are cut, and propose the cut that makes room for what is asked for."""
         asked = RepartitionProposeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        cluster = selectors.cluster_get(name=name)
+        cluster = cluster_get(name=name)
         row = repartition_propose(
             cluster=cluster,
             order=asked.order(),

@@ -7,7 +7,7 @@ whose services have GPUs.
 import zlib
 from dataclasses import dataclass
 
-from deployments.selectors import cluster_get
+from clusters.selectors import cluster_get
 from deployments.services import gpus_of
 from events.web.live_updates import Page
 from gpus.models import Repartition

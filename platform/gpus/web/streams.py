@@ -5,7 +5,7 @@ from functools import partial
 from django.http import HttpRequest
 
 from accounts.domain.scopes import Scope
-from deployments.selectors import cluster_get
+from clusters.selectors import cluster_get
 from events.services.live_feed import Topic
 from events.web.live_updates import Source, of_installation, row_topic, streamed
 from gpus.selectors.gpus import gpu_marks

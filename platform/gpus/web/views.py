@@ -12,10 +12,10 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.auth.access import Place, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
+from clusters.selectors import cluster_get, cluster_query
 from clusters.services.connection import LOCAL
 from common.errors import FairleadError, NotFound
 from common.http.error_pages import leave
-from deployments.selectors import cluster_get, cluster_query
 from gpus.services.inventory import cluster_nodes, gpus_ask
 from gpus.services.repartition_proposal import RepartitionOrder
 from gpus.services.repartitions import repartition_abort, repartition_approve, repartition_decline, repartition_propose

@@ -6,7 +6,8 @@ from django.utils import timezone
 from clusters.domain.pricing import Prices, Used, cost_of
 from clusters.models import Cluster
 from deployments.models import Revision
-from deployments.selectors import resources_used, service_cost, service_get
+from deployments.selectors import service_cost, service_get
+from deployments.selectors.traffic.costs import resources_used
 from tests import scenes
 
 SLICE = "nvidia.com/mig-1g.10gb"

@@ -2,17 +2,13 @@
 
 from datetime import datetime, timedelta
 
-from clusters.domain.pricing import Cost, Prices, Used, cost_of
+from clusters.domain.pricing import Cost, Used, cost_of
 from clusters.models import Cluster
+from clusters.selectors import prices_of
 from deployments import mapping
 from deployments.models import InferenceService, Revision, TrafficPoint
 
 OVER = timedelta(hours=1)
-
-
-def prices_of(cluster: Cluster) -> Prices:
-    """Return the prices per hour of a cluster."""
-    return Prices(cluster.prices.get("currency", ""), cluster.prices.get("per_hour", {}))
 
 
 def service_cost(*, service: InferenceService, now: datetime) -> Cost:

@@ -4,7 +4,6 @@ from deployments.domain.phases import Phase
 from deployments.selectors import (
     AnalysisRunView,
     RolloutView,
-    events_newest,
     rollout_of_service,
     rollout_policy,
     rollout_siblings,
@@ -24,6 +23,7 @@ from deployments.web.presentation import (
 from deployments.web.rollouts.comparison_panel import comparison_of
 from deployments.web.rollouts.detectable_effects import foreseen_of
 from deployments.web.rollouts.timeline import stations_of
+from events.selectors import events_newest
 from events.web.live_updates import Page
 
 EVENTS_SHOWN = 30
