@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from deployments.domain.rollout.surge import shared
 from integrations.clusters.base import Node, Nodes, Resources
 
 _GIB = 1 << 30
@@ -58,15 +57,15 @@ def room_for(wanted: Sequence[Wanted], nodes: Nodes) -> Room:
     return Room(False, pods, pods - len(left), f"{why}{_shown(nodes)}")
 
 
-def room_shared(steps: Sequence[tuple[str, int]], full: int, one: Wanted, before: Resources, nodes: Nodes) -> Room:
+def room_shared(steps: Sequence[tuple[str, int, int]], full: int, one: Wanted, before: Resources, nodes: Nodes) -> Room:
     """Return whether a rollout whose replicas replace stable's fits, with the split at each step.
 
     Args:
-        steps: the canary's share at each, in words and in percent of the load.
+        steps: the canary's share at each in words, and how many replicas stable and the canary have there.
         full: how many replicas stable has.
         one: a single replica of the canary; `before` is what one of stable's requests.
     """
-    shown = "; ".join(_shares(what, full, percent) for what, percent in (*steps, ("all", 100)))
+    shown = "; ".join(f"{what}: {canary} of the canary and {stable} of stable" for what, stable, canary in steps)
     plan = f"without surge the canary takes its replicas out of stable's {full}: {shown}"
     if full == 1:
         room = room_for([one], nodes)
@@ -77,11 +76,6 @@ def room_shared(steps: Sequence[tuple[str, int]], full: int, one: Wanted, before
     return Room(
         None, 0, 0, f"{plan}; a replica of it requests more than one of stable's, so its place may be too small"
     )
-
-
-def _shares(what: str, full: int, percent: int) -> str:
-    stable, canary = shared(full, percent)
-    return f"{what}: {canary} of the canary and {stable} of stable"
 
 
 @dataclass(frozen=True, slots=True)

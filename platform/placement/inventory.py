@@ -10,12 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from integrations.clusters.base import GpuPod, NodeGpus
+from integrations.clusters.base import SLICE, WHOLE, GpuPod, NodeGpus
 from placement.mig.geometry import GEOMETRIES, Geometry, geometry_of
 from placement.mig.layouts import Layout, arranged, spread_over
 
-WHOLE = "nvidia.com/gpu"
-_SLICE = "nvidia.com/mig-"
 _SHARED = ".shared"
 
 
@@ -130,7 +128,7 @@ def _resources(seen: NodeGpus) -> list[tuple[str, str]]:
     """Return profiles with the resource name that pods request."""
     if not _is_mixed(seen):
         return [(_profile(seen), name) for name in (WHOLE, WHOLE + _SHARED)]
-    named = ((name.removeprefix(_SLICE), name) for name in seen.resources if name.startswith(_SLICE))
+    named = ((name.removeprefix(SLICE), name) for name in seen.resources if name.startswith(SLICE))
     plain = ((profile.removesuffix(_SHARED) if name in seen.sharers else profile, name) for profile, name in named)
     return [(profile, name) for profile, name in plain if "." not in profile.partition("gb")[2]]  # not `1g.10gb.me`
 

@@ -1,7 +1,7 @@
 """What happens on a cluster turns the reconciler to its service at once: no poll is made here at all."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -34,7 +34,7 @@ class Followed:
         self.api = Api(plane.kubeconfig)
         self.woken: list[float] = []
         self.reached: dict[str, Access] = {}
-        self.follower = Follower(self.reach, timezone.now, self.wake)
+        self.follower = Follower(self.reach, timezone.now, self.touch)
 
     def reach(self, cluster: Cluster) -> Access:
         return self.reached.get(cluster.name, KubeconfigFile(self.plane.kubeconfig))
@@ -47,6 +47,14 @@ class Followed:
         other.pk, other.cluster, other.name = None, cluster, "other"
         other.save()
         return cluster
+
+    def touch(self, cluster_id: int, services: list[tuple[str, str]]) -> Iterable[int]:
+        """Give each of the services that there are a turn."""
+        for namespace, name in services:
+            rows = InferenceService.objects.filter(cluster=cluster_id, namespace=namespace, name=name)
+            for service_id in rows.values_list("pk", flat=True):
+                self.wake(service_id)
+                yield 1
 
     def wake(self, service_id: int) -> None:
         self.woken.append(time.monotonic())

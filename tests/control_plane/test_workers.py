@@ -14,6 +14,7 @@ from deployments import tasks
 from deployments.domain.phases import Phase
 from deployments.models import InferenceService
 from deployments.reconcile import hints
+from jobs.services import hints as job_hints
 from events.models import Event
 from integrations.clusters.base import Observed, Sample
 from tests.deployments._support.ledger import Ledger
@@ -28,7 +29,7 @@ def platform(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Platfor
     made = Platform()
     monkeypatch.setattr(connecting, "driver_of", lambda _cluster: made.cluster)
     monkeypatch.setattr(tasks.counters, "collect", made.metrics)
-    monkeypatch.setattr(hints, "_EXPIRES_S", 3600)  # each of them is waited for, however busy the machine is
+    monkeypatch.setattr(job_hints, "_EXPIRES_S", 3600)  # each of them is waited for, however busy the machine is
     return made
 
 

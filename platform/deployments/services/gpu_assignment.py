@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db.models import Q
 
+from clusters.domain.resources import AUTO
 from clusters.models import Cluster
 from clusters.services.connection import file_of
 from common.errors import Conflict, DoesNotFit, FairleadError
 from deployments.domain.service_file import ServiceSpec
-from deployments.domain.service_file.resources import AUTO
 from deployments.models import InferenceService, Revision
 from integrations.clusters.base import ClusterDriver, GpuPod, NodeGpus, Nodes
 from placement.packing.assignment import Chosen, Model, NoRoom, as_named, automatic

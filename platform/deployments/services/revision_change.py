@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
+from clusters.domain.resources import limit_of
 from clusters.models import Cluster
 from clusters.services.connection import file_of
 from common.errors import Conflict, InvalidInput
@@ -18,7 +19,6 @@ from deployments.domain.policy import DIRECT, Policy, Strategy, Then, policy_jso
 from deployments.domain.rollout import Portion, RolloutState
 from deployments.domain.rollout.approvals import Author
 from deployments.domain.service_file import ServiceSpec, logger_json, patches_json, placement_json, transformer_json
-from deployments.domain.service_file.resources import limit_of
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import Revision, Rollout, RolloutPolicy

@@ -14,6 +14,7 @@ from deployments.domain.analysis.forecast import plan
 from deployments.domain.autoscaling import rollout_capacity
 from deployments.domain.policy import Policy
 from deployments.domain.rollout import Portion
+from deployments.domain.rollout.surge import shared
 from deployments.domain.service_state.desired import RevisionState
 from deployments.models import Revision
 from deployments.views.shapes import AnalysisPlan
@@ -71,8 +72,9 @@ def room_plan(*, policy: Policy, stable: Revision, canary: RevisionState, survey
         seen, nodes = Observed(stable.service.namespace, stable.service.name), Nodes(unknown=error.message)
     now = rollout_capacity.as_seen(mapping.revision_state(stable), seen.revision(stable.name))
     if not policy.surge:
+        portions = [(Portion.of(step).short, Portion.of(step).load_percent) for step in policy.steps]
         return room_shared(
-            [(Portion.of(step).short, Portion.of(step).load_percent) for step in policy.steps],
+            [(what, *shared(now.replicas, percent)) for what, percent in (*portions, ("all", 100))],
             now.replicas,
             Wanted(canary.name, 1, canary.resources),
             now.resources,

@@ -16,6 +16,7 @@ from accounts.domain.scopes import Scope
 from common.http.request_serializer import RequestSerializer
 from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
+from integrations.clusters.base import ACCELERATOR
 from jobs.domain.attempts import Status
 from jobs.services import hints
 from model_jobs import tasks
@@ -81,7 +82,7 @@ class BuildStartSerializer(RequestSerializer[Build]):
         required=False, max_length=200, help_text="NAMESPACE/NAME, on whose GPU or slice a plan is built."
     )
     accelerator = serializers.RegexField(
-        r"^nvidia\.com/(gpu|mig-[0-9]g\.[0-9]+gb(\.me)?)(\.shared)?$",
+        f"^{ACCELERATOR}$",
         required=False,
         max_length=100,
         help_text="The GPU or slice that a plan is built on, such as nvidia.com/mig-1g.10gb.",

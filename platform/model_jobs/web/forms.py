@@ -10,6 +10,7 @@ from math import isfinite
 
 from common import durations
 from common.errors import InvalidInput
+from integrations.clusters.base import is_accelerator
 from model_jobs.builds.domain.order import BuildOrder, Precision, Target
 from model_jobs.tunings.domain.order import TuningOrder
 from registry.domain.signature import Signature, Tensor
@@ -18,7 +19,6 @@ ONNX = "onnxruntime_onnx"
 """The platform of versions that can be built from."""
 
 PLAN = "plan"
-_ACCELERATOR = re.compile(r"nvidia\.com/(gpu|mig-[0-9]g\.[0-9]+gb(\.me)?)(\.shared)?")
 _PRODUCT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _MOST_PROFILES, _MOST_PRODUCTS = 8, 20
 _SHORTEST_BUDGET_S, _LONGEST_BUDGET_S = 5, 7200
@@ -179,7 +179,7 @@ def _seconds(text: str, name: str, least: int, most: int) -> int | None:
 
 
 def _accelerator(text: str) -> str:
-    if text and not _ACCELERATOR.fullmatch(text):
+    if text and not is_accelerator(text):
         raise InvalidInput(
             f"the GPU is {text[:60]!r}; expected nvidia.com/gpu or a slice such as nvidia.com/mig-1g.10gb",
             field="accelerator",

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from integrations.clusters.base import GpuPod
-from placement.inventory import WHOLE, Gpu, GpuNode, Slice
+from integrations.clusters.base import SLICE, WHOLE, GpuPod
+from placement.inventory import Gpu, GpuNode, Slice
 
-_SLICE = "nvidia.com/mig-"
 _NOBODY = GpuPod("", "", "", 0)
 
 
@@ -131,5 +130,5 @@ def _boxes(gpu: Gpu, memory_slices: int, pods: dict[str, list[GpuPod]]) -> Itera
 
 def _next(each: Slice, pods: dict[str, list[GpuPod]]) -> GpuPod:
     """Return the next pod that has such a slice; under the strategy `single`, pods request slices as whole GPUs."""
-    waiting = pods.get(f"{_SLICE}{each.profile}") or pods.get(WHOLE) or []
+    waiting = pods.get(f"{SLICE}{each.profile}") or pods.get(WHOLE) or []
     return waiting.pop(0) if waiting else _NOBODY

@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from integrations.clusters.base import is_profile
+
 _GIB = 1 << 30
 # The GB in a profile's name exceed what a process can use: 4.75 GiB of 5 on an A100, 16 of 18 on an H200, the least of
 # those known. A node's label, where present, has the exact number.
 _USABLE = 16 / 18
-_NAME = re.compile(r"(\d+)g\.(\d+)gb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,9 @@ class Geometry:
 
 def usable_bytes(profile: str) -> int:
     """Return the memory that a process can use on a slice, by the slice's name; raises ValueError."""
-    found = _NAME.fullmatch(profile)
-    if found is None:
+    if not is_profile(profile):
         raise ValueError(f"{profile!r} is no MIG profile; expected a name such as 1g.10gb")
-    return int(int(found[2]) * _GIB * _USABLE)
+    return int(int(profile.partition("g.")[2].removesuffix("gb")) * _GIB * _USABLE)
 
 
 def _seven(product: str, sizes_gb: tuple[int, int, int, int]) -> Geometry:

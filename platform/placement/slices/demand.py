@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from common.errors import InvalidInput
-from deployments.domain.service_file.resources import parse_memory
+from common.quantities import parse_memory
+from integrations.clusters.base import is_profile
 from placement.gpu_nodes import MigNode, Tenant
 from placement.mig.geometry import GEOMETRIES
 from placement.packing.packing import pack
@@ -15,7 +16,6 @@ from placement.slices.slice_types import Demand
 
 MOST_REPLICAS = 1000
 _WANTED = re.compile(r"(?:(\d{1,4})\s*x\s*)?(\S+)")
-_PROFILE = re.compile(r"\d+g\.\d+gb")
 
 
 def parse_wanted(text: str, field: str) -> Demand:
@@ -32,7 +32,7 @@ def parse_wanted(text: str, field: str) -> Demand:
             field=field,
         )
     what = found[2]
-    if not _PROFILE.fullmatch(what):
+    if not is_profile(what):
         return Demand(f"{replicas} x {what}", replicas, parse_memory(what, field))
     if not any(what in geometry.profiles for geometry in GEOMETRIES.values()):
         known = ", ".join(sorted({name for geometry in GEOMETRIES.values() for name in geometry.profiles}))

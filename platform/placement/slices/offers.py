@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from integrations.clusters.base import GpuPod, NodeGpus
+from integrations.clusters.base import SLICE, WHOLE, GpuPod, NodeGpus
 from placement.gpu_nodes import MigNode, Tenant
-from placement.inventory import WHOLE, cut_of
+from placement.inventory import cut_of
 from placement.mig.geometry import Geometry, geometry_of, usable_bytes
 from placement.slices.slice_types import Demand
 
-SLICE = "nvidia.com/mig-"
 _SHARED = ".shared"
 _MPS = "mps"
 """The strategy that limits each process to its part of the memory; the device plugin has it for whole GPUs only."""

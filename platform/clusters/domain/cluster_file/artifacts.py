@@ -6,7 +6,7 @@ from typing import Any
 
 from common.document import Document
 from common.errors import InvalidInput
-from deployments.domain.service_file.resources import parse_memory
+from common.quantities import parse_memory
 from integrations.clusters.kubernetes.options import ModelCache, ModelSource
 
 

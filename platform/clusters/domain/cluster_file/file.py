@@ -7,12 +7,13 @@ from typing import Any
 
 from clusters.domain.cluster_file.artifacts import parse_artifacts
 from clusters.domain.cluster_file.connection import Connection, parse_connection
+from clusters.domain.patches import parse_patches
+from clusters.domain.resources import parse_resources
 from common.document import Document
 from common.errors import InvalidInput
 from common.identifiers import check_dns_label, is_web_address
-from deployments.domain.service_file.patches import parse_patches
-from deployments.domain.service_file.resources import is_accelerator, parse_memory, parse_resources
-from integrations.clusters.base import Patch, Resources
+from common.quantities import parse_memory
+from integrations.clusters.base import Patch, Resources, is_accelerator
 from integrations.clusters.kubernetes.manifests.example import refuse_unfit
 from integrations.clusters.kubernetes.manifests.patched import check_target
 from integrations.clusters.kubernetes.options import POLLING_S, GatewayReference, Keda, Options, Reach, Repartition

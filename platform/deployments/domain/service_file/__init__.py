@@ -4,13 +4,13 @@ A field that cannot be honoured is refused by its dotted name, never ignored (do
 fields that are honoured).
 """
 
+from clusters.domain.patches import parse_patches, patches_json, stored_patches
 from deployments.domain.service_file.clusters import refuse_on
 from deployments.domain.service_file.delivery import rolling_json, stored_rolling
 from deployments.domain.service_file.environment import check_env, is_code, left_out
 from deployments.domain.service_file.file import imported_model, parse_service
 from deployments.domain.service_file.logger import logger_json, stored_logger
-from deployments.domain.service_file.model import CONFIG, EGRESS, STORAGE_URI, check_format
-from deployments.domain.service_file.patches import PATCHES, parse_patches, patches_json, stored_patches
+from deployments.domain.service_file.model import CONFIG, EGRESS, PATCHES, STORAGE_URI, check_format
 from deployments.domain.service_file.placement import placement_json, stored_placement
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
 from deployments.domain.service_file.transformer import Transformer, stored_transformer, transformer_json

@@ -1,5 +1,7 @@
 """Service file parser. Pure."""
 
+from clusters.domain.patches import parse_patches
+from clusters.domain.resources import parse_resources
 from common.document import Document
 from common.errors import InvalidInput
 from common.identifiers import check_dns_label
@@ -8,9 +10,7 @@ from deployments.domain.service_file.clusters import parse_drift
 from deployments.domain.service_file.delivery import parse_rolling, parse_timeout
 from deployments.domain.service_file.logger import parse_logger
 from deployments.domain.service_file.model import parse_config, parse_egress, parse_env, parse_format, parse_storage_uri
-from deployments.domain.service_file.patches import parse_patches
 from deployments.domain.service_file.placement import parse_placement
-from deployments.domain.service_file.resources import parse_resources
 from deployments.domain.service_file.scaling import parse_scaling
 from deployments.domain.service_file.transformer import parse_transformer
 from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec

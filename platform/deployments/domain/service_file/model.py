@@ -21,6 +21,7 @@ FORMAT = "spec.predictor.model.modelFormat.name"
 STORAGE_URI = "spec.predictor.model.storageUri"
 CONFIG = "spec.predictor.model.config"
 EGRESS = "spec.predictor.model.egress"
+PATCHES = "spec.patches"
 
 # In UTF-8, below Linux's limit of 128 KiB per variable.
 _MAX_ENV_CHARACTERS = 30_000

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from clusters.domain.resources import AUTO
 from common.document import Document
 from common.errors import InvalidInput
-from deployments.domain.service_file.resources import AUTO, GPU
 from deployments.domain.service_file.values import PlacementWish
-from integrations.clusters.base import Arrangement, Resources
+from integrations.clusters.base import WHOLE, Arrangement, Resources
 from placement.packing.measured_latency import LatencyTarget
 
 PLACEMENT = "spec.placement"
@@ -29,7 +29,7 @@ def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
         if is_said and resources.accelerator != AUTO:
             raise InvalidInput(
                 f"{document.path(name)} is what a slice is chosen by; leave it out, or have one chosen by "
-                f"resources.limits with {GPU}: {AUTO}",
+                f"resources.limits with {WHOLE}: {AUTO}",
                 field=document.path(name),
             )
     if sharing and target is not None:

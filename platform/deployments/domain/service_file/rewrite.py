@@ -4,11 +4,11 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from clusters.domain.patches import patches_json
+from clusters.domain.resources import resources_json
 from deployments.domain.service_file.file import STOP
 from deployments.domain.service_file.logger import logger_json
-from deployments.domain.service_file.patches import patches_json
 from deployments.domain.service_file.placement import placement_json
-from deployments.domain.service_file.resources import resources_json
 from deployments.domain.service_file.scaling import put_scaling
 from deployments.domain.service_file.transformer import transformer_json
 from deployments.domain.service_file.values import RevisionContent, ServiceSpec

@@ -5,6 +5,7 @@ Values here are plain and frozen, so that decisions over them are pure functions
 or a manifest. Standard library only.
 """
 
+from integrations.clusters.base.accelerators import ACCELERATOR, SLICE, WHOLE, is_accelerator, is_profile, profile_of
 from integrations.clusters.base.desired import (
     PREVIEW_SUFFIX,
     Arrangement,
@@ -66,9 +67,12 @@ from integrations.clusters.base.scaling import (
 )
 
 __all__ = [
+    "ACCELERATOR",
     "AUDIENCE",
     "PREVIEW_SUFFIX",
     "RECORDS_AUDIENCE",
+    "SLICE",
+    "WHOLE",
     "Arrangement",
     "Autoscaling",
     "BatchTime",
@@ -123,10 +127,13 @@ __all__ = [
     "behavior_json",
     "failure_from_json",
     "hidden",
+    "is_accelerator",
+    "is_profile",
     "last_lines",
     "may_connect",
     "permitted",
     "printable",
+    "profile_of",
     "reason_of_exit",
     "refused",
     "why_refused",

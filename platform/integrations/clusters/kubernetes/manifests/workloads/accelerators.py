@@ -5,13 +5,13 @@ Feature Discovery (the label `nvidia.com/gpu.product`).
 """
 
 from common.errors import InvalidInput
-from integrations.clusters.base import DesiredRevision, Resources
+from integrations.clusters.base import WHOLE, DesiredRevision, Resources
+from integrations.clusters.base import profile_of as profile_of_resource
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.options import Options
 
 PRODUCT = "nvidia.com/gpu.product"
-_MIG = "nvidia.com/mig-"
-_TOLERATED = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_TOLERATED = {"key": WHOLE, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def image(revision: DesiredRevision, options: Options) -> str:
@@ -51,7 +51,7 @@ def profile_of(resources: Resources) -> str:
 
     With the strategy `single` slices are called `nvidia.com/gpu`, and the product names their profile.
     """
-    if resources.accelerator.startswith(_MIG):
-        return resources.accelerator.removeprefix(_MIG).removesuffix(".shared")
+    if profile := profile_of_resource(resources.accelerator):
+        return profile
     profiles = {product.removesuffix("-SHARED").partition("-MIG-")[2] for product in resources.products}
     return profiles.pop() if len(profiles) == 1 else ""

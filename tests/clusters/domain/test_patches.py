@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from clusters.domain.patches import parse_patches, patches_json, stored_patches
 from common.document import Document
 from common.errors import InvalidInput
-from deployments.domain.service_file import parse_patches, patches_json, stored_patches
 
 ADD = {"op": "add", "path": "/spec/x", "value": None}
 PATCHES = [

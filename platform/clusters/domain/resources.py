@@ -1,26 +1,19 @@
-"""Resource requests of a replica, and Kubernetes quantities. Pure."""
+"""Resource requests of a replica. Pure."""
 
-import re
-from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Sequence
+from decimal import Decimal
 
 from common.document import Document
 from common.errors import InvalidInput
-from integrations.clusters.base import Resources
+from common.quantities import CPU_UNITS, parse_memory, parse_quantity
+from integrations.clusters.base import WHOLE, Resources, is_accelerator
 
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]*)")
-_ACCELERATOR = re.compile(r"nvidia\.com/(gpu|mig-\d+g\.\d+gb)(\.shared)?")
-GPU = "nvidia.com/gpu"
 AUTO = "auto"
 """Value of `Resources.accelerator` that leaves the GPU or slice to the platform."""
-_CPU_UNITS = {"": Decimal(1), "m": Decimal("0.001")}
 _INSTEAD = {
     "cpu": "a replica is never throttled: write cpu under requests",
     "memory": "what a replica requests is its limit, too: write memory under requests",
     "ephemeral-storage": "models lie on volumes of their own",
-}
-_MEMORY_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
-    f"{letter}i": 2 ** (10 * power) for power, letter in enumerate("KMGT", start=1)
 }
 
 
@@ -41,7 +34,7 @@ def parse_resources(model: Document, *, gpu_refused: str = "") -> Resources:
         limits = resources.optional("limits") or Document({}, resources.path("limits"))
         named = [str(name) for name in resources.raw("limits", {}) if str(name).startswith("nvidia.com/")]
     result = Resources(
-        cpu_cores=None if cpu is None else float(parse_quantity(cpu, _CPU_UNITS, requests.path("cpu"), "500m or 2")),
+        cpu_cores=None if cpu is None else float(parse_quantity(cpu, CPU_UNITS, requests.path("cpu"), "500m or 2")),
         memory_bytes=None if memory is None else parse_memory(memory, requests.path("memory")),
         accelerator=_parse_accelerator(limits, named),
     )
@@ -51,41 +44,19 @@ def parse_resources(model: Document, *, gpu_refused: str = "") -> Resources:
     return result
 
 
-def parse_memory(value: object, field: str) -> int:
-    """Return a quantity of memory such as `512Mi` in bytes."""
-    return int(parse_quantity(value, _MEMORY_UNITS, field, "512Mi"))
-
-
-def parse_quantity(value: object, units: Mapping[str, Decimal | int], field: str, example: str) -> Decimal:
-    """Return a Kubernetes quantity as a number of its base unit."""
-    match = _QUANTITY.fullmatch(str(value)) if isinstance(value, str | int | float) else None
-    try:
-        amount = Decimal(match[1]) * units[match[2]] if match else Decimal(0)
-    except (KeyError, InvalidOperation):
-        amount = Decimal(0)
-    if isinstance(value, bool) or not 0 < amount < 2**60:
-        raise InvalidInput(f"{field} is {str(value)[:60]!r}; expected a quantity such as {example}", field=field)
-    return amount
-
-
-def is_accelerator(name: str) -> bool:
-    """Return whether an extended resource is a known GPU, or a slice of one."""
-    return _ACCELERATOR.fullmatch(name) is not None
-
-
 def resources_json(resources: Resources) -> dict[str, dict[str, str]]:
     """Return resources as a service file has them; empty without any."""
     cpu = {} if resources.cpu_cores is None else {"cpu": f"{Decimal(str(resources.cpu_cores)):f}"}
     memory = {} if resources.memory_bytes is None else {"memory": str(resources.memory_bytes)}
     requests = cpu | memory
     accelerator = resources.accelerator
-    limits = {GPU: AUTO} if accelerator == AUTO else {accelerator: "1"} if accelerator else {}
+    limits = {WHOLE: AUTO} if accelerator == AUTO else {accelerator: "1"} if accelerator else {}
     return {name: said for name, said in (("requests", requests), ("limits", limits)) if said}
 
 
 def limit_of(resources: Resources) -> str:
     """Return the field of a service file that requests a GPU."""
-    name = GPU if resources.accelerator == AUTO else resources.accelerator
+    name = WHOLE if resources.accelerator == AUTO else resources.accelerator
     return f"spec.predictor.model.resources.limits.{name}"
 
 
@@ -104,11 +75,11 @@ def _parse_accelerator(limits: Document, asked: Sequence[str]) -> str:
             f"{field} is no GPU known here; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb",
             field=field,
         )
-    if asked[0] == GPU and limits.raw(GPU, "") == AUTO:
+    if asked[0] == WHOLE and limits.raw(WHOLE, "") == AUTO:
         return AUTO
     if str(limits.raw(asked[0], "")) != "1":
         raise InvalidInput(
-            f"{field} is {str(limits.raw(asked[0], ''))[:20]}; a replica has one (or {GPU}: auto), and "
+            f"{field} is {str(limits.raw(asked[0], ''))[:20]}; a replica has one (or {WHOLE}: auto), and "
             "minReplicas says how many there are",
             field=field,
         )

@@ -7,9 +7,6 @@ from common.document import Document
 from common.errors import InvalidInput
 from integrations.clusters.base import Patch
 
-PATCHES = "spec.patches"
-"""The field of patches in a service file."""
-
 _VALUED = ("add", "replace", "test")
 _FROM = ("move", "copy")
 _MOST = 50

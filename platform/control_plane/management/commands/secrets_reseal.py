@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from deployments.services.key_rotation import reseal_everything
+from control_plane.key_rotation import reseal_everything
 
 
 class Command(BaseCommand):
