@@ -14,11 +14,12 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
+from clusters.services import watch
 from control_plane import telemetry
 from control_plane.celery import app
 from control_plane.collector import ControlPlaneCollector
+from deployments import tasks
 from deployments.models import InferenceService
-from deployments.reconcile import telemetry as reconciler_telemetry
 from tests import scenes
 from tests.servers.parts import free_port
 
@@ -34,7 +35,9 @@ def page(text: str) -> dict[tuple[str, str], float]:
 
 def test_the_table_names_exactly_the_metrics_there_are() -> None:
     own = {family.name for family in REGISTRY.collect() if family.name.startswith("fairlead_")}
-    own |= {family.name for family in reconciler_telemetry.RECONCILE_DURATION.collect()}
+    own |= {
+        family.name for metric in (tasks.RECONCILE_DURATION, watch.WATCHES, watch.WAKES) for family in metric.collect()
+    }
     own |= {family.name for family in ControlPlaneCollector().describe()}
     lines = (ROOT / "docs" / "reference" / "metrics.md").read_text().splitlines()
     assert {line.split("`")[1] for line in lines if line.startswith("| `fairlead_")} == own

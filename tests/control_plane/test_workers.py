@@ -14,9 +14,9 @@ from deployments import tasks
 from deployments.domain.phases import Phase
 from deployments.models import InferenceService
 from deployments.reconcile import hints
-from jobs.services import hints as job_hints
 from events.models import Event
 from integrations.clusters.base import Observed, Sample
+from jobs.services import hints as job_hints
 from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform
 
