@@ -2,7 +2,15 @@
 
 from django.apps import AppConfig
 
+from common.hooks import imported_later
+
 
 class RecordingsConfig(AppConfig):
     name = "recordings"
     label = "recordings"
+
+    def ready(self) -> None:
+        """Register the section of a service's page."""
+        from deployments import hooks  # noqa: PLC0415 - now models can be read
+
+        hooks.service_page.register(imported_later("recordings.web.recording_pages.of_service_page"))

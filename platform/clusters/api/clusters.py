@@ -17,10 +17,10 @@ from clusters.api.serializers import ClusterCheckSerializer, ClusterDetailSerial
 from clusters.selectors import cluster_get, cluster_query
 from clusters.services.clusters import cluster_apply, cluster_check, cluster_delete
 from clusters.services.trial import cluster_patches_try
+from common.http.listing import ListView
 from common.identifiers import check_dns_label
 from deployments import services
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
-from deployments.api.listing import ListView
 from deployments.api.serializers import PlanSerializer
 from events.api.serializers import EventSerializer
 from events.selectors import cluster_event_query, event_view

@@ -19,11 +19,11 @@ from accounts.domain.roles import Owned
 from clusters.services.cluster_selection import cluster_of
 from clusters.services.connection import driver_of
 from common.http.filters import Filter, Kind
+from common.http.listing import ListView as _ListView
 from deployments import selectors, services
 from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query
 from deployments.api.approval_serializers import CommentSerializer, said
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
-from deployments.api.listing import ListView as _ListView
 from deployments.api.serializers import (
     PlanSerializer,
     PolicySerializer,

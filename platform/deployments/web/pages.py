@@ -4,6 +4,7 @@ Called by the views for the whole page and by the event stream for its fragments
 """
 
 from dataclasses import dataclass
+from itertools import chain
 
 from django.db.models import Q
 from django.utils import timezone
@@ -11,6 +12,7 @@ from django.utils import timezone
 from accounts.auth.access import visible
 from accounts.domain.roles import Owned
 from accounts.models import ApiToken
+from deployments import hooks
 from deployments.domain.phases import Phase, ServicePhase
 from deployments.selectors import (
     NO_TRAFFIC,
@@ -50,13 +52,10 @@ from deployments.web.services.example_request import curl_line
 from deployments.web.services.filter import EVERYTHING, LIMIT, ServiceFilter
 from events.selectors import events_newest
 from events.web.live_updates import Page
-from recordings.selectors.recordings import recordings_newest
-from recordings.selectors.replays import replays_newest
 from registry.selectors import model_version_get
 
 EVENTS_SHOWN = 25
 ROLLBACKS_SHOWN = 10
-RECORDINGS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +147,11 @@ def detail_page(namespace: str, name: str) -> Page:
             "background_run": background_of(service.rollout),
             "foreseen": () if run is None else _foreseen(service, run),
             "earlier_runs": earlier_runs_of(service.rollout),
-            "recordings": recordings_newest(service_id=service.id, limit=RECORDINGS_SHOWN),
-            "replays": replays_newest(service_id=service.id, limit=RECORDINGS_SHOWN),
             "comparison": comparison_of(service.rollout),
             "curl": _curl(service),
             "rollbacks": [] if service.phase == ServicePhase.DELETING else rollbacks_of(service.id),
             "events": events_newest(service_id=service.id, limit=EVENTS_SHOWN),
+            **dict(chain.from_iterable(part.items() for part in hooks.service_page(service.id))),
         },
     )
 

@@ -18,8 +18,8 @@ from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from clusters.selectors import cluster_get
+from common.http.listing import ListView
 from common.http.request_serializer import RequestSerializer
-from deployments.api.listing import ListView
 from gpus.api.gpus import GpuSerializer
 from gpus.models import Repartition
 from gpus.reconcile.repartition_change import plan_of

@@ -13,8 +13,8 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
+from common.http.listing import ListView
 from common.http.request_serializer import RequestSerializer
-from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from integrations.clusters.base import ACCELERATOR
 from jobs.domain.attempts import Status

@@ -13,8 +13,8 @@ from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
+from common.http.listing import ListView
 from common.http.request_serializer import RequestSerializer
-from deployments.api.listing import ListView
 from jobs.domain.attempts import Status
 from jobs.services import hints
 from model_jobs import tasks

@@ -17,9 +17,9 @@ from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from clusters.services.connection import driver_of
 from common.errors import InvalidInput
+from common.http.listing import ListView
 from common.http.request_serializer import RequestSerializer
 from deployments import selectors, services
-from deployments.api.listing import ListView
 from deployments.api.named_services import named_service
 from deployments.api.serializers import ServiceSerializer
 from jobs.domain.attempts import Status

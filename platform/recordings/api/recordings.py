@@ -16,9 +16,9 @@ from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from common import durations
+from common.http.listing import ListView
 from common.http.request_serializer import RequestSerializer
 from deployments import selectors
-from deployments.api.listing import ListView
 from recordings.models import Recording
 from recordings.selectors.recordings import recording_get, recording_query
 from recordings.services.recordings import RecordingOrder, recording_delete, recording_start, recording_stop

@@ -12,10 +12,10 @@ from rest_framework.views import APIView
 
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of, caller_token
+from common.http.listing import ListView
 from common.http.request_serializer import RequestSerializer
 from deployments import selectors
 from deployments.api.comparison import OutputComparisonSerializer, WorstSerializer
-from deployments.api.listing import ListView
 from deployments.api.serializers import MeasurementSerializer
 from deployments.selectors.permissions import require_model_use
 from jobs.domain.attempts import Status

@@ -1,8 +1,10 @@
 """Pages of a recording and of a replay as values, as `deployments.web.pages` has those of services."""
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from common.errors import Unavailable
 from deployments.web.rollouts.comparison_panel import compared
@@ -10,12 +12,13 @@ from events.web.live_updates import Page
 from jobs.domain.attempts import Status
 from recordings.models import Recording, Replay
 from recordings.reconcile import payload_files
-from recordings.selectors.recordings import recording_get, recording_marks
-from recordings.selectors.replays import replay_get, replay_marks, replay_summary
+from recordings.selectors.recordings import recording_get, recording_marks, recordings_newest
+from recordings.selectors.replays import replay_get, replay_marks, replay_summary, replays_newest
 from recordings.services.replays import MAX_CONCURRENT
 
 RECORDING, REPLAY = "deployments/_recording_state.html", "deployments/_replay_state.html"
 REQUESTS_SHOWN = 50
+_ON_SERVICE_PAGE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,14 @@ class RequestLog:
 
     rows: list[RequestRow]
     problem: str = ""
+
+
+def of_service_page(service_id: int) -> Mapping[str, Any]:
+    """Return the context of the section of recordings on a service's page."""
+    return {
+        "recordings": recordings_newest(service_id=service_id, limit=_ON_SERVICE_PAGE),
+        "replays": replays_newest(service_id=service_id, limit=_ON_SERVICE_PAGE),
+    }
 
 
 def recording_page(namespace: str, name: str, recording_id: int) -> Page:

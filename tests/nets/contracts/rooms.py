@@ -30,7 +30,7 @@ APPS = frozenset(room for each in LEVELS for room in each) - _NOT_APPS
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("apps", "management"),
     ("urls",),
-    ("api", "web", "templatetags"),
+    ("api", "web"),
     ("tasks",),
     ("auth",),
     ("services",),
@@ -44,6 +44,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """Modules and packages of an app from above to below, which import as rooms do."""
 SUB_ROOMS = frozenset({"builds", "tunings", "trials"})
 """Folders of an app that have the layers inside."""
+_WEB = {"templatetags": "web"}
+"""Folders whose names Django gives, and the layer that they are part of."""
 OUTSIDE = frozenset({"migrations"})
 """Parts of an app that no layer has."""
 PURE_ROOMS = ("placement",)
@@ -71,7 +73,7 @@ def layer(module: str) -> int | None:
 
 def part_of(module: str) -> str:
     """Return the word of a module's name that says its layer; empty for an app itself and for a folder of layers."""
-    _, *inside = module.split(".")
+    _, *inside = (_WEB.get(word, word) for word in module.split("."))
     return next((word for word in inside if word not in SUB_ROOMS), "")
 
 
