@@ -13,8 +13,8 @@ import yaml
 from common.errors import Conflict
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes import rbac
+from integrations.clusters.kubernetes.access import Credentials
 from integrations.clusters.kubernetes.api import resource_types
-from integrations.clusters.kubernetes.api.access import Credentials
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.driver import KubernetesDriver

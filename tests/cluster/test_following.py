@@ -12,8 +12,8 @@ from clusters.services.watch import Follower
 from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from deployments.reconcile.reconciler import Outside
+from integrations.clusters.kubernetes.access import Access, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.api import resource_types
-from integrations.clusters.kubernetes.api.access import Access, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options

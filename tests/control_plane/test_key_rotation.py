@@ -18,7 +18,7 @@ from events.models import Webhook
 from events.services.delivery import SECRET
 from events.services.subscriptions import webhook_create
 from integrations.clusters.base import Exchange
-from integrations.clusters.kubernetes.api.access import Credentials
+from integrations.clusters.kubernetes.access import Credentials
 from recordings.models import Recording
 from recordings.reconcile import payload_files
 from tests.deployments._support.platform import Platform

@@ -16,7 +16,8 @@ from clusters.models import Cluster
 from clusters.services.connection import LOCAL, access_of, driver_of, opened, sealed
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
 from integrations.clusters.base import Finding
-from integrations.clusters.kubernetes.api.access import Credentials
+from integrations.clusters.kubernetes.access import Credentials
+from integrations.clusters.kubernetes.api.tls import tls_of
 from placement.repartition.machine import Phase
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
     row = Cluster.objects.select_for_update().filter(name=file.name).first()
     credentials = _credentials(file, row)
     if isinstance(credentials, Credentials):
-        credentials.tls()
+        tls_of(credentials)
     text = _shown(document, file)
     before = None
     if row is None:

@@ -13,7 +13,7 @@ from common.encryption import seal, unseal
 from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.drivers import KubernetesCluster, LocalCluster, Place, driver_for
-from integrations.clusters.kubernetes.api.access import Access, AsPod, Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.unavailable_driver import away
 
 LOCAL = "local"

@@ -19,7 +19,7 @@ from prometheus_client import Counter, Gauge
 from clusters import hooks
 from clusters.models import KUBERNETES, Cluster
 from common.errors import FairleadError
-from integrations.clusters.kubernetes.api.access import Access
+from integrations.clusters.kubernetes.access import Access
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.watches import Coalescer, Watcher
 from integrations.clusters.kubernetes.watches.coalesce import Service

@@ -29,7 +29,7 @@ from deployments.selectors.services import (
 )
 from deployments.selectors.traffic.costs import service_cost
 from deployments.selectors.traffic.history import TrafficHistory, traffic_history
-from deployments.selectors.traffic.recent import NO_TRAFFIC, Traffic, traffic_of
+from deployments.selectors.traffic.recent import traffic_of
 from deployments.selectors.traffic.scraping import replica_metrics, scrape_targets
 from deployments.selectors.workloads import job_artifact, workload_artifact, workload_service
 from deployments.views.shapes import (
@@ -41,6 +41,7 @@ from deployments.views.shapes import (
     ServiceView,
     StepView,
 )
+from deployments.views.traffic import NO_TRAFFIC, Traffic
 
 __all__ = [
     "NO_TRAFFIC",

@@ -6,7 +6,8 @@ from datetime import datetime
 from deployments.domain.analysis.verdict import Measurement, Verdict
 from deployments.domain.phases import Phase, ServicePhase
 from deployments.domain.policy import Strategy, Then
-from deployments.selectors import AnalysisRunView, RolloutView, ServiceView, StepView, Traffic
+from deployments.views.shapes import AnalysisRunView, RolloutView, ServiceView, StepView
+from deployments.views.traffic import Traffic
 from deployments.web.services.sparklines import Spark, spark_of
 
 

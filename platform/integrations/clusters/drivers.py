@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from integrations.clusters.base import ClusterDriver
-from integrations.clusters.kubernetes.api.access import Access
+from integrations.clusters.kubernetes.access import Access
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.local.driver import LocalDriver
 

@@ -1,6 +1,6 @@
 """Upload preflight: whether files could become a version, checked by name and size before a client sends them.
 
-Errors that need the bytes (a damaged archive, a model that no backend opens) are found after the upload. Pure.
+Errors that need the bytes (a damaged archive, a model that no backend opens) are found after the upload.
 """
 
 from collections.abc import Sequence

@@ -20,7 +20,7 @@ from deployments.models import InferenceService
 from deployments.services import service_apply, service_plan
 from fairlead_cli.up.home import Home
 from integrations.clusters.drivers import KubernetesCluster
-from integrations.clusters.kubernetes.api.access import Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.access import Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.deployments._support.cluster_files import LEAST, pem
 from tests.deployments._support.platform import Platform

@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import InvalidInput
 from integrations.clusters.drivers import KubernetesCluster, LocalCluster, driver_for
-from integrations.clusters.kubernetes.api.access import AsPod, Credentials
+from integrations.clusters.kubernetes.access import AsPod, Credentials
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 from integrations.clusters.local.driver import LocalDriver

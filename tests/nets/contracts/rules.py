@@ -47,9 +47,9 @@ def in_layers() -> Iterator[Module]:
 
 
 def of_purity() -> Iterator[str]:
-    """Yield what pure modules import of Django and others, directly or through modules that are not pure."""
-    for name in modules():
-        if rooms.is_pure(name):
+    """Yield what modules that are pure by path or by word import of Django and others, directly or through others."""
+    for name, module in modules().items():
+        if rooms.is_pure(name) or says_pure(module):
             yield from sorted(f"{name} -> {found}" for found in impure_below(name))
 
 
@@ -60,9 +60,10 @@ def impure_below(name: str) -> frozenset[str]:
     while todo:
         module = todo.pop()
         for used in imports(module):
-            if used == rooms.VALUES or used.startswith(f"{rooms.VALUES}."):
+            if any(used == each or used.startswith(f"{each}.") for each in rooms.VALUES):
                 continue
-            if used.partition(".")[0] in rooms.IMPURE:
+            is_own = used.partition(".")[0] == name.partition(".")[0]
+            if used.partition(".")[0] in rooms.IMPURE and not is_own:
                 found.add(used if module == name else f"{used} through {module}")
             elif used in modules() and used not in seen and not rooms.is_pure(used):
                 seen.add(used)
@@ -81,10 +82,8 @@ def of_programs() -> Iterator[str]:
                 yield f"{name} -> {used}"
 
 
-def claimed_pure() -> Iterator[str]:
-    """Yield the modules whose docstring says that they are pure, and their path does not."""
-    for name, module in modules().items():
-        if module.room in rooms.APPS | {"placement"} and not rooms.is_pure(name):
-            head = module.text.split('"""')[1] if module.text.startswith('"""') else ""
-            if "Pure." in head or "Pure:" in head or "pure" in head.split("\n")[0]:
-                yield name
+def says_pure(module: Module) -> bool:
+    """Return whether a module of the control plane says that it is pure, in the first words of its docstring."""
+    head = module.text.split('"""')[1] if module.text.startswith('"""') else ""
+    is_ours = module.room in rooms.APPS | {"placement", "integrations", "common"}
+    return is_ours and ("Pure." in head or "Pure:" in head or "pure" in head.split("\n")[0])

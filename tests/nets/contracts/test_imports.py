@@ -20,7 +20,6 @@ RULES = {
     "modules_in_no_layer.txt": (rules.unplaced, "put the module into a layer's package, `domain` if it is pure"),
     "imports_of_pure_code.txt": (rules.of_purity, "take it from the caller, or move the module out of pure code"),
     "imports_between_programs.txt": (rules.of_programs, "put what both need into serving_runtime/shared"),
-    "claimed_pure.txt": (rules.claimed_pure, "move the module to where its path says that it is pure"),
 }
 
 

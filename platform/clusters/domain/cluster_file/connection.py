@@ -6,7 +6,7 @@ from enum import StrEnum
 from clusters.domain.cluster_file.kubeconfig import parse_kubeconfig
 from common.document import Document
 from common.errors import InvalidInput
-from integrations.clusters.kubernetes.api.access import Credentials
+from integrations.clusters.kubernetes.access import Credentials
 
 STORED = "stored"
 """Placeholder in a file for the stored kubeconfig, which is never shown again."""

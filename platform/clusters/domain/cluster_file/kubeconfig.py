@@ -14,7 +14,7 @@ from common.document import Document
 from common.errors import InvalidInput
 from common.identifiers import is_web_address
 from common.yaml_text import load
-from integrations.clusters.kubernetes.api.access import Credentials
+from integrations.clusters.kubernetes.access import Credentials
 
 _IN_ITSELF = (
     "put a token (`kubectl create token ACCOUNT --duration ...`) or client-certificate-data with client-key-data there"

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from deployments.models import TrafficPoint
+from deployments.views.traffic import BARS, Traffic
 
 DRAWN = timedelta(minutes=30)
-BARS = 40
 RECENT = timedelta(minutes=5)
 CURRENT = timedelta(seconds=50)
 """Maximum age of the newest points while sampling works; older ones say nothing about the present."""
@@ -18,28 +18,6 @@ _UNTIL_NEXT = 1.5
 """With many services each is sampled less often: a point is current until the next one is so many intervals late."""
 
 Buckets = Sequence[tuple[float | None, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """A service's traffic in figures.
-
-    Attributes:
-        per_second: requests of clients now; None without a recent sample.
-        rates: requests per second over the drawn time, oldest first, evenly spaced; None without a sample.
-        requests: of the last five minutes, or since the last sample where samples are rarer; the base of the next two.
-        error_percent: the percentage with server errors; None without requests.
-        p99_ms: their 99th percentile latency; None without any.
-    """
-
-    per_second: float | None
-    rates: tuple[float | None, ...]
-    requests: int
-    error_percent: float | None
-    p99_ms: float | None
-
-
-NO_TRAFFIC = Traffic(None, (None,) * BARS, 0, None, None)
 
 
 def traffic_of(service_ids: Iterable[int], now: datetime) -> Mapping[int, Traffic]:

@@ -9,7 +9,7 @@ import yaml
 from clusters.domain.cluster_file import Connection, Way, parse_cluster
 from common.errors import InvalidInput
 from integrations.clusters.base import Resources
-from integrations.clusters.kubernetes.api.access import Credentials
+from integrations.clusters.kubernetes.access import Credentials
 from integrations.clusters.kubernetes.options import (
     GatewayReference,
     Keda,

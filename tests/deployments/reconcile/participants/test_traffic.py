@@ -12,9 +12,10 @@ from common.errors import Unavailable
 from deployments.models import InferenceService, TrafficPoint
 from deployments.reconcile.participants import traffic
 from deployments.selectors import traffic_of
-from deployments.selectors.traffic.recent import BARS, Counted, quantile_edge, rates_of
+from deployments.selectors.traffic.recent import Counted, quantile_edge, rates_of
 from deployments.services import service_resume, service_stop
 from deployments.services.retention import traffic_forget
+from deployments.views.traffic import BARS
 from tests import scenes
 from tests.deployments._support.platform import Platform
 

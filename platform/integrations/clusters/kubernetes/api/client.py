@@ -16,10 +16,11 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from common.errors import Conflict, InvalidInput, NotFound, NotPermitted, Unavailable
-from integrations.clusters.kubernetes.api.access import Access, AsPod, Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.api.errors import refusal
 from integrations.clusters.kubernetes.api.resource_types import POD, Kind, kind_of
 from integrations.clusters.kubernetes.api.streams import Listing, Stream
+from integrations.clusters.kubernetes.api.tls import tls_of
 from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER
 from integrations.metrics import pages
 
@@ -62,7 +63,7 @@ class Api:
         settings.connection_pool_maxsize = _MOST_CONNECTIONS
         self._client = client.ApiClient(settings)
         if isinstance(access, Credentials):
-            self._client.rest_client.pool_manager.connection_pool_kw["ssl_context"] = access.tls()
+            self._client.rest_client.pool_manager.connection_pool_kw["ssl_context"] = tls_of(access)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Return an object; None where it is absent."""

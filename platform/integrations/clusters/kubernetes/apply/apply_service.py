@@ -17,6 +17,7 @@ from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
 from integrations.clusters.kubernetes.apply import ownership_configmap
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE, backend, tap_name
+from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads.transformer import is_transformer_autoscaled
 from integrations.clusters.kubernetes.observe import drift
@@ -38,7 +39,7 @@ class Applier:
     options: Options
     payloads: Payloads | None
 
-    def apply(self, desired: Desired, entry: ownership_configmap.Entry) -> list[Drift]:
+    def apply(self, desired: Desired, entry: Entry) -> list[Drift]:
         """Apply everything; returns what others changed, put back or left as `drift` says.
 
         Raises:
@@ -52,7 +53,7 @@ class Applier:
                 continue
         raise Unavailable(f"the routes of {desired.namespace}/{desired.service} keep changing; they are tried again")
 
-    def _apply(self, desired: Desired, entry: ownership_configmap.Entry) -> list[Drift]:
+    def _apply(self, desired: Desired, entry: Entry) -> list[Drift]:
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in self._pruned(entry)}
         tap = self.api.get(resource_types.CONFIG_MAP, desired.namespace, tap_name(desired.service))
         there[resource_types.CONFIG_MAP] = [] if tap is None else [tap]  # it goes with the service, not before
@@ -159,7 +160,7 @@ class Applier:
                 if (kind, metadata["name"]) not in kept and not is_leaving and not _is_controlled(each):
                     self.api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
-    def _pruned(self, entry: ownership_configmap.Entry) -> Iterator[resource_types.Kind]:
+    def _pruned(self, entry: Entry) -> Iterator[resource_types.Kind]:
         """Yield the kinds that are pruned once no longer desired, in this order.
 
         KEDA's is one of them where the operator chose KEDA, now or before.

@@ -7,33 +7,16 @@ refuses older desired state, until Kubernetes' garbage collector has removed all
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from common.errors import Conflict, Unavailable
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.resource_types import CONFIG_MAP
 from integrations.clusters.kubernetes.manifests.names import GENERATION, ledger_name, service_labels
+from integrations.clusters.kubernetes.manifests.owner import Entry
 
 _TRIES = 5
 _OBJECTS = "objects"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A service's entry; `objects` are kinds and names, such as `Deployment/digits-00001`."""
-
-    name: str
-    uid: str
-    resource_version: str
-    generation: int
-    leaving: bool
-    objects: frozenset[str] = frozenset()
-
-    @property
-    def owner(self) -> dict[str, Any]:
-        """Return the owner reference of the service's objects."""
-        return {"apiVersion": "v1", "kind": "ConfigMap", "name": self.name, "uid": self.uid, "blockOwnerDeletion": True}
 
 
 def read(api: Api, namespace: str, service: str) -> Entry | None:

@@ -15,9 +15,9 @@ from integrations.clusters.base import (
     ObservedTransformer,
     printable,
 )
-from integrations.clusters.kubernetes.apply.ownership_configmap import Entry
 from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, revision_of
 from integrations.clusters.kubernetes.manifests.names import TRANSFORMER_SUFFIX as SUFFIX
+from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.observe.failures import moment
 from integrations.clusters.kubernetes.observe.gateway import confirmation
 from integrations.clusters.kubernetes.observe.pods import replica

@@ -1,11 +1,7 @@
-"""Access to a cluster's API server: as a pod, by a mounted kubeconfig file, or by stored credentials."""
+"""Access to a cluster's API server: as a pod, by a mounted kubeconfig file, or by stored credentials. Pure."""
 
-import ssl
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from common.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +41,5 @@ class Credentials:
     token: str = field(default="", repr=False)
     server_name: str = ""
 
-    def tls(self) -> ssl.SSLContext:
-        """Return the TLS context of connections.
-
-        Raises:
-            InvalidInput: a certificate or the key is invalid, or they do not belong together.
-        """
-        try:
-            context = ssl.create_default_context(cadata=self.authority or None)
-            if self.certificate:
-                _load(context, self.certificate, self.key)
-        except (ssl.SSLError, ValueError) as error:
-            raise InvalidInput(f"certificates and key for {self.server} cannot be used: {error}") from error
-        return context
-
 
 Access = AsPod | KubeconfigFile | Credentials
-
-
-def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Load a client's certificate. Python reads it from files only: these are removed at once."""
-    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:  # readable for its owner alone
-        pair = Path(folder) / "pair.pem"
-        pair.write_text(f"{certificate}\n{key}\n", encoding="ascii")
-        context.load_cert_chain(pair)

@@ -1,0 +1,21 @@
+"""Owner of a service's objects: its ConfigMap, as last read. Pure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A service's entry; `objects` are kinds and names, such as `Deployment/digits-00001`."""
+
+    name: str
+    uid: str
+    resource_version: str
+    generation: int
+    leaving: bool
+    objects: frozenset[str] = frozenset()
+
+    @property
+    def owner(self) -> dict[str, Any]:
+        """Return the owner reference of the service's objects."""
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": self.name, "uid": self.uid, "blockOwnerDeletion": True}
