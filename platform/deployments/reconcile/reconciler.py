@@ -30,8 +30,7 @@ from deployments.domain.service_state.service_lifecycle import comes_alive, is_c
 from deployments.models import Approval, InferenceService, Rollout
 from deployments.reconcile import lease, restarts
 from deployments.reconcile.participants import comparison, replicas, traffic
-from deployments.reconcile.participants.evidence import Evidence, Metrics, gather
-from deployments.reconcile.participants.evidence_points import points_keep
+from deployments.reconcile.participants.evidence import Evidence, Metrics, gather, run_keep
 from deployments.reconcile.participants.gates import questions_of, questions_open, questions_pass_over
 from deployments.reconcile.participants.metric_queries import Ask, ask_nobody
 from deployments.reconcile.participants.surge import shares_of
@@ -243,8 +242,7 @@ def _advance(
     )
     if evidence.runs:
         for run in evidence.runs:
-            run.save()
-            points_keep(run=run, now=change.now)
+            run_keep(run=run, now=change.now)
         row.latency_edges_us = {**evidence.edges_us, **row.latency_edges_us}
         row.save(update_fields=["latency_edges_us"])
         change.is_changed = True

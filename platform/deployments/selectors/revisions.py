@@ -9,6 +9,7 @@ from deployments.domain.phases import Phase
 from deployments.domain.service_state import failures
 from deployments.domain.service_state.desired import Role, ServiceState, mirror_of, weight_of
 from deployments.models import InferenceService, Revision, Rollout
+from deployments.views.model_status import failure_view
 from deployments.views.shapes import PlacementView, RevisionView
 
 
@@ -88,7 +89,7 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
             is_failing=is_failing,
         ),
         is_failing=is_failing,
-        last_failure=failures.failure_view(revision.last_failure),
+        last_failure=failure_view(revision.last_failure),
         placement=_placement_view(revision),
         egress=mapping.egress_of(revision),
     )

@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from common.errors import Unavailable
 from deployments import mapping
+from deployments.domain.analysis import points
 from deployments.domain.analysis.criterion import Window
 from deployments.domain.analysis.evidence import ledger, totals
 from deployments.domain.analysis.evidence.blocks import tally
@@ -24,7 +25,7 @@ from deployments.domain.comparison.report import Compared
 from deployments.domain.phases import Phase
 from deployments.domain.policy import Gate, Strategy
 from deployments.domain.rollout import RolloutState
-from deployments.models import AnalysisRun, Rollout
+from deployments.models import AnalysisPoint, AnalysisRun, Rollout
 from deployments.reconcile.participants.metric_queries import Ask, look_where_due, subject_of
 from integrations.clusters.base import Observed, Sample
 
@@ -214,3 +215,14 @@ def _judge(
     run.canary_requests, run.stable_requests = finding.canary_requests, finding.stable_requests
     run.measurements = [asdict(measurement) for measurement in finding.measurements]
     return finding
+
+
+def run_keep(*, run: AnalysisRun, now: datetime) -> None:
+    """Save a run, with a point for its chart where one is due; a run without measurements has none."""
+    with_point = bool(run.measurements) and points.is_due(run.started_at, run.pointed_at, now)
+    if with_point:
+        run.pointed_at = now
+    run.save()
+    if with_point:
+        values = points.values_of(run.measurements)
+        AnalysisPoint.objects.create(run=run, at=now, canary_requests=run.canary_requests, values=values)
