@@ -93,7 +93,11 @@ def _service_view(
     service: InferenceService, revisions: Sequence[Revision], newest: Rollout | None, shown: dict[int, RolloutView]
 ) -> ServiceView:
     in_progress = newest if newest is not None and not Phase(newest.phase).is_finished else None
-    state = mapping.service_state(service, revisions, in_progress)
+    state = mapping.service_state(
+        service,
+        map(mapping.revision_state, revisions),
+        None if in_progress is None else mapping.rollout_state(in_progress),
+    )
     stable = next((revision for revision in revisions if revision.role == Role.STABLE), None)
     version = service.model_version if stable is None else stable.model_version
     rollout = None if newest is None else shown[newest.pk]
