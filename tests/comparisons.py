@@ -8,11 +8,12 @@ from typing import Any
 
 from django.utils import timezone
 
+from deployments import mapping
 from deployments.domain.policy import parse_policy, policy_json
 from deployments.models import InferenceService, Rollout
 from deployments.reconcile.participants import comparison
+from deployments.reconcile.participants.taps import Taken
 from integrations.clusters.base import Exchange
-from recordings.reconcile.payloads import Taken
 from tests import scenes
 
 SHADOW = {
@@ -72,9 +73,12 @@ def compared_shadow(of: InferenceService, count: int = 300) -> Rollout:
     row.policy_document, row.weight, row.mirror = policy_json(parse_policy(SHADOW)), 0, 50
     row.save(update_fields=["policy_document", "weight", "mirror"])
     now = timezone.now()
-    begun = comparison.carry_on(row, Taken(), confirmed=True, now=now - timedelta(hours=1))
+    state = mapping.rollout_state(row)
+    begun = comparison.carry_on(row, state, Taken(), confirmed=True, now=now - timedelta(hours=1))
     assert begun is not None
-    comparison.note(begun)
+    begun.run.save()
     taken = Taken(exchanges(count, begun.run.started_at.timestamp(), of=of.name))
-    comparison.note(comparison.carry_on(row, taken, confirmed=True, now=now))
+    compared = comparison.carry_on(row, state, taken, confirmed=True, now=now)
+    assert compared is not None
+    compared.run.save()
     return row

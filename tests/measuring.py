@@ -10,7 +10,7 @@ from deployments.domain.analysis.evidence.blocks import tally
 from deployments.domain.analysis.evidence.totals import Counts, Histogram
 from deployments.domain.analysis.gate import Proof, edges_of, evaluate, quantile_key, questions_of, threshold_of
 from deployments.models import AnalysisRun, Rollout
-from deployments.reconcile.participants.evidence_points import points_keep
+from deployments.reconcile.participants.evidence import run_keep
 from deployments.reconcile.service_change import changing
 
 EDGES_US = (1000.0, 2000.0, 5000.0, 10_000.0)
@@ -48,8 +48,7 @@ def measure(
             run.canary_requests, run.stable_requests = canary.requests, stable.requests
             run.measurements = [asdict(each) for each in finding.measurements]
             run.evidence = ledger.ledger_json(known)
-            run.save()
-            points_keep(run=run, now=now)
+            run_keep(run=run, now=now)
         change.service.seen_at = row.confirmed_at
 
 

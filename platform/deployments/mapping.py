@@ -9,7 +9,7 @@ from typing import Any
 
 from deployments.domain.analysis.verdict import Verdict
 from deployments.domain.phases import Code, Phase, Reason
-from deployments.domain.policy import Strategy, match_json, stored_match, stored_policy
+from deployments.domain.policy import Policy, Strategy, match_json, stored_match, stored_policy
 from deployments.domain.rollout import Portion, RolloutState, approvals
 from deployments.domain.service_file import (
     PATCHES,
@@ -35,10 +35,14 @@ from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 
 
-def rollout_state(row: Rollout) -> RolloutState:
-    """Return the state machine's state of a row."""
+def rollout_state(row: Rollout, policy: Policy | None = None) -> RolloutState:
+    """Return the state machine's state of a row.
+
+    Args:
+        policy: the row's policy, where it is parsed already (`deployments.reconcile.service_change`).
+    """
     return RolloutState(
-        policy=stored_policy(row.policy_document),
+        policy=stored_policy(row.policy_document) if policy is None else policy,
         phase=Phase(row.phase),
         reason=Reason(Code(row.reason_code), row.reason_message),
         attempt_started_at=row.attempt_started_at,
@@ -217,9 +221,10 @@ def put_revision(row: Revision, state: RevisionState) -> None:
     row.role, row.retire_at, row.stopped_at = state.role, state.retire_at, state.stopped_at
 
 
-def service_state(service: InferenceService, revisions: Iterable[Revision], rollout: Rollout | None) -> ServiceState:
-    """Return a service as a domain value; `rollout` is the one in progress."""
-    state = None if rollout is None else rollout_state(rollout)
+def service_state(
+    service: InferenceService, revisions: Iterable[RevisionState], state: RolloutState | None
+) -> ServiceState:
+    """Return a service as a domain value; `state` is that of the rollout in progress."""
     return ServiceState(
         namespace=service.namespace,
         name=service.name,
@@ -236,7 +241,7 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         drift=DriftPolicy(service.drift_policy),
         request_timeout_s=service.request_timeout_s,
         rolling=stored_rolling(service.rolling),
-        revisions=tuple(revision_state(revision) for revision in revisions),
+        revisions=tuple(revisions),
     )
 
 

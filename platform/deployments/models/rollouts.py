@@ -125,7 +125,7 @@ class AnalysisRun(models.Model):
 
 
 class AnalysisPoint(models.Model):
-    """A snapshot of an analysis run, for its chart (`deployments.reconcile.participants.evidence_points`).
+    """A snapshot of an analysis run, for its chart (`deployments.domain.analysis.points`).
 
     Attributes:
         values: metric -> [canary, stable, limit, low, high, evidence_percent], each a number or None.

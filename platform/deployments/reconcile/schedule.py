@@ -15,15 +15,11 @@ from django.db.models import F, Q, QuerySet
 
 from clusters.models import Cluster
 from common.errors import Unavailable
-from deployments.domain.service_state.quiescence import TOUCHED
+from deployments.domain.service_state.quiescence import RESYNC_EVERY, TOUCHED
 from deployments.models import InferenceService
 from deployments.reconcile.hints import reconcile_soon
 from integrations.clusters.base import ClusterDriver
 
-RESYNC_EVERY = timedelta(seconds=60)
-"""Least resync interval of a settled service, where its cluster reports events: at rest a service costs its worker less
-than a thousandth of a core.
-"""
 RESYNC_PER_S = 20.0
 """Resync rate limit for the settled services of a cluster that reports events, per second."""
 UNTOLD_PER_S = 100.0

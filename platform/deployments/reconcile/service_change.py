@@ -3,14 +3,17 @@
 Services (people's commands) and the reconciler (consequences of observations) both use `changing`. Whatever they did to
 the rows, the end is the same: the generation rises if the desired state changed, `changes` rises, so that decisions on
 older rows are detected, and the events get their numbers.
+
+A change parses the policy of its rollout, and each revision's part of the service file, once.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -20,6 +23,7 @@ from common.errors import NotFound
 from common.http import request_id
 from deployments import mapping
 from deployments.domain.phases import Phase
+from deployments.domain.policy import DIRECT, Policy, stored_policy
 from deployments.domain.rollout import RolloutState
 from deployments.domain.rollout.event_messages import lines_between
 from deployments.domain.service_state.desired import RevisionState, Role, ServiceState, desired_of
@@ -32,6 +36,16 @@ from events.services.delivery import deliveries_queue, of_service
 from integrations.clusters.base import Desired
 
 logger = logging.getLogger(__name__)
+_OBSERVED = frozenset({"seen_at", "tap_cursor", "traffic_at"})
+"""Columns of observations: new values are no change of the service."""
+_WRITTEN = {field.attname for field in InferenceService._meta.concrete_fields} - {
+    "changed_at",
+    "lease_expires_at",
+    "lease_owner",
+    "settled",
+    "ticked_at",
+}
+"""Columns that changes write; the others have writers of their own (`lease`, `schedule`)."""
 
 
 @dataclass
@@ -49,6 +63,10 @@ class Change:
     now: datetime
     is_changed: bool = False
     _events: list[Event] = field(default_factory=list)
+    _policies: dict[int, tuple[object, Policy]] = field(default_factory=dict)
+    _states: dict[int, tuple[dict[str, Any], RevisionState]] = field(default_factory=dict)
+    _desired: Desired | None = None
+    _desired_of: tuple[ServiceState, int] | None = None
 
     @property
     def rollout(self) -> Rollout | None:
@@ -80,7 +98,7 @@ class Change:
 
     def move(self, rollout: Rollout, after: RolloutState) -> None:
         """Record a rollout's new state with its consequences: roles, finished analysis runs, events."""
-        before = mapping.rollout_state(rollout)
+        before = self.rollout_state(rollout)
         if after == before:
             return
         self.is_changed = True
@@ -98,7 +116,7 @@ class Change:
         if after.phase is not before.phase:
             self.put_revisions(
                 roles_after(
-                    (mapping.revision_state(revision) for revision in self.revisions),
+                    map(self.revision_state, self.revisions),
                     outcome=after.phase,
                     old=rollout.from_revision.name,
                     new=rollout.to_revision.name,
@@ -111,7 +129,7 @@ class Change:
         """Record the states of the revisions."""
         by_name = {state.name: state for state in states}
         changed = [
-            row for row in self.revisions if row.name in by_name and mapping.revision_state(row) != by_name[row.name]
+            row for row in self.revisions if row.name in by_name and self.revision_state(row) != by_name[row.name]
         ]
         # Only one revision may be stable at any time, so the one that leaves the role is written first.
         for row in sorted(changed, key=lambda row: by_name[row.name].role in (Role.STABLE, Role.CANARY)):
@@ -121,13 +139,33 @@ class Change:
             row.save(update_fields=["role", "retire_at", "stopped_at"])
             self.is_changed = True
 
+    def rollout_state(self, row: Rollout) -> RolloutState:
+        """Return a rollout's state as recorded now; its policy is parsed once."""
+        document, policy = self._policies.get(row.pk, (None, DIRECT))
+        if document is not row.policy_document:
+            policy = stored_policy(row.policy_document)
+            self._policies[row.pk] = row.policy_document, policy
+        return mapping.rollout_state(row, policy)
+
+    def revision_state(self, row: Revision) -> RevisionState:
+        """Return a revision as recorded now; its part of the service file is parsed again only after a change."""
+        columns, state = self._states.get(row.pk, (None, None))
+        if state is None or columns != row.__dict__:
+            state = mapping.revision_state(row)
+            self._states[row.pk] = dict(row.__dict__), state
+        return state
+
     def state(self) -> ServiceState:
-        """Return the service as a domain value."""
-        return mapping.service_state(self.service, self.revisions, self.rollout)
+        """Return the service as recorded now."""
+        rollout = None if self.rollout is None else self.rollout_state(self.rollout)
+        return mapping.service_state(self.service, map(self.revision_state, self.revisions), rollout)
 
     def desired(self) -> Desired:
         """Return the cluster's desired state."""
-        return desired_of(self.state(), self.service.generation)
+        of = (self.state(), self.service.generation)
+        if self._desired is None or of != self._desired_of:
+            self._desired_of, self._desired = of, desired_of(*of)
+        return self._desired
 
     def write_events(self) -> None:
         """Insert the added events; `changing` calls it."""
@@ -139,6 +177,10 @@ class Change:
             transaction.on_commit(partial(_log, str(self.service), events))
 
 
+class OvertakenError(Exception):
+    """The service was changed since it was read, or another reconciler has it; rolls the transaction back."""
+
+
 @contextmanager
 def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
     """Yield the service under its row lock to the caller's block, and record what the block changed.
@@ -148,18 +190,56 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
     """
     with transaction.atomic():
         change = load(service_id, now=now, lock=True)
-        desired, fields = change.desired(), _fields(change.service)
+        desired, columns = change.desired(), _columns(change.service)
         yield change
-        mapping.put_wait(change.service, change.now)
-        mapping.put_searched(change.service)
-        if change.desired() != desired:
-            change.service.generation += 1
-        if change.is_changed or _fields(change.service) != fields:
-            change.service.changes += 1
-            change.service.changed_at = Now()
-            change.service.request_id = request_id.current()
-            change.service.save()
-            change.write_events()
+        _record(change, desired, columns)
+
+
+@contextmanager
+def changing_as_read(read: Change, *, owner: str) -> Iterator[Change]:
+    """Yield what was read before to the caller's block, under the service's row lock, and record what it changed.
+
+    Every change of a service and its related rows raises `changes` under that lock, so rows with the same number are as
+    they were read; what the holder of the lease records without it no one else does.
+
+    Raises:
+        NotFound: the service does not exist any more.
+        OvertakenError: it was changed since it was read, or `owner` lost the lease.
+    """
+    with transaction.atomic():
+        rows = InferenceService.objects.select_for_update().filter(pk=read.service.pk)
+        now = rows.values_list("changes", "lease_owner").first()
+        if now is None:
+            raise _gone(read.service.pk)
+        if now != (read.service.changes, owner):
+            raise OvertakenError
+        desired, columns = read.desired(), _columns(read.service)
+        yield read
+        _record(read, desired, columns)
+
+
+def _record(change: Change, desired: Desired, before: Mapping[str, object]) -> None:
+    """Write the changed columns of the service, and the events.
+
+    Args:
+        desired, before: the desired state and the columns as they were.
+    """
+    service = change.service
+    mapping.put_wait(service, change.now)
+    mapping.put_searched(service)
+    if change.desired() != desired:
+        service.generation += 1
+    changed = {name for name, value in _columns(service).items() if value != before[name]}
+    is_changed = change.is_changed or not changed <= _OBSERVED
+    if is_changed:
+        service.changes += 1
+        service.changed_at = Now()
+        service.request_id = request_id.current()
+        changed |= {"changes", "changed_at", "request_id"}
+    if changed:
+        service.save(update_fields=changed)
+    if is_changed:
+        change.write_events()
 
 
 def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
@@ -167,11 +247,10 @@ def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
     services = InferenceService.objects.select_related("cluster", "model_version__model")
     if lock:
         services = services.select_for_update(of=("self",))
-    gone = NotFound(f"there is no service with id {service_id}")
     try:
         service = services.get(pk=service_id)
     except InferenceService.DoesNotExist:
-        raise gone from None
+        raise _gone(service_id) from None
     newest = Rollout.objects.filter(service=service).order_by("-id").first()
     ends = () if newest is None else (newest.from_revision_id, newest.to_revision_id)
     # Joined and ordered here: a SQL join of a hundred columns costs the database's client more than the rows do.
@@ -179,7 +258,8 @@ def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
     found = {row.pk: row for row in needed.select_related("model_version")}
     if newest is not None:
         if not found.keys() >= set(ends):
-            raise gone  # deleted since the first query
+            raise _gone(service_id)  # deleted since the first query
+        newest.service = service
         newest.from_revision, newest.to_revision = (found[key] for key in ends)
     revisions = [row for row in found.values() if row.stopped_at is None or row.pk in ends[1:]]
     return Change(service, sorted(revisions, key=lambda row: row.number), newest, now)
@@ -190,17 +270,10 @@ def _log(service: str, events: list[Event]) -> None:
         logger.info("%s: %s: %s", service, event.kind, event.message, extra={"request_id": event.request_id or "-"})
 
 
-def _fields(service: InferenceService) -> dict[str, object]:
-    """Return the service's columns as they are now; JSON columns are replaced, never changed in place.
+def _gone(service_id: int) -> NotFound:
+    return NotFound(f"there is no service with id {service_id}")
 
-    The times of observations are no change.
-    """
-    names = {field.attname for field in service._meta.concrete_fields} - {
-        "changed_at",
-        "seen_at",
-        "settled",
-        "tap_cursor",
-        "ticked_at",
-        "traffic_at",
-    }
-    return {name: getattr(service, name) for name in names}
+
+def _columns(service: InferenceService) -> dict[str, object]:
+    """Return the service's columns as they are now; JSON columns are replaced, never changed in place."""
+    return {name: value for name, value in service.__dict__.items() if name in _WRITTEN}

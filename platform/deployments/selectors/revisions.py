@@ -9,6 +9,7 @@ from deployments.domain.phases import Phase
 from deployments.domain.service_state import failures
 from deployments.domain.service_state.desired import Role, ServiceState, mirror_of, weight_of
 from deployments.models import InferenceService, Revision, Rollout
+from deployments.views.model_status import failure_view
 from deployments.views.shapes import PlacementView, RevisionView
 
 
@@ -25,7 +26,7 @@ def revision_query(*, service: InferenceService) -> QuerySet[Revision]:
 def revision_views(service: InferenceService, revisions: Iterable[Revision]) -> list[RevisionView]:
     """Return revisions of one service as shown, in the order given."""
     rollout = Rollout.objects.filter(service=service, finished_at=None).first()
-    state = mapping.service_state(service, [], rollout)
+    state = mapping.service_state(service, [], None if rollout is None else mapping.rollout_state(rollout))
     return [revision_view(service, state, revision) for revision in revisions]
 
 
@@ -56,7 +57,7 @@ def stable_before(*, stable: Revision) -> Revision | None:
 
 def revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:
     """Return a revision of a service in `state` as shown."""
-    seen = service.observed.get(revision.name, {})
+    seen, recorded = service.observed.get(revision.name, {}), mapping.revision_state(revision)
     runs = revision.stopped_at is None and not service.stopped
     wanted = revision.replicas if runs else 0
     has_failed = revision.role == Role.FAILED and revision.last_failure is not None
@@ -73,9 +74,9 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         scaling=str(revision.load.get("why", "")) if runs else "",
         replicas_ready=int(seen.get("ready", 0)),
         restarts=int(seen.get("restarts", 0)),
-        weight_wanted=weight_of(state, mapping.revision_state(revision)),
+        weight_wanted=weight_of(state, recorded),
         weight_actual=int(seen.get("weight", 0)),
-        mirror_wanted=mirror_of(state, mapping.revision_state(revision)),
+        mirror_wanted=mirror_of(state, recorded),
         mirror_actual=int(seen.get("mirror", 0)),
         message=str(seen.get("message", "")),
         replicas_to_restart=sum(number < service.restart_number for number in seen.get("restart_numbers", ())),
@@ -88,7 +89,7 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
             is_failing=is_failing,
         ),
         is_failing=is_failing,
-        last_failure=failures.failure_view(revision.last_failure),
+        last_failure=failure_view(revision.last_failure),
         placement=_placement_view(revision),
         egress=mapping.egress_of(revision),
     )

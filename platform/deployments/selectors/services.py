@@ -15,11 +15,11 @@ from deployments.domain.phases import Phase, ServicePhase
 from deployments.domain.service_file import parse_service
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import Role
-from deployments.domain.service_state.failures import model_status
 from deployments.domain.waits import wait_of_service
 from deployments.models import IS_WELL, InferenceService, Revision, Rollout
 from deployments.selectors.revisions import revision_rows, revision_view
 from deployments.selectors.rollouts.rollouts import OF_ROLLOUT, rollout_views
+from deployments.views.model_status import model_status
 from deployments.views.shapes import DriftView, FileView, ImportView, RolloutView, ServiceView
 from integrations.clusters.base import PREVIEW_SUFFIX
 from registry.models import ModelImport
@@ -93,7 +93,11 @@ def _service_view(
     service: InferenceService, revisions: Sequence[Revision], newest: Rollout | None, shown: dict[int, RolloutView]
 ) -> ServiceView:
     in_progress = newest if newest is not None and not Phase(newest.phase).is_finished else None
-    state = mapping.service_state(service, revisions, in_progress)
+    state = mapping.service_state(
+        service,
+        map(mapping.revision_state, revisions),
+        None if in_progress is None else mapping.rollout_state(in_progress),
+    )
     stable = next((revision for revision in revisions if revision.role == Role.STABLE), None)
     version = service.model_version if stable is None else stable.model_version
     rollout = None if newest is None else shown[newest.pk]

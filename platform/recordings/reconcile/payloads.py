@@ -1,35 +1,26 @@
-"""Payload collection: a turn of the reconciler reads a service's taps, and adds to the running recording.
+"""Recordings as a participant of the reconciler: adds to the running recording what taps recorded since the last turn.
 
-`take` and `keep` access the cluster and the disk, with no transaction open; `note` writes the result together with the
-cursor, in the turn's transaction. After a failure in between the next turn repeats it: the cursor is the old one, and
-the file is truncated to the row's length.
+The file is written with no transaction open, and its length in the turn's transaction, together with the taps' cursor.
+After a failure in between the next turn repeats it: the cursor is the old one, and the file is truncated to the row's
+length.
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from common.errors import Unavailable
 from deployments.domain.service_state.desired import Role
-from deployments.models import InferenceService
+from deployments.reconcile.participants.taps import TAPS
 from deployments.reconcile.service_change import Change
+from deployments.reconcile.turn import Participant, Turn
 from events.domain.kinds import Kind
-from integrations.clusters.base import ClusterDriver, Exchange
+from integrations.clusters.base import Exchange
 from recordings.domain.sampling import is_sampled
 from recordings.models import Recording
 from recordings.reconcile import payload_files
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Payloads since the last turn; `cursor` is after them, `problem` says why the taps could not be read."""
-
-    exchanges: Sequence[Exchange] = ()
-    cursor: str = ""
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,51 +41,42 @@ class Kept:
         return ""
 
 
-def take(read: Change, driver: ClusterDriver) -> Taken:
-    """Return the payloads of the service's taps since the last turn; empty where the cluster cannot be read."""
-    service = read.service
-    is_tapped = any(revision.tap is not None for revision in read.desired().revisions)
-    if not is_tapped and not service.tap_cursor:
-        return Taken()
-    try:
-        found, cursor = driver.exchanges(service.namespace, service.name, service.tap_cursor)
-    except Unavailable as error:
-        logger.warning("%s: what was recorded is left for the next turn: %s", service, error)
-        return Taken(cursor=service.tap_cursor, problem=error.message)
-    return Taken(found, cursor if found or is_tapped else "")
+class Recordings(Participant[Kept | None]):
+    """Keeps the payloads that a service's taps recorded."""
+
+    def collect(self, turn: Turn) -> Kept | None:
+        """Add payloads to the file of the running recording; None without one, or without payloads for it."""
+        stable = turn.read.revision(Role.STABLE)
+        if not turn.service.recorded_percent or stable is None:
+            return None
+        recording = Recording.objects.filter(service=turn.service, ended_at=None).first()
+        if recording is None:
+            return None
+        wanted = [each for each in turn.found(TAPS).exchanges if _belongs(each, recording, stable.name)]
+        wanted = wanted[: recording.max_requests - recording.requests]
+        if not wanted:
+            return None
+        try:
+            length = payload_files.append(recording.pk, wanted, at=recording.bytes)
+        except Unavailable as error:
+            logger.error("%s: %s requests are not kept: %s", turn.service, len(wanted), error)
+            return None
+        return Kept(recording, recording.requests + len(wanted), length)
+
+    def record(self, change: Change, found: Kept | None) -> None:
+        """Record the length of the file, and end a recording that is complete."""
+        if found is None:
+            return
+        running = Recording.objects.filter(pk=found.recording.pk, ended_at=None)
+        if running.update(requests=found.requests, bytes=found.bytes) and found.end_reason:
+            end(change, found.recording.pk, found.end_reason, by_itself=True)
+
+    def unsettled(self, change: Change) -> bool:
+        """Return whether requests are recorded."""
+        return bool(change.service.recorded_percent)
 
 
-def keep(read: Change, taken: Taken) -> Kept | None:
-    """Add payloads to the file of the service's running recording; None without one, or without payloads for it."""
-    stable = read.revision(Role.STABLE)
-    if not read.service.recorded_percent or stable is None:
-        return None
-    recording = Recording.objects.filter(service=read.service, ended_at=None).first()
-    if recording is None:
-        return None
-    wanted = [each for each in taken.exchanges if _belongs(each, recording, stable.name)]
-    wanted = wanted[: recording.max_requests - recording.requests]
-    if not wanted:
-        return None
-    try:
-        length = payload_files.append(recording.pk, wanted, at=recording.bytes)
-    except Unavailable as error:
-        logger.error("%s: %s requests are not kept: %s", read.service, len(wanted), error)
-        return None
-    return Kept(recording, recording.requests + len(wanted), length)
-
-
-def note(change: Change, taken: Taken, kept: Kept | None) -> None:
-    """Record the collected payloads, in the turn's transaction."""
-    service = change.service
-    if taken.cursor != service.tap_cursor:
-        service.tap_cursor = taken.cursor
-        InferenceService.objects.filter(pk=service.pk).update(tap_cursor=taken.cursor)
-    if kept is None:
-        return
-    running = Recording.objects.filter(pk=kept.recording.pk, ended_at=None)
-    if running.update(requests=kept.requests, bytes=kept.bytes) and kept.end_reason:
-        end(change, kept.recording.pk, kept.end_reason, by_itself=True)
+RECORDINGS = Recordings()
 
 
 def end(change: Change, recording_id: int, reason: str, *, by_itself: bool = False) -> None:

@@ -9,11 +9,10 @@ from django.db.models import F
 from clusters.services import connection
 from clusters.services.clusters import cluster_apply
 from deployments import tasks
-from deployments.domain.service_state.quiescence import TOUCHED, UNSETTLED
+from deployments.domain.service_state.quiescence import RESYNC_EVERY, TOUCHED, UNSETTLED
 from deployments.models import InferenceService
 from deployments.reconcile import lease, schedule
 from deployments.reconcile.schedule import (
-    RESYNC_EVERY,
     RESYNC_PER_S,
     UNTOLD_PER_S,
     interleaved,

@@ -10,7 +10,7 @@ from clusters.models import Cluster
 from deployments import tasks
 from deployments.domain.phases import Phase
 from deployments.models import AnalysisPoint, AnalysisRun, ComparisonRun, Rollout
-from deployments.reconcile.participants.evidence_points import points_keep
+from deployments.reconcile.participants.evidence import run_keep
 from deployments.selectors import rollout_detail
 from deployments.services.retention import KEPT_EVENTS, comparisons_forget, events_forget, measurements_forget
 from events.models import Event
@@ -62,7 +62,7 @@ def test_old_events_go_but_for_the_newest_of_each_owner() -> None:
 
 
 def test_measurements_of_an_ended_rollout_go_and_its_verdicts_stay(ended: Rollout) -> None:
-    points_keep(run=AnalysisRun.objects.get(), now=timezone.now())
+    run_keep(run=AnalysisRun.objects.get(), now=timezone.now())
     before = rollout_detail(rollout_id=ended.pk).analysis_runs
     assert measurements_forget(now=timezone.now(), older_than=LONG) == len(before)
     after = rollout_detail(rollout_id=ended.pk).analysis_runs

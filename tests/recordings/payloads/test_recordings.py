@@ -158,7 +158,7 @@ def test_nothing_of_a_request_is_in_events_or_in_the_audit_log(recorded: Recorde
     assert not [text for text in told if "secret" in text]
 
 
-@pytest.mark.parametrize("where", ["keep", "note"])
+@pytest.mark.parametrize("where", ["collect", "record"])
 def test_a_turn_that_dies_is_made_good_by_the_next(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -171,7 +171,7 @@ def test_a_turn_that_dies_is_made_good_by_the_next(
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(payloads, where, dies)
+        patched.setattr(payloads.Recordings, where, dies)
         with pytest.raises(SystemExit):
             recorded.platform.turn()
     recorded.platform.clock.go_on(60)
@@ -182,14 +182,14 @@ def test_a_turn_that_dies_is_made_good_by_the_next(
 
 def test_a_turn_that_was_overtaken_keeps_nothing_twice(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded.tell("a")
-    keep = payloads.keep
+    collect = payloads.Recordings.collect
 
     def overtaken(*arguments: Any) -> Any:
         InferenceService.objects.update(changes=InferenceService.objects.get().changes + 1)
-        return keep(*arguments)
+        return collect(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(payloads, "keep", overtaken)
+        patched.setattr(payloads.Recordings, "collect", overtaken)
         assert recorded.platform.turn() is reconciler.Outcome.OVERTAKEN
     assert recorded.row().requests == 0
     recorded.platform.turn()

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from deployments.domain.phases import Phase, Reason, ServicePhase
 from deployments.domain.policy import Policy, Then
 from deployments.domain.rollout import Portion
-from deployments.domain.service_state.desired import RevisionState, Role, ServiceState, desired_of
+from deployments.domain.service_state.desired import RevisionState, Role, ServiceState
 from deployments.domain.waits import Condition
-from integrations.clusters.base import DesiredRevision, Observed, ObservedRevision
+from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,17 @@ def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
     return replace(revision, role=role, retire_at=None, stopped_at=now)
 
 
-def is_confirmed(service: ServiceState, generation: int, seen: Observed) -> bool:
-    """Return whether the gateway sends and copies exactly what `generation` desires, to the preview too."""
-    desired = desired_of(service, generation)
+def is_confirmed(desired: Desired, seen: Observed) -> bool:
+    """Return whether the gateway sends and copies exactly what is desired, to the preview too."""
     wanted = {revision.name: _portion(revision) for revision in desired.revisions}
     actual = {revision.name: _portion(revision) for revision in seen.revisions}
     none = Portion()
     names = wanted.keys() | actual.keys()
     if seen.preview != desired.preview:
         return False
-    return seen.generation >= generation and all(wanted.get(name, none) == actual.get(name, none) for name in names)
+    return seen.generation >= desired.generation and all(
+        wanted.get(name, none) == actual.get(name, none) for name in names
+    )
 
 
 def _portion(revision: DesiredRevision | ObservedRevision) -> Portion:

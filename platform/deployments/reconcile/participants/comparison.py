@@ -1,7 +1,7 @@
-"""Answer comparison of a step: compares the requests recorded since the last tick. Called by the reconciler.
+"""Answer comparison of a step, as a participant: compares the requests recorded since the last tick.
 
-`carry_on` compares the exchanges outside of any transaction; `note` writes the result in the tick's transaction,
-together with the cursor: after a crash before that, the same exchanges are read again.
+The exchanges are compared outside of any transaction. The result is written in the tick's, together with the cursor:
+after a crash before that, the same exchanges are read again.
 """
 
 import logging
@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 from common.encryption import seal_bytes, unseal_bytes
 from common.errors import InvalidInput, Unavailable
-from deployments import mapping
 from deployments.domain.analysis.gate import alpha_each
 from deployments.domain.comparison.answers import Answer, compare
 from deployments.domain.comparison.comparison_policy import Terms
@@ -19,10 +18,13 @@ from deployments.domain.comparison.report import Compared, Report, add, refuse
 from deployments.domain.comparison.stored import report_json, stored_report, stored_waiting, waiting_bytes, worst_json
 from deployments.domain.comparison.worst_examples import worst_of
 from deployments.domain.phases import Phase
+from deployments.domain.rollout import RolloutState
 from deployments.models import ComparisonRun, Rollout
+from deployments.reconcile.participants.taps import TAPS, Taken
+from deployments.reconcile.service_change import Change
+from deployments.reconcile.turn import Participant, Turn
 from integrations.clusters.base import Exchange
 from integrations.v2 import tensors
-from recordings.reconcile.payloads import Taken
 
 logger = logging.getLogger(__name__)
 
@@ -39,15 +41,30 @@ class Carried:
     result: Compared
 
 
-def carry_on(rollout: Rollout | None, taken: Taken, *, confirmed: bool, now: datetime) -> Carried | None:
-    """Return the comparison of the rollout's present step with the exchanges read; None without one.
+class Comparison(Participant[Carried | None]):
+    """Compares the answers to copied requests at the present step."""
+
+    def collect(self, turn: Turn) -> Carried | None:
+        """Return the comparison of the present step with the exchanges read; None without one."""
+        if turn.rollout is None or turn.state is None:
+            return None
+        return carry_on(turn.rollout, turn.state, turn.found(TAPS), confirmed=turn.is_confirmed, now=turn.now)
+
+    def record(self, change: Change, found: Carried | None) -> None:  # noqa: ARG002 - the row is not the service's
+        """Write the result."""
+        if found is not None:
+            found.run.save()
+
+
+COMPARISON = Comparison()
+
+
+def carry_on(rollout: Rollout, state: RolloutState, taken: Taken, *, confirmed: bool, now: datetime) -> Carried | None:
+    """Return the comparison of the rollout's present step with the exchanges read; None where none is compared.
 
     Args:
         confirmed: the gateway copies as desired; a step's comparison begins with that.
     """
-    if rollout is None:
-        return None
-    state = mapping.rollout_state(rollout)
     if state.comparison is None or state.phase is Phase.PENDING:
         return None
     place = {"rollout": rollout, "attempt": state.attempt, "step_index": state.step_index}
@@ -56,24 +73,18 @@ def carry_on(rollout: Rollout | None, taken: Taken, *, confirmed: bool, now: dat
         if not (confirmed and state.has_its_portion):
             return None
         run = ComparisonRun(**place, started_at=now)
-    report = _report(run, state.comparison, taken, now)
+    report = _report(run, rollout, state.comparison, taken, now)
     return Carried(run, Compared(report, alpha_each(state.policy), taken.problem))
 
 
-def note(carried: Carried | None) -> None:
-    """Write the result of `carry_on`."""
-    if carried is not None:
-        carried.run.save()
-
-
-def _report(run: ComparisonRun, terms: Terms, taken: Taken, now: datetime) -> Report:
+def _report(run: ComparisonRun, rollout: Rollout, terms: Terms, taken: Taken, now: datetime) -> Report:
     """Return the step's report with the exchanges read, and put it into its row."""
     begun = run.started_at.timestamp()
     waiting, pairs = join(
         _waiting(run),
         [exchange for exchange in taken.exchanges if exchange.at >= begun],
-        stable=run.rollout.from_revision.name,
-        shadow=run.rollout.to_revision.name,
+        stable=rollout.from_revision.name,
+        shadow=rollout.to_revision.name,
     )
     report = stored_report(run.report, run.worst)
     for pair in pairs:

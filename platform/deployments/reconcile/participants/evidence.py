@@ -1,4 +1,4 @@
-"""Evidence collection for a rollout's present step. Called by the reconciler, outside of any transaction.
+"""Evidence collection for a rollout's present step, as a participant.
 
 A window begins when the gateway confirmed the step's weight and continues, tick after tick, from the totals in its
 AnalysisRun. Where metrics cannot be read nothing is counted and nothing is judged; the next tick has the difference.
@@ -6,29 +6,31 @@ Evidence carries over from step to step of an attempt, in the same row as the co
 neither.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import Q
 
 from common.errors import Unavailable
-from deployments import mapping
+from deployments.domain.analysis import points
 from deployments.domain.analysis.criterion import Window
 from deployments.domain.analysis.evidence import ledger, totals
 from deployments.domain.analysis.evidence.blocks import tally
 from deployments.domain.analysis.evidence.ledger import Ledger
+from deployments.domain.analysis.evidence.totals import Totals
 from deployments.domain.analysis.gate import Proof, edges_of, evaluate, quantile_key, questions_of, threshold_of
 from deployments.domain.analysis.verdict import Finding
 from deployments.domain.comparison.report import Compared
 from deployments.domain.phases import Phase
 from deployments.domain.policy import Gate, Strategy
 from deployments.domain.rollout import RolloutState
-from deployments.models import AnalysisRun, Rollout
+from deployments.models import AnalysisPoint, AnalysisRun, Rollout
+from deployments.reconcile.participants.comparison import COMPARISON
 from deployments.reconcile.participants.metric_queries import Ask, look_where_due, subject_of
-from integrations.clusters.base import Observed, Sample
-
-Metrics = Callable[[Observed], Sequence[Sample]]
+from deployments.reconcile.service_change import Change
+from deployments.reconcile.turn import Participant, Turn
+from integrations.clusters.base import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,55 +52,63 @@ class Evidence:
     problem: str = ""
 
 
-def gather(
-    rollout: Rollout | None,
-    seen: Observed | None,
-    *,
-    confirmed: bool,
-    metrics: Metrics,
-    ask: Ask,
-    now: datetime,
-    unseen: timedelta,
-    compared: Compared | None = None,
-) -> Evidence:
-    """Return the evidence for the rollout's present step; empty where no rollout is at a step with its weight.
+class EvidenceOfStep(Participant[Evidence]):
+    """Counts and judges the present step, and the background of all steps."""
 
-    Args:
-        unseen: the time in which the reconciler saw nothing; the analysis deadline does not count it.
-        compared: the comparison of answers in the step (`comparison`); None where they are not compared.
-    """
-    if rollout is None or seen is None:
-        return Evidence()
-    state = mapping.rollout_state(rollout)
-    if state.phase is Phase.PENDING or state.step is None:
-        return Evidence()
-    scopes = list(_scopes(state))
+    def collect(self, turn: Turn) -> Evidence:
+        """Return the evidence for the rollout's present step; empty where no rollout is at a step with its weight."""
+        rollout, state = turn.rollout, turn.state
+        if rollout is None or state is None or turn.seen is None or state.phase is Phase.PENDING or state.step is None:
+            return Evidence()
+        scopes, begun = list(_scopes(state)), _begun(rollout, state)
+        if not (turn.is_confirmed and state.has_its_portion):
+            scopes = [scope for scope in scopes if scope.step_index in begun]
+        if not scopes:
+            return Evidence()
+        try:
+            samples = turn.samples()
+        except Unavailable as error:
+            return Evidence(problem=error.message)
+        stable, canary = rollout.from_revision.name, rollout.to_revision.name
+        lifetime = totals.lifetime_latency(samples, stable)
+        edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
+        compared = turn.found(COMPARISON)
+        sides = _Sides(stable, canary, edges, lifetime.total, None if compared is None else compared.result)
+        runs, findings = [], {}
+        for scope in scopes:
+            own, run = scope.of(samples, stable, canary), begun.get(scope.step_index)
+            if run is None:
+                run, counted = _begin(rollout, state, scope, own, turn.now)
+            else:
+                run.first_request_at = run.first_request_at and run.first_request_at + turn.unseen
+                counted = totals.add(totals.stored_totals(run.totals), own)
+                run.totals = totals.totals_json(counted)
+            known = _look(run, rollout, scope.gate, turn.outside.ask, turn.now)
+            findings[scope.step_index] = _judge(run, state, scope.gate, counted, known, sides=sides, now=turn.now)
+            runs.append(run)
+        return Evidence(findings.get(state.step_index), findings.get(None), tuple(runs), edges)
+
+    def record(self, change: Change, found: Evidence) -> None:
+        """Save the runs, with a point of their charts where one is due, and the edges of slow requests."""
+        row = change.rollout
+        if row is None or not found.runs:
+            return
+        for run in found.runs:
+            run_keep(run=run, now=change.now)
+        edges = {**found.edges_us, **row.latency_edges_us}
+        if edges != row.latency_edges_us:
+            row.latency_edges_us = edges
+            row.save(update_fields=["latency_edges_us"])
+        change.is_changed = True
+
+
+EVIDENCE = EvidenceOfStep()
+
+
+def _begun(rollout: Rollout, state: RolloutState) -> dict[int | None, AnalysisRun]:
+    """Return the runs of the present step and of the background, by step index."""
     indices = Q(step_index=state.step_index) | Q(step_index=None)
-    begun = {run.step_index: run for run in AnalysisRun.objects.filter(indices, rollout=rollout, attempt=state.attempt)}
-    if not (confirmed and state.has_its_portion):
-        scopes = [scope for scope in scopes if scope.step_index in begun]
-    if not scopes:
-        return Evidence()
-    try:
-        samples = metrics(seen)
-    except Unavailable as error:
-        return Evidence(problem=error.message)
-    stable, canary = rollout.from_revision.name, rollout.to_revision.name
-    lifetime = totals.lifetime_latency(samples, stable)
-    edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
-    sides = _Sides(stable, canary, edges, lifetime.total, compared)
-    runs, findings = [], {}
-    for scope in scopes:
-        own, run = scope.of(samples, stable, canary), begun.get(scope.step_index)
-        if run is None:
-            run = _begin(rollout, state, scope, own, now)
-        else:
-            run.first_request_at = run.first_request_at and run.first_request_at + unseen
-            run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), own))
-        known = _look(run, rollout, scope.gate, ask, now)
-        findings[scope.step_index] = _judge(run, state, scope.gate, known, sides, now=now)
-        runs.append(run)
-    return Evidence(findings.get(state.step_index), findings.get(None), tuple(runs), edges)
+    return {run.step_index: run for run in AnalysisRun.objects.filter(indices, rollout=rollout, attempt=state.attempt)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +148,20 @@ def _scopes(state: RolloutState) -> Iterator[_Scope]:
 
 def _begin(
     rollout: Rollout, state: RolloutState, scope: _Scope, samples: Sequence[Sample], now: datetime
-) -> AnalysisRun:
+) -> tuple[AnalysisRun, Totals]:
     before = None if scope.step_index is None else _before(rollout, state)
-    return AnalysisRun(
+    counted = totals.begin(samples, now.timestamp())
+    run = AnalysisRun(
         rollout=rollout,
         attempt=state.attempt,
         step_index=scope.step_index,
         weight=0 if scope.step_index is None else state.portion.weight,
         mirror=state.portion.mirror,
-        totals=totals.totals_json(totals.begin(samples, now.timestamp())),
+        totals=totals.totals_json(counted),
         evidence=ledger.ledger_json(ledger.begin(now.timestamp(), before)),
         started_at=now,
     )
+    return run, counted
 
 
 def _before(rollout: Rollout, state: RolloutState) -> Ledger | None:
@@ -187,10 +199,16 @@ class _Sides:
 
 
 def _judge(
-    run: AnalysisRun, state: RolloutState, gate: Gate | None, known: Ledger, sides: _Sides, *, now: datetime
+    run: AnalysisRun,
+    state: RolloutState,
+    gate: Gate | None,
+    counted: Totals,
+    known: Ledger,
+    *,
+    sides: _Sides,
+    now: datetime,
 ) -> Finding:
     """Update the evidence, evaluate the gate, and put the finding into the run."""
-    counted = totals.stored_totals(run.totals)
     if run.first_request_at is None and counted.of(sides.canary).requests:
         run.first_request_at = now
     window = Window(
@@ -214,3 +232,14 @@ def _judge(
     run.canary_requests, run.stable_requests = finding.canary_requests, finding.stable_requests
     run.measurements = [asdict(measurement) for measurement in finding.measurements]
     return finding
+
+
+def run_keep(*, run: AnalysisRun, now: datetime) -> None:
+    """Save a run, with a point for its chart where one is due; a run without measurements has none."""
+    with_point = bool(run.measurements) and points.is_due(run.started_at, run.pointed_at, now)
+    if with_point:
+        run.pointed_at = now
+    run.save()
+    if with_point:
+        values = points.values_of(run.measurements)
+        AnalysisPoint.objects.create(run=run, at=now, canary_requests=run.canary_requests, values=values)

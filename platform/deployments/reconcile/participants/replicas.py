@@ -1,4 +1,4 @@
-"""Autoscaling: sets the number of replicas of each revision. Called by the reconciler, under the service's lock.
+"""Autoscaling, as two participants: sets the number of replicas of each revision.
 
 The numbers and their inputs are recorded before the cluster gets them, so another worker can continue. Where counters
 cannot be read the load is unknown, and the numbers stay.
@@ -9,9 +9,10 @@ place, from the number that it left.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
-from deployments import mapping
+from common.errors import Unavailable
 from deployments.domain.autoscaling import load_window, rollout_capacity
 from deployments.domain.autoscaling.replica_count import (
     Bounds,
@@ -22,59 +23,94 @@ from deployments.domain.autoscaling.replica_count import (
     stored_memory,
     window_of,
 )
+from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_state.desired import Role
 from deployments.models import Revision
 from deployments.reconcile.participants import surge
 from deployments.reconcile.service_change import Change
+from deployments.reconcile.turn import Participant, Turn
 from events.domain.kinds import Kind
 from integrations.clusters.base import Observed, ObservedScaling, ReplicaPhase, Sample
 
 
-def follows_load(change: Change) -> bool:
-    """Return whether any revision's number of replicas depends on its load."""
-    return not change.service.stopped and any(_is_chosen(row) for row in change.revisions)
-
-
-def adopt(change: Change, seen: Observed) -> None:
-    """Record the cluster's own autoscaler's number for stable, the basis of a rollout in progress.
+class AdoptedReplicas(Participant[Observed | None]):
+    """Adopts the number of replicas of the cluster's own autoscaler, the basis of a rollout in progress.
 
     Stable keeps that many while the canary takes over its requests, and the canary needs its part of them.
     """
-    stable = change.revision(Role.STABLE)
-    if change.rollout is None or stable is None:
-        return
-    _adopt_transformers(change, stable, seen)
-    if not _is_chosen(stable) or change.rollout.full_replicas is not None:
-        return
-    scaling = _scaling(seen, stable)
-    replicas = 0 if scaling is None else mapping.scaling_of(stable).within(scaling.replicas)
-    if replicas > stable.replicas:
-        decision = Decision(replicas, "the cluster's autoscaler had come to that, and a rollout keeps it")
-        _scale(change, stable, decision, is_least=True)
+
+    def collect(self, turn: Turn) -> Observed | None:
+        """Return the observation."""
+        return turn.seen
+
+    def record(self, change: Change, found: Observed | None) -> None:
+        """Record stable's number."""
+        stable = change.revision(Role.STABLE)
+        if found is None or change.rollout is None or stable is None:
+            return
+        _adopt_transformers(change, stable, found)
+        if not _is_chosen(change, stable) or change.rollout.full_replicas is not None:
+            return
+        scaling = _scaling(found, stable)
+        replicas = 0 if scaling is None else _scaling_of(change, stable).within(scaling.replicas)
+        if replicas > stable.replicas:
+            decision = Decision(replicas, "the cluster's autoscaler had come to that, and a rollout keeps it")
+            _scale(change, stable, decision, is_least=True)
 
 
-def set_replicas(change: Change, seen: Observed, samples: Sequence[Sample] | None, *, window: timedelta) -> None:
-    """Record the desired number of replicas of each revision.
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The load of a service.
 
-    Args:
-        samples: the counters of the observed replicas; None where they could not be read.
-        window: how long fewer must have sufficed before some are stopped.
+    Attributes:
+        seen: the observation; None where the cluster could not be read.
+        samples: the counters of the observed replicas; None where they could not be read, or no number depends on them.
+        window: how long fewer replicas must have sufficed before some are stopped.
     """
-    if change.service.stopped:
-        return
-    serving = {
-        replica.name
-        for revision in seen.revisions
-        for replica in revision.replicas
-        if replica.phase is ReplicaPhase.READY
-    }
-    measured = [sample for sample in samples or () if sample.source in serving]
-    is_shared = surge.share_replicas(change, seen)
-    for row in change.revisions:
-        bounds = _bounds(change, row) if _is_chosen(row) and not is_shared else None
-        if bounds is not None:
-            _set(change, row, _scaling(seen, row), measured, bounds, window=window)
-        _set_transformers(change, row, window)
+
+    seen: Observed | None
+    samples: Sequence[Sample] | None
+    window: timedelta
+
+
+class Replicas(Participant[Load]):
+    """Sets the desired number of replicas of each revision."""
+
+    def collect(self, turn: Turn) -> Load:
+        """Return the counters of running replicas where some replica count depends on them."""
+        return Load(turn.seen, _samples(turn), turn.outside.scale_down_window)
+
+    def record(self, change: Change, found: Load) -> None:
+        """Record the desired number of replicas of each revision."""
+        if found.seen is None or change.service.stopped:
+            return
+        serving = {
+            replica.name
+            for revision in found.seen.revisions
+            for replica in revision.replicas
+            if replica.phase is ReplicaPhase.READY
+        }
+        measured = [sample for sample in found.samples or () if sample.source in serving]
+        is_shared = surge.share_replicas(change, found.seen)
+        for row in change.revisions:
+            bounds = _bounds(change, row) if _is_chosen(change, row) and not is_shared else None
+            if bounds is not None:
+                _set(change, row, _scaling(found.seen, row), measured, bounds, window=found.window)
+            _set_transformers(change, row, found.window)
+
+
+ADOPTED_REPLICAS = AdoptedReplicas()
+REPLICAS = Replicas()
+
+
+def _samples(turn: Turn) -> Sequence[Sample] | None:
+    follows_load = not turn.service.stopped and any(_is_chosen(turn.read, row) for row in turn.read.revisions)
+    if turn.seen is None or not follows_load:
+        return None
+    try:
+        return turn.samples()
+    except Unavailable:
+        return None
 
 
 def _scaling(seen: Observed, row: Revision) -> ObservedScaling | None:
@@ -83,7 +119,7 @@ def _scaling(seen: Observed, row: Revision) -> ObservedScaling | None:
 
 
 def _adopt_transformers(change: Change, stable: Revision, seen: Observed) -> None:
-    there, its = seen.revision(stable.name), mapping.revision_state(stable).transformer
+    there, its = seen.revision(stable.name), change.revision_state(stable).transformer
     scaling = None if there is None or there.transformer is None else there.transformer.scaling
     if scaling is not None and its is not None and its.within(scaling.replicas) > stable.transformer_replicas:
         _put_transformers(change, stable, its.within(scaling.replicas))
@@ -91,12 +127,12 @@ def _adopt_transformers(change: Change, stable: Revision, seen: Observed) -> Non
 
 def _set_transformers(change: Change, row: Revision, window: timedelta) -> None:
     """Record a revision's least number of transformers, which the cluster's autoscaler may exceed."""
-    if row.stopped_at is not None or row.role not in (Role.STABLE, Role.CANARY):
+    if row.stopped_at is not None or row.role not in (Role.STABLE, Role.CANARY) or not row.transformer:
         return
     stable = change.revision(Role.STABLE)
-    rollout = None if change.rollout is None else mapping.rollout_state(change.rollout)
+    rollout = None if change.rollout is None else change.rollout_state(change.rollout)
     bounds = rollout_capacity.transformer_bounds(
-        None if stable is None else mapping.revision_state(stable), mapping.revision_state(row), rollout
+        None if stable is None else change.revision_state(stable), change.revision_state(row), rollout
     )
     if bounds is None:
         return
@@ -115,19 +151,23 @@ def _put_transformers(change: Change, row: Revision, replicas: int) -> None:
     change.event(Kind.REVISION_SCALED, message, revision=row.name)
 
 
-def _is_chosen(row: Revision) -> bool:
+def _is_chosen(change: Change, row: Revision) -> bool:
     is_used = row.stopped_at is None and row.role in (Role.STABLE, Role.CANARY)
-    return is_used and mapping.scaling_of(row).is_automatic
+    return is_used and _scaling_of(change, row).is_automatic
+
+
+def _scaling_of(change: Change, row: Revision) -> Scaling:
+    return change.revision_state(row).scaling
 
 
 def _bounds(change: Change, row: Revision) -> Bounds | None:
-    rollout = None if change.rollout is None else mapping.rollout_state(change.rollout)
+    rollout = None if change.rollout is None else change.rollout_state(change.rollout)
     if row.role == Role.STABLE:
-        return rollout_capacity.bounds_of_stable(mapping.revision_state(row), rollout)
+        return rollout_capacity.bounds_of_stable(change.revision_state(row), rollout)
     stable = change.revision(Role.STABLE)
     if stable is None or rollout is None:
         return None
-    return rollout_capacity.bounds_of_canary(mapping.revision_state(stable), mapping.revision_state(row), rollout)
+    return rollout_capacity.bounds_of_canary(change.revision_state(stable), change.revision_state(row), rollout)
 
 
 def _set(
@@ -143,20 +183,20 @@ def _set(
         load_window.stored_looks(row.load.get("looks", {})), measured, row.name, change.now.timestamp()
     )
     memory = stored_memory(row.load.get("memory", {}))
-    behavior = mapping.scaling_of(row).behavior
-    window = window_of(behavior, window)
+    its = _scaling_of(change, row)
+    window = window_of(its.behavior, window)
     if scaling is not None and not scaling.problem:
         decision = hold(row.replicas, bounds, memory, window=window, now=change.now)
         why = f"the cluster's autoscaler has come to {scaling.replicas}, not below {decision.replicas}: {decision.why}"
     else:
         decision = decide(
             row.replicas if scaling is None else max(row.replicas, scaling.replicas),
-            load_window.readings(looks, mapping.scaling_of(row).targets),
+            load_window.readings(looks, its.targets),
             bounds,
             memory,
             window=window,
             now=change.now,
-            behavior=behavior,
+            behavior=its.behavior,
         )
         why = decision.why
         if scaling is not None:

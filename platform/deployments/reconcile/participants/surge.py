@@ -5,7 +5,6 @@ rollout began. During the rollout the numbers follow no load, and nothing else s
 gets all of them.
 """
 
-from deployments import mapping
 from deployments.domain.rollout import RolloutState
 from deployments.domain.rollout.surge import shared
 from deployments.domain.service_state.desired import Role
@@ -21,13 +20,13 @@ def share_replicas(change: Change, seen: Observed) -> bool:
     A rollout that is over gives its replicas back.
     """
     rollout, stable, canary = change.newest, change.revision(Role.STABLE), change.revision(Role.CANARY)
-    state = None if rollout is None else mapping.rollout_state(rollout)
-    if rollout is None or state is None or state.policy.surge or stable is None:
+    if rollout is None or stable is None:
         return False
-    if state.phase.is_finished:
+    if change.rollout is None:
         _give_back(change, rollout, stable)
         return False
-    if canary is None:
+    state = change.rollout_state(rollout)
+    if state.policy.surge or canary is None:
         return False
     if rollout.full_replicas is None:
         _put_full(change, rollout, stable.replicas)
@@ -48,7 +47,7 @@ def shares_of(state: RolloutState, full: int) -> tuple[int, int]:
 def _give_back(change: Change, rollout: Rollout, stable: Revision) -> None:
     if rollout.full_replicas is None:
         return
-    full = mapping.scaling_of(stable).within(rollout.full_replicas)
+    full = change.revision_state(stable).scaling.within(rollout.full_replicas)
     _put_full(change, rollout, None)
     _set(change, stable, full, "the rollout is over")
 

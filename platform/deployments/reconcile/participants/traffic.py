@@ -1,4 +1,4 @@
-"""Traffic history of every live service, sampled for the charts of pages. Called by the reconciler's ticks.
+"""Traffic history of every live service, sampled for the charts of pages; a participant.
 
 A sample reads the same counters as the analysis, every fifteen seconds, or with the next tick where those of a settled
 service are rarer (`schedule`), so that the load of many services stays bounded. It stores the difference to the sample
@@ -7,54 +7,63 @@ stop the history starts again: nothing is stored of the time in which the servic
 the last sample and the stop.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from common.errors import Unavailable
 from deployments.domain.analysis.evidence import totals
 from deployments.domain.analysis.evidence.totals import Counts, Histogram
 from deployments.models import InferenceService, Revision, TrafficLook, TrafficPoint
+from deployments.reconcile.service_change import Change
+from deployments.reconcile.turn import Participant, Turn
 from integrations.clusters.base import Observed, Sample
 
 EVERY = timedelta(seconds=15)
 KEPT = timedelta(hours=3)
 
 
-def look(
-    service: InferenceService, seen: Observed | None, metrics: Callable[[Observed], Sequence[Sample]], now: datetime
-) -> Sequence[Sample] | None:
-    """Return the service's counters; None where no sample is due, and where they cannot be read."""
-    is_due = service.traffic_at is None or now - service.traffic_at >= EVERY
-    if seen is None or service.live_at is None or not is_due:
-        return None
-    try:
-        return metrics(seen)
-    except Unavailable:
-        return ()
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A sample that is due; `samples` are empty where the counters could not be read."""
+
+    seen: Observed
+    samples: Sequence[Sample]
 
 
-def keep(
-    service: InferenceService,
-    revisions: Iterable[Revision],
-    seen: Observed | None,
-    samples: Sequence[Sample] | None,
-    now: datetime,
-) -> None:
-    """Store the sample of the tick that began at `now`; a sample is no change of the service."""
-    if seen is None or samples is None:
-        return
-    service.traffic_at = now
-    InferenceService.objects.filter(pk=service.pk).update(traffic_at=now)
-    if not samples:
-        return  # they could not be read; the next sample is due as usual
-    own = [replace(sample, batches=()) for sample in samples if sample.source != totals.MIRROR]
-    before = TrafficLook.objects.filter(service=service).first()
-    if before is not None and _goes_on(service, before) and before.at < now:
-        window = totals.add(totals.stored_totals(before.totals), own)
-        TrafficPoint.objects.bulk_create(_points(revisions, seen, window, before.at, now))
-    after = totals.totals_json(totals.begin(own, now.timestamp()))
-    TrafficLook.objects.update_or_create(service=service, defaults={"at": now, "totals": after})
+class Traffic(Participant[Looked | None]):
+    """Samples the traffic of a service; a sample is no change of it."""
+
+    def collect(self, turn: Turn) -> Looked | None:
+        """Return the service's counters; None where no sample is due."""
+        service = turn.service
+        is_due = service.traffic_at is None or turn.now - service.traffic_at >= EVERY
+        if turn.seen is None or service.live_at is None or not is_due:
+            return None
+        try:
+            return Looked(turn.seen, turn.samples())
+        except Unavailable:
+            return Looked(turn.seen, ())
+
+    def record(self, change: Change, found: Looked | None) -> None:
+        """Store the difference to the sample before."""
+        service, now = change.service, change.now
+        if found is None:
+            return
+        service.traffic_at = now
+        if not found.samples:
+            return  # they could not be read; the next sample is due as usual
+        own = [replace(sample, batches=()) for sample in found.samples if sample.source != totals.MIRROR]
+        before = TrafficLook.objects.filter(service=service).first()
+        if before is not None and _goes_on(service, before) and before.at < now:
+            window = totals.add(totals.stored_totals(before.totals), own)
+            TrafficPoint.objects.bulk_create(_points(change.revisions, found.seen, window, before.at, now))
+        look = before or TrafficLook(service=service)
+        look.at, look.totals = now, totals.totals_json(totals.begin(own, now.timestamp()))
+        look.save()
+
+
+TRAFFIC = Traffic()
 
 
 def _goes_on(service: InferenceService, before: TrafficLook) -> bool:

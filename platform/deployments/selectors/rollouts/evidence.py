@@ -6,8 +6,8 @@ from datetime import datetime
 from django.db.models import F
 
 from common.errors import NotFound
+from deployments.domain.analysis.points import values_of
 from deployments.models import AnalysisPoint, AnalysisRun, Rollout
-from deployments.reconcile.participants.evidence_points import values_of
 
 Column = list[float | None]
 
@@ -78,7 +78,7 @@ def _newest(run: AnalysisRun, seen_at: datetime | None) -> list[AnalysisPoint]:
     at = run.finished_at or seen_at
     if at is None or not run.measurements or (run.pointed_at is not None and at <= run.pointed_at):
         return []
-    return [AnalysisPoint(run=run, at=at, canary_requests=run.canary_requests, values=values_of(run))]
+    return [AnalysisPoint(run=run, at=at, canary_requests=run.canary_requests, values=values_of(run.measurements))]
 
 
 def _add(found: dict[tuple[str, bool], Series], run: AnalysisRun, point: AnalysisPoint, units: dict[str, str]) -> None:

@@ -6,8 +6,8 @@ from django.db.models import Count, F, Max, Min
 from django.db.models.functions import Coalesce
 
 from deployments.domain.phases import Phase, ServicePhase
+from deployments.domain.service_state.quiescence import RESYNC_EVERY
 from deployments.models import InferenceService, Rollout
-from deployments.reconcile.schedule import RESYNC_EVERY
 
 
 def service_phases() -> dict[str, int]:

@@ -85,7 +85,7 @@ def test_a_share_of_copies_is_confirmed_by_the_gateway_too(wanted: int, copied: 
     seen = _seen(r1=100, r2=0)
     stable, canary = seen.revisions
     seen = replace(seen, revisions=(stable, replace(canary, mirror_percent=copied)))
-    assert is_confirmed(service, 5, seen) is confirmed
+    assert is_confirmed(desired_of(service, 5), seen) is confirmed
 
 
 def test_what_is_still_copied_to_is_not_stopped() -> None:
@@ -156,7 +156,7 @@ def test_what_is_stopped(revision: RevisionState, seen: Observed, role: Role, st
     ],
 )
 def test_what_the_gateway_has_confirmed(seen: Observed, confirmed: bool) -> None:
-    assert is_confirmed(_service(STABLE, CANARY, weight=25), 5, seen) is confirmed
+    assert is_confirmed(desired_of(_service(STABLE, CANARY, weight=25), 5), seen) is confirmed
 
 
 def test_a_service_comes_alive_with_its_first_ready_replica_and_once() -> None:

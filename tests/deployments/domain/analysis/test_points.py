@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from deployments.domain.analysis.points import is_due
 from deployments.models import AnalysisPoint, AnalysisRun
-from deployments.reconcile.participants.evidence_points import is_due, points_keep
+from deployments.reconcile.participants.evidence import run_keep
 from tests import scenes
 
 BEGAN = datetime(2026, 11, 22, 6, 0, tzinfo=UTC)
@@ -37,9 +38,9 @@ def test_a_long_step_keeps_no_more_than_can_be_drawn(hours: int, most: int) -> N
 def test_a_run_that_measures_nothing_has_no_points() -> None:
     scenes.rollout(scenes.service())
     run = AnalysisRun.objects.get()
-    points_keep(run=run, now=BEGAN)
+    run_keep(run=run, now=BEGAN)
     run.measurements = []
-    points_keep(run=run, now=BEGAN + timedelta(days=1))
+    run_keep(run=run, now=BEGAN + timedelta(days=1))
 
     assert AnalysisPoint.objects.get().values == {"server_errors": [0.5, 0.1, 1.0, None, None, None]}
     assert AnalysisRun.objects.get().pointed_at == BEGAN
