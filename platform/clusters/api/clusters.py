@@ -63,7 +63,7 @@ class ClusterDetailView(APIView):
             "actor": actor_of(request),
             "now": timezone.now(),
         }
-        plan = services.cluster_plan(**wish)
+        plan = services.cluster_plan(document=request.data, name=name, now=wish["now"])
         patched, untried = services.cluster_patches_try(
             document=request.data, name=name, namespaces=_namespaces(request)
         )

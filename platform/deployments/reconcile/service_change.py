@@ -3,17 +3,20 @@
 Services (people's commands) and the reconciler (consequences of observations) both use `changing`. Whatever they did to
 the rows, the end is the same: the generation rises if the desired state changed, `changes` rises, so that decisions on
 older rows are detected, and the events get their numbers.
+
+`planning` does the same without a lock and without a write: the change keeps its writes, and `carry_out` does them.
 """
 
+import copy
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from django.db import transaction
-from django.db.models import Q
+from django.db import IntegrityError, transaction
+from django.db.models import Model, Q
 from django.db.models.functions import Now
 
 from common.errors import NotFound
@@ -31,6 +34,18 @@ from events.services.delivery import deliveries_queue, of_service
 from integrations.clusters.base import Desired
 
 logger = logging.getLogger(__name__)
+Write = Callable[[], object]
+Message = str | Callable[[], str]
+"""Text of an event; a function where it names rows that a plan has not inserted yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A service as a plan read it: a copy of its row, None for a new one, and its newest rollout with its phase."""
+
+    service: InferenceService | None
+    newest: Rollout | None
+    phase: Phase | None
 
 
 @dataclass
@@ -40,6 +55,7 @@ class Change:
     Attributes:
         revisions: the running ones, and those of the newest rollout, by number.
         newest: its newest rollout, over or not.
+        read: what a plan began with; None under the lock.
     """
 
     service: InferenceService
@@ -47,7 +63,16 @@ class Change:
     newest: Rollout | None
     now: datetime
     is_changed: bool = False
-    _events: list[Event] = field(default_factory=list)
+    read: Read | None = None
+    _events: list[tuple[Event, Message]] = field(default_factory=list)
+    _kept: list[Write] | None = None
+
+    def write(self, write: Write) -> None:
+        """Do a write of the change now; a plan keeps it until it is carried out."""
+        if self._kept is None:
+            write()
+        else:
+            self._kept.append(write)
 
     @property
     def rollout(self) -> Rollout | None:
@@ -59,23 +84,27 @@ class Change:
         return next((revision for revision in self.revisions if revision.role == role), None)
 
     def event(
-        self, kind: Kind, message: str, *, revision: str = "", rollout: Rollout | None = None, by_itself: bool = False
+        self,
+        kind: Kind,
+        message: Message,
+        *,
+        revision: str = "",
+        rollout: Rollout | None = None,
+        by_itself: bool = False,
     ) -> None:
         """Add an event; an event without a request has no request id."""
         self.is_changed = True
         self.service.event_seq += 1
-        self._events.append(
-            Event(
-                service=self.service,
-                seq=self.service.event_seq,
-                at=self.now,
-                kind=kind,
-                message=message,
-                revision=revision,
-                rollout=rollout,
-                request_id="" if by_itself else request_id.current(),
-            )
+        event = Event(
+            service=self.service,
+            seq=self.service.event_seq,
+            at=self.now,
+            kind=kind,
+            revision=revision,
+            rollout=rollout,
+            request_id="" if by_itself else request_id.current(),
         )
+        self._events.append((event, message))
 
     def move(self, rollout: Rollout, after: RolloutState) -> None:
         """Record a rollout's new state with its consequences: roles, finished analysis runs, events."""
@@ -89,11 +118,14 @@ class Change:
             runs = AnalysisRun.objects.filter(rollout=rollout, finished_at=None)
             if after.attempt == before.attempt and not after.phase.is_finished:
                 runs = runs.exclude(step_index=None)  # the background analysis continues with the next step
-            runs.update(finished_at=self.now)
+            self.write(partial(runs.update, finished_at=self.now))
+        columns = _columns(rollout)
         mapping.put_rollout(rollout, after)
         if after.reason.code is not before.reason.code:
             rollout.reason_since = self.now
-        rollout.save()
+        # Under the lock callers may have set further columns; a plan may overwrite none that it did not change.
+        moved = None if self._kept is None else _differing(rollout, columns)
+        self.write(partial(rollout.save, update_fields=moved))
         if after.phase is not before.phase:
             self.put_revisions(
                 roles_after(
@@ -117,7 +149,7 @@ class Change:
             if row.stopped_at is None and by_name[row.name].stopped_at is not None:
                 self.event(Kind.REVISION_STOPPED, f"{row.name} runs no more", revision=row.name)
             mapping.put_revision(row, by_name[row.name])
-            row.save(update_fields=["role", "retire_at", "stopped_at"])
+            self.write(partial(row.save, update_fields=["role", "retire_at", "stopped_at"]))
             self.is_changed = True
 
     def state(self) -> ServiceState:
@@ -129,8 +161,11 @@ class Change:
         return desired_of(self.state(), self.service.generation)
 
     def write_events(self) -> None:
-        """Insert the added events; `changing` calls it."""
-        events, self._events = self._events, []
+        """Insert the added events; `changing` and `carry_out` call it."""
+        added, self._events = self._events, []
+        events = [event for event, _ in added]
+        for event, message in added:
+            event.message = message if isinstance(message, str) else message()
         Event.objects.bulk_create(events)
         if events:
             count_ends(self.service, [Kind(event.kind) for event in events])
@@ -147,18 +182,72 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
     """
     with transaction.atomic():
         change = load(service_id, now=now, lock=True)
-        desired, fields = change.desired(), _fields(change.service)
-        yield change
-        mapping.put_wait(change.service, change.now)
-        mapping.put_searched(change.service)
-        if change.desired() != desired:
-            change.service.generation += 1
-        if change.is_changed or _fields(change.service) != fields:
-            change.service.changes += 1
-            change.service.changed_at = Now()
-            change.service.request_id = request_id.current()
+        with _numbered(change) as changed:
+            yield change
+        if changed:
             change.service.save()
             change.write_events()
+
+
+@contextmanager
+def planning(service: InferenceService, *, now: datetime) -> Iterator[Change]:
+    """Yield the service to the caller's block, and keep what the block changed for `carry_out`. Writes nothing.
+
+    Args:
+        service: one that is new is not saved yet.
+
+    Raises:
+        NotFound: the service does not exist any more.
+    """
+    is_new = service.pk is None
+    change = Change(service, [], None, now) if is_new else load(service.pk, now=now)
+    before, newest = copy.copy(change.service), change.newest
+    change.read = Read(None if is_new else before, newest, None if newest is None else Phase(newest.phase))
+    change._kept = []
+    if is_new:
+        change.write(partial(_insert, change.service, before))
+    with _numbered(change) as changed:
+        yield change
+    if changed:
+        change.write(partial(_update, change.service, _columns(before)))
+        change.write(change.write_events)
+
+
+def carry_out(change: Change) -> bool:
+    """Do the writes of a plan; False where its service was changed since, and then nothing is written."""
+    service, was = change.service, None if change.read is None else change.read.service
+    writes, change._kept = change._kept or [], None
+    try:
+        with transaction.atomic():
+            if was is not None:
+                rows = InferenceService.objects.select_for_update().filter(pk=was.pk)
+                if list(rows.values_list("changes", flat=True)) != [was.changes]:
+                    return False
+            for write in writes:
+                write()
+    except IntegrityError:
+        if was is None and InferenceService.objects.filter(namespace=service.namespace, name=service.name).exists():
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def _numbered(change: Change) -> Iterator[list[str]]:
+    """Number what the block changes of a service; the list is empty until then, and stays so if nothing changed."""
+    changed: list[str] = []
+    desired, fields = change.desired(), _fields(change.service)
+    yield changed
+    service = change.service
+    mapping.put_wait(service, change.now)
+    mapping.put_searched(service)
+    if change.desired() != desired:
+        service.generation += 1
+    if change.is_changed or _fields(service) != fields:
+        changed.append(str(service))
+        service.changes += 1
+        service.changed_at = Now()
+        service.request_id = request_id.current()
 
 
 def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
@@ -194,12 +283,26 @@ def _fields(service: InferenceService) -> dict[str, object]:
 
     The times of observations are no change.
     """
-    names = {field.attname for field in service._meta.concrete_fields} - {
-        "changed_at",
-        "seen_at",
-        "settled",
-        "tap_cursor",
-        "ticked_at",
-        "traffic_at",
-    }
-    return {name: getattr(service, name) for name in names}
+    left_out = {"changed_at", "seen_at", "settled", "tap_cursor", "ticked_at", "traffic_at"}
+    return {name: value for name, value in _columns(service).items() if name not in left_out}
+
+
+def _columns(row: Model) -> dict[str, object]:
+    return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+
+
+def _differing(row: Model, before: dict[str, object]) -> list[str]:
+    return [name for name, value in _columns(row).items() if value is not before[name] and value != before[name]]
+
+
+def _insert(service: InferenceService, as_new: InferenceService) -> None:
+    """Insert a new service as it was before the plan changed it."""
+    as_new.save(force_insert=True)
+    service.pk, service._state.adding = as_new.pk, False
+
+
+def _update(service: InferenceService, before: dict[str, object]) -> None:
+    """Write the columns that a plan changed; those of observations stay as they are."""
+    if service.awaited_import is not None:
+        service.awaited_import = service.awaited_import  # inserted by the plan, so its id is known only now
+    service.save(update_fields=[name for name in _differing(service, before) if name != "id"])
