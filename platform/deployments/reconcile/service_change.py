@@ -4,10 +4,9 @@ Services (people's commands) and the reconciler (consequences of observations) b
 the rows, the end is the same: the generation rises if the desired state changed, `changes` rises, so that decisions on
 older rows are detected, and the events get their numbers.
 
-`planning` does the same without a lock and without a write: the change keeps its writes, and `carry_out` does them.
+A plan (`service_plan`) is the same change without a lock and without a write: it keeps its writes, to do them later.
 """
 
-import copy
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Model, Q
 from django.db.models.functions import Now
 
@@ -41,11 +40,16 @@ Message = str | Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A service as a plan read it: a copy of its row, None for a new one, and its newest rollout with its phase."""
+    """A service as a plan read it.
+
+    Attributes:
+        service: a copy of its row; None for a new one.
+        newest, going: its newest rollout, and the one in progress.
+    """
 
     service: InferenceService | None
     newest: Rollout | None
-    phase: Phase | None
+    going: Rollout | None
 
 
 @dataclass
@@ -56,6 +60,7 @@ class Change:
         revisions: the running ones, and those of the newest rollout, by number.
         newest: its newest rollout, over or not.
         read: what a plan began with; None under the lock.
+        kept: the writes of a plan; None under the lock, where they are done at once.
     """
 
     service: InferenceService
@@ -65,14 +70,14 @@ class Change:
     is_changed: bool = False
     read: Read | None = None
     _events: list[tuple[Event, Message]] = field(default_factory=list)
-    _kept: list[Write] | None = None
+    kept: list[Write] | None = None
 
     def write(self, write: Write) -> None:
         """Do a write of the change now; a plan keeps it until it is carried out."""
-        if self._kept is None:
+        if self.kept is None:
             write()
         else:
-            self._kept.append(write)
+            self.kept.append(write)
 
     @property
     def rollout(self) -> Rollout | None:
@@ -119,12 +124,12 @@ class Change:
             if after.attempt == before.attempt and not after.phase.is_finished:
                 runs = runs.exclude(step_index=None)  # the background analysis continues with the next step
             self.write(partial(runs.update, finished_at=self.now))
-        columns = _columns(rollout)
+        columns = columns_of(rollout)
         mapping.put_rollout(rollout, after)
         if after.reason.code is not before.reason.code:
             rollout.reason_since = self.now
         # Under the lock callers may have set further columns; a plan may overwrite none that it did not change.
-        moved = None if self._kept is None else _differing(rollout, columns)
+        moved = None if self.kept is None else differing(rollout, columns)
         self.write(partial(rollout.save, update_fields=moved))
         if after.phase is not before.phase:
             self.put_revisions(
@@ -182,7 +187,7 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
     """
     with transaction.atomic():
         change = load(service_id, now=now, lock=True)
-        with _numbered(change) as changed:
+        with numbered(change) as changed:
             yield change
         if changed:
             change.service.save()
@@ -190,50 +195,7 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
 
 
 @contextmanager
-def planning(service: InferenceService, *, now: datetime) -> Iterator[Change]:
-    """Yield the service to the caller's block, and keep what the block changed for `carry_out`. Writes nothing.
-
-    Args:
-        service: one that is new is not saved yet.
-
-    Raises:
-        NotFound: the service does not exist any more.
-    """
-    is_new = service.pk is None
-    change = Change(service, [], None, now) if is_new else load(service.pk, now=now)
-    before, newest = copy.copy(change.service), change.newest
-    change.read = Read(None if is_new else before, newest, None if newest is None else Phase(newest.phase))
-    change._kept = []
-    if is_new:
-        change.write(partial(_insert, change.service, before))
-    with _numbered(change) as changed:
-        yield change
-    if changed:
-        change.write(partial(_update, change.service, _columns(before)))
-        change.write(change.write_events)
-
-
-def carry_out(change: Change) -> bool:
-    """Do the writes of a plan; False where its service was changed since, and then nothing is written."""
-    service, was = change.service, None if change.read is None else change.read.service
-    writes, change._kept = change._kept or [], None
-    try:
-        with transaction.atomic():
-            if was is not None:
-                rows = InferenceService.objects.select_for_update().filter(pk=was.pk)
-                if list(rows.values_list("changes", flat=True)) != [was.changes]:
-                    return False
-            for write in writes:
-                write()
-    except IntegrityError:
-        if was is None and InferenceService.objects.filter(namespace=service.namespace, name=service.name).exists():
-            return False
-        raise
-    return True
-
-
-@contextmanager
-def _numbered(change: Change) -> Iterator[list[str]]:
+def numbered(change: Change) -> Iterator[list[str]]:
     """Number what the block changes of a service; the list is empty until then, and stays so if nothing changed."""
     changed: list[str] = []
     desired, fields = change.desired(), _fields(change.service)
@@ -284,25 +246,14 @@ def _fields(service: InferenceService) -> dict[str, object]:
     The times of observations are no change.
     """
     left_out = {"changed_at", "seen_at", "settled", "tap_cursor", "ticked_at", "traffic_at"}
-    return {name: value for name, value in _columns(service).items() if name not in left_out}
+    return {name: value for name, value in columns_of(service).items() if name not in left_out}
 
 
-def _columns(row: Model) -> dict[str, object]:
+def columns_of(row: Model) -> dict[str, object]:
+    """Return the values of a row's columns."""
     return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
 
 
-def _differing(row: Model, before: dict[str, object]) -> list[str]:
-    return [name for name, value in _columns(row).items() if value is not before[name] and value != before[name]]
-
-
-def _insert(service: InferenceService, as_new: InferenceService) -> None:
-    """Insert a new service as it was before the plan changed it."""
-    as_new.save(force_insert=True)
-    service.pk, service._state.adding = as_new.pk, False
-
-
-def _update(service: InferenceService, before: dict[str, object]) -> None:
-    """Write the columns that a plan changed; those of observations stay as they are."""
-    if service.awaited_import is not None:
-        service.awaited_import = service.awaited_import  # inserted by the plan, so its id is known only now
-    service.save(update_fields=[name for name in _differing(service, before) if name != "id"])
+def differing(row: Model, before: dict[str, object]) -> list[str]:
+    """Return the names of the columns that are not as before."""
+    return [name for name, value in columns_of(row).items() if value is not before[name] and value != before[name]]

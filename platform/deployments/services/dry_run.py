@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from clusters.services.clusters import cluster_planned
 from deployments import mapping
-from deployments.domain.phases import Phase
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import foreseen_of
 from deployments.models import InferenceService, Rollout
-from deployments.reconcile.service_change import Change, carry_out, planning
+from deployments.reconcile.service_change import Change
+from deployments.reconcile.service_plan import carry_out, planning
 from deployments.services.policies import policy_planned
 from deployments.services.rollout_forecast import Look, Survey, analysis_plan, room_plan
 from deployments.services.rollouts import rollout_begin, rollout_start
@@ -61,9 +61,9 @@ def service_plan(
     may_grant_egress: bool = False,
 ) -> Planned[tuple[InferenceService, bool]]:
     """Return the plan of `service_apply`, without changing anything; raises what that raises."""
-    wish = {"document": document, "namespace": namespace, "name": name, "actor": actor, "now": now}
-    wish |= {"accept": accept, "may_grant_egress": may_grant_egress}
-    change, rollout, created = service_planned(**wish)
+    arguments: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "actor": actor, "now": now}
+    arguments |= {"accept": accept, "may_grant_egress": may_grant_egress}
+    change, rollout, created = service_planned(**arguments)
     service, was = change.service, _was(change)
     if was is not None and service.event_seq == was.event_seq:
         outcome, message = Outcome.UNCHANGED, f"service {service} is as its file says"
@@ -72,7 +72,7 @@ def service_plan(
         message = _what_follows(change)
     before = None if was is None else was.document
     plan = Plan(outcome, message, before, document, _contract(rollout), wishes=_wishes(change))
-    return Planned(plan, change, lambda: (service, created), partial(service_apply, **wish))
+    return Planned(plan, change, lambda: (service, created), partial(service_apply, **arguments))
 
 
 def rollout_plan(
@@ -93,9 +93,9 @@ def rollout_plan(
         look: reads a service's counters for the analysis forecast; None leaves that out.
         survey: reads a service and its cluster's nodes for the capacity check; None leaves that out.
     """
-    wish = {"version": version, "policy": policy, "actor": actor, "accept": accept}
+    arguments: dict[str, Any] = {"version": version, "policy": policy, "actor": actor, "accept": accept}
     with planning(service_named(namespace, name), now=now) as change:
-        row = rollout_begin(change, **wish)
+        row = rollout_begin(change, **arguments)
     was, followed, stable = _was(change), mapping.rollout_state(row).policy, row.from_revision
     canary = mapping.revision_state(row.to_revision)
     plan = Plan(
@@ -109,7 +109,9 @@ def rollout_plan(
         None if survey is None else room_plan(policy=followed, stable=stable, canary=canary, survey=survey),
         warnings=_warnings(followed),
     )
-    return Planned(plan, change, lambda: row, partial(rollout_start, namespace=namespace, name=name, now=now, **wish))
+    return Planned(
+        plan, change, lambda: row, partial(rollout_start, namespace=namespace, name=name, now=now, **arguments)
+    )
 
 
 def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_read_all_series: bool = False) -> Plan:
@@ -172,9 +174,9 @@ def _what_follows(change: Change) -> str:
     parts: list[str] = []
     if service.stopped != was_stopped:
         parts.append("the service is stopped" if service.stopped else "the service, which is stopped, serves again")
-    was_going = read.newest is not None and read.phase is not None and not read.phase.is_finished
-    if was_going and Phase(read.newest.phase).is_finished:
-        parts.append(f"rollout {read.newest.pk}, which is in progress, is given up")
+    given_up = read.going if change.rollout is not read.going else None
+    if given_up is not None:
+        parts.append(f"rollout {given_up.pk}, which is in progress, is given up")
     if service.awaited_import is not None and not revision:
         awaited = service.awaited_import
         parts.append(f"{awaited.shown_uri} is imported as a version of model {awaited.model}, which then is served")

@@ -25,7 +25,8 @@ from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Rollout, RolloutPolicy
 from deployments.reconcile import hints
-from deployments.reconcile.service_change import Change, changing, planning
+from deployments.reconcile.service_change import Change, changing
+from deployments.reconcile.service_plan import planning
 from deployments.services.contracts import accepted
 from deployments.services.egress import check_egress
 from deployments.services.import_models import begin_import, must_import
@@ -38,7 +39,7 @@ from registry.selectors import model_version_resolve
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceWish:
+class AppliedFile:
     """A service file to apply, with the rows that it names.
 
     Attributes:
@@ -87,7 +88,7 @@ def service_apply(
         ContractBroken: it would break clients of the live revision.
         NotPermitted: it has `egress: true`, which the service lacks, and the actor may not grant it.
     """
-    wish = _wish(
+    applied = _read(
         document=document,
         namespace=namespace,
         name=name,
@@ -97,10 +98,10 @@ def service_apply(
         may_grant_egress=may_grant_egress,
     )
     service, created = InferenceService.objects.get_or_create(
-        namespace=wish.spec.namespace, name=wish.spec.name, defaults=_new_columns(wish, now)
+        namespace=applied.spec.namespace, name=applied.spec.name, defaults=_new_columns(applied, now)
     )
     with changing(service.pk, now=now) as change:
-        _follow_file(change, wish, created=created)
+        _follow_file(change, applied, created=created)
     return change.service, created
 
 
@@ -118,7 +119,7 @@ def service_planned(
 
     Raises what `service_apply` raises.
     """
-    wish = _wish(
+    applied = _read(
         document=document,
         namespace=namespace,
         name=name,
@@ -127,15 +128,15 @@ def service_planned(
         accept=accept,
         may_grant_egress=may_grant_egress,
     )
-    named = {"namespace": wish.spec.namespace, "name": wish.spec.name}
-    there = InferenceService.objects.filter(**named).first()
-    service = InferenceService(**named, **_new_columns(wish, now)) if there is None else there
+    named = {"namespace": applied.spec.namespace, "name": applied.spec.name}
+    found = InferenceService.objects.filter(**named).first()
+    service = InferenceService(**named, **_new_columns(applied, now)) if found is None else found
     with planning(service, now=now) as change:
-        rollout = _follow_file(change, wish, created=there is None)
-    return change, rollout, there is None
+        rollout = _follow_file(change, applied, created=found is None)
+    return change, rollout, found is None
 
 
-def _wish(
+def _read(
     *,
     document: object,
     namespace: str | None,
@@ -144,7 +145,7 @@ def _wish(
     now: datetime,
     accept: str | None,
     may_grant_egress: bool,
-) -> ServiceWish:
+) -> AppliedFile:
     spec = parse_service(document, namespace=namespace, name=name)
     _refuse_name_of_preview(spec)
     policy = None if spec.policy is None else policy_named(spec.policy, field="spec.rollout.policy")
@@ -159,27 +160,27 @@ def _wish(
         check_ready(version)
         check_format(spec.model_format, version.platform, str(version))
     cluster = cluster_chosen(spec.cluster, now=now)
-    return ServiceWish(document, spec, policy, version, cluster, actor, accept, may_grant_egress)
+    return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress)
 
 
-def _new_columns(wish: ServiceWish, now: datetime) -> dict[str, Any]:
+def _new_columns(applied: AppliedFile, now: datetime) -> dict[str, Any]:
     return {
-        "cluster": wish.cluster,
-        "document": wish.document,
-        "policy": wish.policy,
-        "model_version": wish.version,
+        "cluster": applied.cluster,
+        "document": applied.document,
+        "policy": applied.policy,
+        "model_version": applied.version,
         "reason": "its first revision is being started",
         "created_at": now,
-        "created_by": wish.actor,
+        "created_by": applied.actor,
     }
 
 
-def _follow_file(change: Change, wish: ServiceWish, *, created: bool) -> Rollout | None:
+def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Rollout | None:
     """Change the service to its file, and return the rollout started for it; None where none was."""
-    service, spec, actor = change.service, wish.spec, wish.actor
+    service, spec, actor = change.service, applied.spec, applied.actor
     _refuse_if_deleting(service)
     refuse_on(service.cluster.kind, spec)
-    runs_code = is_code(spec.model_format if wish.version is None else wish.version.platform)
+    runs_code = is_code(spec.model_format if applied.version is None else applied.version.platform)
     check_env(spec, is_code=runs_code and allows_python(service.cluster))
     earlier = None if created else spec_of(service)
     granted = check_egress(
@@ -187,7 +188,7 @@ def _follow_file(change: Change, wish: ServiceWish, *, created: bool) -> Rollout
         before=earlier,
         stable=change.revision(Role.STABLE),
         cluster=service.cluster,
-        may_grant=wish.may_grant_egress,
+        may_grant=applied.may_grant_egress,
     )
     check_stays(service, spec.cluster)
     is_to_import = must_import(service, earlier, spec)
@@ -198,7 +199,7 @@ def _follow_file(change: Change, wish: ServiceWish, *, created: bool) -> Rollout
     else:
         change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
     before = None if created else {"document": service.document}
-    service.document, service.policy = wish.document, wish.policy
+    service.document, service.policy = applied.document, applied.policy
     service.drift_policy = spec.drift or DriftPolicy.HEAL
     service.request_timeout_s, service.rolling = spec.request_timeout_s, rolling_json(spec.rolling)
     service.alias_problem = ""
@@ -206,16 +207,16 @@ def _follow_file(change: Change, wish: ServiceWish, *, created: bool) -> Rollout
     rollout = None
     if is_to_import:
         begin_import(change, spec, actor=actor)
-    elif (version := wish.version or _imported_before(service)) is not None:
+    elif (version := applied.version or _imported_before(service)) is not None:
         service.model_version, service.awaited_import, service.import_note = version, None, ""
         rollout = turn_to(
             change,
             spec=spec,
             version=version,
-            policy=wish.policy,
+            policy=applied.policy,
             actor=actor,
             by="a newer service file",
-            accept=wish.accept,
+            accept=applied.accept,
         )
     detail = {
         **(accepted(Contract.stored(rollout.contract or {})) if rollout is not None else {}),
@@ -228,7 +229,7 @@ def _follow_file(change: Change, wish: ServiceWish, *, created: bool) -> Rollout
             target=target_of(service),
             now=change.now,
             before=before,
-            after={"document": wish.document},
+            after={"document": applied.document},
             detail=detail or None,
         )
     )
