@@ -47,7 +47,7 @@ def platform(db: None, plane: ControlPlane, settings: Settings) -> Platform:
 def told(platform: Platform, kind: str, **merge: Any) -> str:
     document = platform.document(policy=None)
     document["spec"]["patches"] = [{"target": {"kind": kind}, "merge": merge}]
-    plan = service_plan(document=document, namespace="default", name="digits", actor="alice", now=platform.clock())
+    plan = service_plan(document=document, namespace="default", name="digits", actor="alice", now=platform.clock()).plan
     return plan_patched(plan, driver_of(Cluster.objects.get())).patched
 
 

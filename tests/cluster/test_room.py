@@ -36,7 +36,7 @@ class OnSmallNode(OnKubernetes):
             actor="alice",
             now=self.clock(),
             survey=self.survey,
-        )
+        ).plan
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ class ClusterDetailView(APIView):
             "actor": actor_of(request),
             "now": timezone.now(),
         }
-        plan = services.cluster_plan(**wish)
+        plan = services.cluster_plan(document=request.data, name=name, now=wish["now"])
         patched, untried = cluster_patches_try(document=request.data, name=name, namespaces=_namespaces(request))
         if is_dry_run(request):
             return Response(PlanSerializer(replace(plan, patched=patched, untried=untried)).data)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from accounts.services import audit_record
 from clusters import hooks
@@ -35,24 +36,9 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
         InvalidInput: the file is wrong, or the kubeconfig that it names cannot be used.
         Unavailable: the kubeconfig that it names cannot be read.
     """
-    file = parse_cluster(document, name=name)
-    if file.name == LOCAL:
-        raise InvalidInput("name is 'local', which is this machine; choose another name", field="name")
-    row = Cluster.objects.select_for_update().filter(name=file.name).first()
-    credentials = _credentials(file, row)
-    if isinstance(credentials, Credentials):
-        tls_of(credentials)
-    text = _shown(document, file)
-    before = None
-    if row is None:
-        row = Cluster(name=file.name, kind=KIND, created_at=now)
-    else:
-        if row.document == text and _stored(row) == credentials:
-            return row, False
-        before = {"document": row.document}
-    row.document, row.gateway_url, row.changed_at = text, file.gateway_url, now
-    row.look_at = None  # the cause of its failure may be fixed: connect at once
-    row.credentials = "" if credentials is None else sealed(credentials)
+    row, before, changed = _followed(document, name, now, Cluster.objects.select_for_update())
+    if not changed:
+        return row, False
     row.save()
     hooks.cluster_changed(row)
     transaction.on_commit(_want_watches)
@@ -61,10 +47,39 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
         action="cluster.apply",
         target=f"clusters/{row.name}",
         now=now,
-        before=before,
-        after={"document": text},
+        before=None if before is None else {"document": before},
+        after={"document": row.document},
     )
     return row, before is None
+
+
+def cluster_planned(*, document: object, name: str | None, now: datetime) -> tuple[Cluster, object, bool]:
+    """Return the cluster's row after `cluster_apply`, its file before, None for a new one, and whether it changes.
+
+    Writes nothing; raises what `cluster_apply` raises.
+    """
+    return _followed(document, name, now, Cluster.objects.all())
+
+
+def _followed(
+    document: object, name: str | None, now: datetime, rows: QuerySet[Cluster]
+) -> tuple[Cluster, object, bool]:
+    file = parse_cluster(document, name=name)
+    if file.name == LOCAL:
+        raise InvalidInput("name is 'local', which is this machine; choose another name", field="name")
+    row = rows.filter(name=file.name).first()
+    credentials = _credentials(file, row)
+    if isinstance(credentials, Credentials):
+        tls_of(credentials)
+    text, before = _shown(document, file), None if row is None else row.document
+    if row is None:
+        row = Cluster(name=file.name, kind=KIND, created_at=now)
+    elif before == text and _stored(row) == credentials:
+        return row, before, False
+    row.document, row.gateway_url, row.changed_at = text, file.gateway_url, now
+    row.look_at = None  # the cause of its failure may be fixed: connect at once
+    row.credentials = "" if credentials is None else sealed(credentials)
+    return row, before, True
 
 
 def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Finding]:

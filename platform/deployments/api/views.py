@@ -144,10 +144,10 @@ class ServiceDetailView(APIView):
         wish: dict[str, Any] = {"document": request.data, "namespace": namespace, "name": name, "now": timezone.now()}
         wish |= {"actor": actor_of(request), "accept": accept}
         wish |= {"may_grant_egress": is_administrator(caller_token(request))}
-        plan = service_planned(caller_token(request), **wish)
+        planned = service_planned(caller_token(request), **wish)
         if is_dry_run(request):
-            return Response(PlanSerializer(plan).data)
-        _, created = services.service_apply(**wish)
+            return Response(PlanSerializer(planned.plan).data)
+        _, created = planned.carry_out()
         body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
         return Response(body, status=201 if created else 200)
 
@@ -297,11 +297,11 @@ class RolloutListView(_ListView):
             "accept": accept,
         }
         foreseen: dict[str, Any] = {"look": look, "survey": survey} if is_dry_run(request) else {}
-        plan = services.rollout_plan(**asked_for, **foreseen)
-        services.plan_check(plan, driver_of(cluster_of(namespace=namespace, name=name)))
+        planned = services.rollout_plan(**asked_for, **foreseen)
+        services.plan_check(planned.plan, driver_of(cluster_of(namespace=namespace, name=name)))
         if is_dry_run(request):
-            return Response(PlanSerializer(plan).data)
-        started = services.rollout_start(**asked_for)
+            return Response(PlanSerializer(planned.plan).data)
+        started = planned.carry_out()
         return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=started.pk)).data, status=201)
 
 

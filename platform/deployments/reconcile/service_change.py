@@ -5,10 +5,12 @@ the rows, the end is the same: the generation rises if the desired state changed
 older rows are detected, and the events get their numbers.
 
 A change parses the policy of its rollout, and each revision's part of the service file, once.
+
+A plan (`service_plan`) is the same change without a lock and without a write: it keeps its writes, to do them later.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.db.models.functions import Now
 
 from common.errors import NotFound
@@ -46,6 +48,23 @@ _WRITTEN = {field.attname for field in InferenceService._meta.concrete_fields} -
     "ticked_at",
 }
 """Columns that changes write; the others have writers of their own (`lease`, `schedule`)."""
+Write = Callable[[], object]
+Message = str | Callable[[], str]
+"""Text of an event; a function where it names rows that a plan has not inserted yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A service as a plan read it.
+
+    Attributes:
+        service: a copy of its row; None for a new one.
+        newest, going: its newest rollout, and the one in progress.
+    """
+
+    service: InferenceService | None
+    newest: Rollout | None
+    going: Rollout | None
 
 
 @dataclass
@@ -55,6 +74,8 @@ class Change:
     Attributes:
         revisions: the running ones, and those of the newest rollout, by number.
         newest: its newest rollout, over or not.
+        read: what a plan began with; None under the lock.
+        kept: the writes of a plan; None under the lock, where they are done at once.
     """
 
     service: InferenceService
@@ -62,11 +83,20 @@ class Change:
     newest: Rollout | None
     now: datetime
     is_changed: bool = False
-    _events: list[Event] = field(default_factory=list)
+    read: Read | None = None
+    kept: list[Write] | None = None
+    _events: list[tuple[Event, Message]] = field(default_factory=list)
     _policies: dict[int, tuple[object, Policy]] = field(default_factory=dict)
     _states: dict[int, tuple[dict[str, Any], RevisionState]] = field(default_factory=dict)
     _desired: Desired | None = None
     _desired_of: tuple[ServiceState, int] | None = None
+
+    def write(self, write: Write) -> None:
+        """Do a write of the change now; a plan keeps it until it is carried out."""
+        if self.kept is None:
+            write()
+        else:
+            self.kept.append(write)
 
     @property
     def rollout(self) -> Rollout | None:
@@ -78,23 +108,27 @@ class Change:
         return next((revision for revision in self.revisions if revision.role == role), None)
 
     def event(
-        self, kind: Kind, message: str, *, revision: str = "", rollout: Rollout | None = None, by_itself: bool = False
+        self,
+        kind: Kind,
+        message: Message,
+        *,
+        revision: str = "",
+        rollout: Rollout | None = None,
+        by_itself: bool = False,
     ) -> None:
         """Add an event; an event without a request has no request id."""
         self.is_changed = True
         self.service.event_seq += 1
-        self._events.append(
-            Event(
-                service=self.service,
-                seq=self.service.event_seq,
-                at=self.now,
-                kind=kind,
-                message=message,
-                revision=revision,
-                rollout=rollout,
-                request_id="" if by_itself else request_id.current(),
-            )
+        event = Event(
+            service=self.service,
+            seq=self.service.event_seq,
+            at=self.now,
+            kind=kind,
+            revision=revision,
+            rollout=rollout,
+            request_id="" if by_itself else request_id.current(),
         )
+        self._events.append((event, message))
 
     def move(self, rollout: Rollout, after: RolloutState) -> None:
         """Record a rollout's new state with its consequences: roles, finished analysis runs, events."""
@@ -108,11 +142,14 @@ class Change:
             runs = AnalysisRun.objects.filter(rollout=rollout, finished_at=None)
             if after.attempt == before.attempt and not after.phase.is_finished:
                 runs = runs.exclude(step_index=None)  # the background analysis continues with the next step
-            runs.update(finished_at=self.now)
+            self.write(partial(runs.update, finished_at=self.now))
+        columns = columns_of(rollout)
         mapping.put_rollout(rollout, after)
         if after.reason.code is not before.reason.code:
             rollout.reason_since = self.now
-        rollout.save()
+        # Under the lock callers may have set further columns; a plan may overwrite none that it did not change.
+        moved = None if self.kept is None else differing(rollout, columns)
+        self.write(partial(rollout.save, update_fields=moved))
         if after.phase is not before.phase:
             self.put_revisions(
                 roles_after(
@@ -136,7 +173,7 @@ class Change:
             if row.stopped_at is None and by_name[row.name].stopped_at is not None:
                 self.event(Kind.REVISION_STOPPED, f"{row.name} runs no more", revision=row.name)
             mapping.put_revision(row, by_name[row.name])
-            row.save(update_fields=["role", "retire_at", "stopped_at"])
+            self.write(partial(row.save, update_fields=["role", "retire_at", "stopped_at"]))
             self.is_changed = True
 
     def rollout_state(self, row: Rollout) -> RolloutState:
@@ -168,8 +205,11 @@ class Change:
         return self._desired
 
     def write_events(self) -> None:
-        """Insert the added events; `changing` calls it."""
-        events, self._events = self._events, []
+        """Insert the added events; `changing` and `carry_out` call it."""
+        added, self._events = self._events, []
+        events = [event for event, _ in added]
+        for event, message in added:
+            event.message = message if isinstance(message, str) else message()
         Event.objects.bulk_create(events)
         if events:
             count_ends(self.service, [Kind(event.kind) for event in events])
@@ -190,9 +230,9 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
     """
     with transaction.atomic():
         change = load(service_id, now=now, lock=True)
-        desired, columns = change.desired(), _columns(change.service)
-        yield change
-        _record(change, desired, columns)
+        with numbered(change) as changed:
+            yield change
+        _write(change, changed)
 
 
 @contextmanager
@@ -213,33 +253,36 @@ def changing_as_read(read: Change, *, owner: str) -> Iterator[Change]:
             raise _gone(read.service.pk)
         if now != (read.service.changes, owner):
             raise OvertakenError
-        desired, columns = read.desired(), _columns(read.service)
-        yield read
-        _record(read, desired, columns)
+        with numbered(read) as changed:
+            yield read
+        _write(read, changed)
 
 
-def _record(change: Change, desired: Desired, before: Mapping[str, object]) -> None:
-    """Write the changed columns of the service, and the events.
+def _write(change: Change, changed: Collection[str]) -> None:
+    """Write the changed columns of the service, and the events of a numbered change."""
+    if changed:
+        change.service.save(update_fields=changed)
+    if "changes" in changed:
+        change.write_events()
 
-    Args:
-        desired, before: the desired state and the columns as they were.
-    """
+
+@contextmanager
+def numbered(change: Change) -> Iterator[set[str]]:
+    """Number what the block changes of a service; the set then has the columns to write, and is empty without any."""
+    changed: set[str] = set()
+    desired, before = change.desired(), _columns(change.service)
+    yield changed
     service = change.service
     mapping.put_wait(service, change.now)
     mapping.put_searched(service)
     if change.desired() != desired:
         service.generation += 1
-    changed = {name for name, value in _columns(service).items() if value != before[name]}
-    is_changed = change.is_changed or not changed <= _OBSERVED
-    if is_changed:
+    changed |= {name for name, value in _columns(service).items() if value != before[name]}
+    if change.is_changed or not changed <= _OBSERVED:
         service.changes += 1
         service.changed_at = Now()
         service.request_id = request_id.current()
         changed |= {"changes", "changed_at", "request_id"}
-    if changed:
-        service.save(update_fields=changed)
-    if is_changed:
-        change.write_events()
 
 
 def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
@@ -274,6 +317,15 @@ def _gone(service_id: int) -> NotFound:
     return NotFound(f"there is no service with id {service_id}")
 
 
+def columns_of(row: Model) -> dict[str, object]:
+    """Return the values of a row's columns; JSON columns are replaced, never changed in place."""
+    return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+
+
+def differing(row: Model, before: dict[str, object]) -> list[str]:
+    """Return the names of the columns that are not as before."""
+    return [name for name, value in columns_of(row).items() if value is not before[name] and value != before[name]]
+
+
 def _columns(service: InferenceService) -> dict[str, object]:
-    """Return the service's columns as they are now; JSON columns are replaced, never changed in place."""
     return {name: value for name, value in service.__dict__.items() if name in _WRITTEN}

@@ -10,7 +10,8 @@ from deployments.services.preflight import plan_check, plan_patched, service_che
 from deployments.services.restart import service_restart, service_resume, service_stop
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
-from deployments.services.services import alias_follow, service_apply, service_delete
+from deployments.services.service_files import service_apply
+from deployments.services.services import alias_follow, service_delete
 
 __all__ = [
     "alias_follow",

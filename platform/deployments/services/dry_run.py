@@ -1,28 +1,53 @@
-"""Dry run: applies a file for real, in a transaction that is rolled back.
+"""Plans of changes: what applying a file or starting a rollout would do, made once, without a write.
 
-So it raises every refusal of the real change, and reports nothing that would not happen.
+A dry run shows the plan; the change itself carries out the same plan. So both meet the same refusals, and nothing is
+done twice.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import Any, Generic, TypeVar
 
-from django.db import transaction
-
-from clusters.models import Cluster
-from clusters.services.clusters import cluster_apply
+from clusters.services.clusters import cluster_planned
 from deployments import mapping
-from deployments.domain.phases import Phase
-from deployments.domain.policy import Policy, parse_policy, uncompared
+from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import foreseen_of
-from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
-from deployments.reconcile.service_change import load
-from deployments.services.policies import policy_apply
+from deployments.models import InferenceService, Rollout
+from deployments.reconcile.service_change import Change
+from deployments.reconcile.service_plan import carry_out, planning
+from deployments.services.policies import policy_planned
 from deployments.services.rollout_forecast import Look, Survey, analysis_plan, room_plan
-from deployments.services.rollouts import rollout_start
-from deployments.services.services import service_apply
+from deployments.services.rollouts import rollout_begin, rollout_start
+from deployments.services.service_files import service_apply, service_planned
+from deployments.services.services import service_named
 from deployments.views.shapes import Outcome, Plan
 from integrations.clusters.base import Desired
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Generic[Result]):
+    """A plan of a change, and the change itself.
+
+    Attributes:
+        change: with the writes that it keeps.
+        result: of the change, once it is carried out.
+        start_over: makes the change under the lock, where the service was changed since.
+    """
+
+    plan: Plan
+    change: Change
+    result: Callable[[], Result]
+    start_over: Callable[[], Result]
+
+    def carry_out(self) -> Result:
+        """Do what was planned; raises what the change raises, where the service was changed since."""
+        return self.result() if carry_out(self.change) else self.start_over()
 
 
 def service_plan(
@@ -34,33 +59,20 @@ def service_plan(
     now: datetime,
     accept: str | None = None,
     may_grant_egress: bool = False,
-) -> Plan:
-    """Return what `service_apply` would do, without changing anything; raises what that raises."""
-    with transaction.atomic():
-        old = InferenceService.objects.filter(namespace=namespace, name=name).first()
-        before = None if old is None else old.document
-        was_stopped = old is not None and old.stopped
-        changes = 0 if old is None else old.event_seq
-        revisions = 0 if old is None else old.revision_seq
-        newest = Rollout.objects.filter(service=old).order_by("-pk").first() if old is not None else None
-        service, created = service_apply(
-            document=document,
-            namespace=namespace,
-            name=name,
-            actor=actor,
-            now=now,
-            accept=accept,
-            may_grant_egress=may_grant_egress,
-        )
-        contract = _contract(service, newest)
-        if not created and service.event_seq == changes:
-            outcome, message = Outcome.UNCHANGED, f"service {service} is as its file says"
-        else:
-            outcome = Outcome.CREATED if created else Outcome.CHANGED
-            message = _what_follows(service, revisions, newest, was_stopped=was_stopped)
-        wishes = _wishes(service, now)
-        transaction.set_rollback(True)
-    return Plan(outcome, message, before, document, contract, wishes=wishes)
+) -> Planned[tuple[InferenceService, bool]]:
+    """Return the plan of `service_apply`, without changing anything; raises what that raises."""
+    arguments: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "actor": actor, "now": now}
+    arguments |= {"accept": accept, "may_grant_egress": may_grant_egress}
+    change, rollout, created = service_planned(**arguments)
+    service, was = change.service, _was(change)
+    if was is not None and service.event_seq == was.event_seq:
+        outcome, message = Outcome.UNCHANGED, f"service {service} is as its file says"
+    else:
+        outcome = Outcome.CREATED if created else Outcome.CHANGED
+        message = _what_follows(change)
+    before = None if was is None else was.document
+    plan = Plan(outcome, message, before, document, _contract(rollout), wishes=_wishes(change))
+    return Planned(plan, change, lambda: (service, created), partial(service_apply, **arguments))
 
 
 def rollout_plan(
@@ -74,52 +86,40 @@ def rollout_plan(
     accept: str | None = None,
     look: Look | None = None,
     survey: Survey | None = None,
-) -> Plan:
-    """Return what `rollout_start` would do, without changing anything; raises what that raises.
+) -> Planned[Rollout]:
+    """Return the plan of `rollout_start`, without changing anything; raises what that raises.
 
     Args:
         look: reads a service's counters for the analysis forecast; None leaves that out.
         survey: reads a service and its cluster's nodes for the capacity check; None leaves that out.
     """
-    with transaction.atomic():
-        service = InferenceService.objects.filter(namespace=namespace, name=name).first()
-        before = None if service is None else service.document
-        revisions = 0 if service is None else service.revision_seq
-        newest = Rollout.objects.filter(service=service).order_by("-pk").first()
-        row = rollout_start(
-            namespace=namespace, name=name, version=version, policy=policy, actor=actor, now=now, accept=accept
-        )
-        message = _what_follows(row.service, revisions, newest)
-        contract = _contract(row.service, newest)
-        followed, stable = mapping.rollout_state(row).policy, row.from_revision
-        wishes, canary = _wishes(row.service, now), mapping.revision_state(row.to_revision)
-        transaction.set_rollback(True)
-    analysis = None if look is None else analysis_plan(policy=followed, stable=stable, look=look, now=now)
-    room = None if survey is None else room_plan(policy=followed, stable=stable, canary=canary, survey=survey)
-    return Plan(
+    arguments: dict[str, Any] = {"version": version, "policy": policy, "actor": actor, "accept": accept}
+    with planning(service_named(namespace, name), now=now) as change:
+        row = rollout_begin(change, **arguments)
+    was, followed, stable = _was(change), mapping.rollout_state(row).policy, row.from_revision
+    canary = mapping.revision_state(row.to_revision)
+    plan = Plan(
         Outcome.CREATED,
-        message,
-        before,
-        row.service.document,
-        contract,
-        analysis,
-        wishes,
-        room,
+        _what_follows(change),
+        None if was is None else was.document,
+        change.service.document,
+        _contract(row),
+        None if look is None else analysis_plan(policy=followed, stable=stable, look=look, now=now),
+        _wishes(change),
+        None if survey is None else room_plan(policy=followed, stable=stable, canary=canary, survey=survey),
         warnings=_warnings(followed),
+    )
+    return Planned(
+        plan, change, lambda: row, partial(rollout_start, namespace=namespace, name=name, now=now, **arguments)
     )
 
 
 def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_read_all_series: bool = False) -> Plan:
     """Return what `policy_apply` would do, without changing anything; raises what that raises."""
-    with transaction.atomic():
-        policy = parse_policy(document, name=name)
-        old = RolloutPolicy.objects.filter(name=policy.name).first()
-        row, created = policy_apply(
-            document=document, name=name, actor=actor, now=now, may_read_all_series=may_read_all_series
-        )
-        transaction.set_rollback(True)
-    before = None if old is None else old.document
-    if created:
+    row, policy, before = policy_planned(
+        document=document, name=name, actor=actor, now=now, may_read_all_series=may_read_all_series
+    )
+    if before is None:
         outcome, message = Outcome.CREATED, f"policy {row.name} is new"
     elif before == row.document:
         outcome, message = Outcome.UNCHANGED, f"policy {row.name} is as its file says"
@@ -129,62 +129,60 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_r
     return Plan(outcome, message, before, row.document, warnings=_warnings(policy))
 
 
+def cluster_plan(*, document: object, name: str | None, now: datetime) -> Plan:
+    """Return what `cluster_apply` would do, without changing anything; raises what that raises."""
+    row, before, changed = cluster_planned(document=document, name=name, now=now)
+    if before is None:
+        return Plan(Outcome.CREATED, f"cluster {row.name} is new", None, row.document)
+    if not changed:
+        return Plan(Outcome.UNCHANGED, f"cluster {row.name} is as its file says", before, row.document)
+    message = f"cluster {row.name} changes, and what runs there follows with the next turn of the reconciler"
+    return Plan(Outcome.CHANGED, message, before, row.document)
+
+
 def _warnings(policy: Policy) -> tuple[str, ...]:
     warning = uncompared(policy)
     return (warning,) if warning else ()
 
 
-def cluster_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:
-    """Return what `cluster_apply` would do, without changing anything; raises what that raises."""
-    with transaction.atomic():
-        old = Cluster.objects.filter(name=name).first()
-        row, created = cluster_apply(document=document, name=name, actor=actor, now=now)
-        transaction.set_rollback(True)
-    if created or old is None:
-        return Plan(Outcome.CREATED, f"cluster {row.name} is new", None, row.document)
-    if old.changed_at == row.changed_at:
-        return Plan(Outcome.UNCHANGED, f"cluster {row.name} is as its file says", old.document, row.document)
-    message = f"cluster {row.name} changes, and what runs there follows with the next turn of the reconciler"
-    return Plan(Outcome.CHANGED, message, old.document, row.document)
+def _was(change: Change) -> InferenceService | None:
+    return None if change.read is None else change.read.service
 
 
-def _wishes(service: InferenceService, now: datetime) -> tuple[Desired, ...]:
+def _wishes(change: Change) -> tuple[Desired, ...]:
     """Return the cluster's desired states from now to the end of the rollout in progress."""
-    change = load(service.pk, now=now)
-    steps = () if change.rollout is None else mapping.rollout_state(change.rollout).policy.steps
+    rollout, newest = change.rollout, change.newest
+    canary = None if newest is None else newest.to_revision
+    running = [row for row in change.revisions if row.stopped_at is None or row is canary]
+    going = None if rollout is None else change.rollout_state(rollout)
+    state = mapping.service_state(change.service, map(change.revision_state, running), going)
+    steps = () if going is None else going.policy.steps
     portions = (Portion(step.weight, step.mirror, step.match) for step in steps)
-    return foreseen_of(change.state(), portions, change.service.generation)
+    return foreseen_of(state, portions, change.service.generation)
 
 
-def _contract(service: InferenceService, newest: Rollout | None) -> Contract | None:
-    """Return the contract of the rollout that was just started; None where none was."""
-    started = Rollout.objects.filter(service=service, pk__gt=newest.pk if newest is not None else 0).first()
+def _contract(started: Rollout | None) -> Contract | None:
     return None if started is None or started.contract is None else Contract.stored(started.contract)
 
 
-def _what_follows(
-    service: InferenceService, revisions: int, newest: Rollout | None, *, was_stopped: bool = False
-) -> str:
-    """Return the consequence of the change just made to the service, in a sentence.
-
-    Args:
-        revisions: the number of its revisions before.
-        newest: its newest rollout before.
-    """
-    revision = Revision.objects.filter(service=service, number__gt=revisions).order_by("-number").first()
-    rollout = Rollout.objects.filter(service=service).order_by("-pk").first()
+def _what_follows(change: Change) -> str:
+    """Return the consequence of a planned change of a service, in a sentence."""
+    service, read = change.service, change.read
+    assert read is not None  # noqa: S101 - of a plan
+    was_stopped = read.service is not None and read.service.stopped
+    known = 0 if read.service is None else read.service.revision_seq
+    revision = next((row for row in reversed(change.revisions) if row.number > known), None)
     parts: list[str] = []
     if service.stopped != was_stopped:
         parts.append("the service is stopped" if service.stopped else "the service, which is stopped, serves again")
-    if newest is not None and rollout is not None and not Phase(newest.phase).is_finished:
-        newest_phase = Rollout.objects.values_list("phase", flat=True).get(pk=newest.pk)
-        if Phase(newest_phase).is_finished:
-            parts.append(f"rollout {newest.pk}, which is in progress, is given up")
+    given_up = read.going if change.rollout is not read.going else None
+    if given_up is not None:
+        parts.append(f"rollout {given_up.pk}, which is in progress, is given up")
     if service.awaited_import is not None and not revision:
         awaited = service.awaited_import
         parts.append(f"{awaited.shown_uri} is imported as a version of model {awaited.model}, which then is served")
     if revision is not None:
         parts.append(f"new revision {revision.name} of {revision.model_version}")
-    if rollout is not None and (newest is None or rollout.pk != newest.pk):
+    if (rollout := change.newest) is not None and rollout is not read.newest:
         parts.append(f"rollout by policy {rollout.policy_name}" if rollout.policy_name else "rollout without a policy")
     return "; ".join(parts) or "the file changes, and no revision is made"

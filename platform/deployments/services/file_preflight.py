@@ -1,15 +1,19 @@
 """Service file preflight: the checks before an apply, for the API and pages alike."""
 
+from dataclasses import replace
 from typing import Any
 
 from accounts.models import ApiToken
 from clusters.services.connection import driver_of
 from deployments import services
+from deployments.models import InferenceService
 from deployments.selectors.permissions import require_model_import, require_model_use, storage_uri_of
-from deployments.views.shapes import Plan
+from deployments.services.dry_run import Planned
 
 
-def service_planned(token: ApiToken, *, document: object, namespace: str, name: str, **wish: Any) -> Plan:
+def service_planned(
+    token: ApiToken, *, document: object, namespace: str, name: str, **wish: Any
+) -> Planned[tuple[InferenceService, bool]]:
     """Return the plan of applying the file, after checks by runtime, cluster and permissions; changes nothing.
 
     Args:
@@ -24,6 +28,6 @@ def service_planned(token: ApiToken, *, document: object, namespace: str, name: 
     cluster = services.service_check(
         document=document, namespace=namespace, name=name, now=wish["now"], driver_of=driver_of
     )
-    plan = services.service_plan(document=document, namespace=namespace, name=name, **wish)
-    services.plan_check(plan, driver_of(cluster))
-    return services.plan_patched(plan, driver_of(cluster))
+    planned = services.service_plan(document=document, namespace=namespace, name=name, **wish)
+    services.plan_check(planned.plan, driver_of(cluster))
+    return replace(planned, plan=services.plan_patched(planned.plan, driver_of(cluster)))

@@ -25,7 +25,7 @@ from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelImport
 from registry.selectors import is_somebodys_model
-from registry.services.imports import import_request
+from registry.services.imports import import_add, import_order
 from registry.tasks import import_model
 
 _PLATFORM = "fairlead"
@@ -44,14 +44,15 @@ def must_import(service: InferenceService, before: ServiceSpec | None, spec: Ser
 
 def begin_import(change: Change, spec: ServiceSpec, *, actor: str) -> None:
     """Start the import of the files that the service's file names; raises InvalidInput where that is not allowed."""
-    service, model = change.service, imported_model(spec.namespace, spec.name)
-    _give_to_team_of_namespace(model, service.namespace, actor=actor, now=change.now)
-    row = import_request(model=model, uri=spec.storage_uri, now=change.now, actor=actor, field=STORAGE_URI)
+    service, model, now = change.service, imported_model(spec.namespace, spec.name), change.now
+    row = import_order(model=model, uri=spec.storage_uri, now=now, actor=actor, field=STORAGE_URI)
+    change.write(partial(_give_to_team_of_namespace, model, service.namespace, actor=actor, now=now))
+    change.write(partial(import_add, row, actor=actor, now=now))
     service.awaited_import, service.import_note = row, note_of(row)
     if service.model_version_id is None:
         service.reason = service.import_note
     change.event(Kind.IMPORT_STARTED, f"{row.shown_uri} is imported as a version of model {model}")
-    transaction.on_commit(partial(hints.send, import_model, row.pk))
+    change.write(lambda: transaction.on_commit(partial(hints.send, import_model, row.pk)))
 
 
 def note_of(row: ModelImport) -> str:

@@ -1,6 +1,7 @@
 """Rollout policy changes: apply and delete."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -31,15 +32,7 @@ def policy_apply(
     policy = parse_policy(document, name=name)
     text = policy_json(policy)
     row, created = RolloutPolicy.objects.select_for_update().get_or_create(
-        name=policy.name,
-        defaults={
-            "document": text,
-            "strategy": policy.strategy,
-            "on_inconclusive": policy.on_inconclusive,
-            "created_at": now,
-            "updated_at": now,
-            "created_by": actor,
-        },
+        name=policy.name, defaults=_new_columns(policy, actor, now)
     )
     if not created and row.document == text:
         return row, False
@@ -53,6 +46,36 @@ def policy_apply(
     after = {"version": row.version, "document": text}
     audit_record(actor=actor, action="policy.apply", target=f"policies/{row.name}", now=now, before=before, after=after)
     return row, created
+
+
+def policy_planned(
+    *, document: object, name: str | None, actor: str, now: datetime, may_read_all_series: bool = False
+) -> tuple[RolloutPolicy, Policy, object]:
+    """Return the policy's row after `policy_apply`, the policy, and the text before it, None for a new one.
+
+    Writes nothing; raises what `policy_apply` raises.
+    """
+    policy = parse_policy(document, name=name)
+    columns = _new_columns(policy, actor, now)
+    row = RolloutPolicy.objects.filter(name=policy.name).first()
+    before = None if row is None else row.document
+    if row is None or before != columns["document"]:
+        _check_series(policy, may_read_all=may_read_all_series)
+    if row is None:
+        return RolloutPolicy(name=policy.name, **columns), policy, None
+    row.document = columns["document"]
+    return row, policy, before
+
+
+def _new_columns(policy: Policy, actor: str, now: datetime) -> dict[str, Any]:
+    return {
+        "document": policy_json(policy),
+        "strategy": policy.strategy,
+        "on_inconclusive": policy.on_inconclusive,
+        "created_at": now,
+        "updated_at": now,
+        "created_by": actor,
+    }
 
 
 @transaction.atomic

@@ -5,6 +5,7 @@ Called with the service under its lock.
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -142,7 +143,7 @@ def begin(
     )
     if not chosen.surge:
         canary.replicas = 0  # until stable has given up some
-        canary.save(update_fields=["replicas"])
+        change.write(partial(canary.save, update_fields=["replicas"]))
     version_of_policy = 0 if policy is None else policy.version
     started = machine.start(chosen, change.now)
     row = _add_rollout(
@@ -157,8 +158,10 @@ def begin(
     )
     change.event(
         Kind.ROLLOUT_STARTED,
-        f"rollout {row.pk} from {stable.name} (version {stable.model_version.number}) to {canary.name} (version "
-        f"{version.number}) was started by {actor}, {_how(chosen)}{_knowingly(contract, actor)}",
+        lambda: (
+            f"rollout {row.pk} from {stable.name} (version {stable.model_version.number}) to {canary.name} (version "
+            f"{version.number}) was started by {actor}, {_how(chosen)}{_knowingly(contract, actor)}"
+        ),
         revision=canary.name,
         rollout=row,
     )
@@ -177,15 +180,17 @@ def begin_back(change: Change, stable: Revision, earlier: Revision, *, actor: st
     earlier = next(revision for revision in change.revisions if revision.pk == earlier.pk)
     is_warm = earlier.stopped_at is None
     earlier.role, earlier.retire_at, earlier.stopped_at = Role.CANARY, None, None
-    earlier.save(update_fields=["role", "retire_at", "stopped_at"])
+    change.write(partial(earlier.save, update_fields=["role", "retire_at", "stopped_at"]))
     # Its restarts from before are not this rollout's.
     started = replace(machine.start(DIRECT, change.now), restart_baseline=None)
     row = _add_rollout(change, stable, earlier, state=started, actor=actor)
     how = "it still runs, so all traffic moves at once" if is_warm else "all traffic moves when it is ready again"
     change.event(
         Kind.ROLLBACK_STARTED,
-        f"rollout {row.pk} back from {stable.name} (version {stable.model_version.number}) to {earlier.name} (version "
-        f"{earlier.model_version.number}) was started by {actor}; {how}",
+        lambda: (
+            f"rollout {row.pk} back from {stable.name} (version {stable.model_version.number}) to {earlier.name} "
+            f"(version {earlier.model_version.number}) was started by {actor}; {how}"
+        ),
         revision=earlier.name,
         rollout=row,
     )
@@ -217,7 +222,7 @@ def _add_rollout(
         authors=[asdict(author) for author in _authors(canary.model_version, actor, behind)],
     )
     mapping.put_rollout(row, state)
-    row.save()
+    change.write(row.save)
     change.newest = row
     change.is_changed = True
     return row
@@ -250,7 +255,7 @@ def _replace(
             contract = contract_agreed(served, spec=spec, version=version, accept=accept, actor=actor)
             knowingly = _knowingly(contract, actor)
         old.role, old.stopped_at = Role.RETIRED, change.now
-        old.save(update_fields=["role", "stopped_at"])
+        change.write(partial(old.save, update_fields=["role", "stopped_at"]))
         until = "before it served" if old.served_until is None else "before it served again"
         change.event(Kind.REVISION_STOPPED, f"{old.name} was replaced {until}{knowingly}", revision=old.name)
     placement = placed(change.service, spec, version, spec.scaling.min_replicas, in_place=True)
@@ -276,7 +281,7 @@ def _create_revision(
     service = change.service
     _refuse_without_image(service.cluster, spec)
     service.revision_seq += 1
-    revision = Revision.objects.create(
+    revision = Revision(
         service=service,
         number=service.revision_seq,
         name=f"{service.name}-{service.revision_seq:05d}",
@@ -302,6 +307,7 @@ def _create_revision(
         transformer_replicas=0 if spec.transformer is None else spec.transformer.min_replicas,
         role=role,
     )
+    change.write(revision.save)
     change.revisions.append(revision)
     on = f" on {placement['accelerator']}: {placement['why']}" if placement else ""
     connects = "; it may open connections to the network" if egress else ""

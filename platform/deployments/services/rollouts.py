@@ -61,35 +61,39 @@ def rollout_start(
             that.
         ContractBroken: it would break clients of the live version.
     """
-    found = service_named(namespace, name)
-    with changing(found.pk, now=now) as change:
-        service = change.service
-        if service.deleting_at is not None:
-            raise Conflict(f"service {service} is being deleted, so nothing can be rolled out")
-        chosen = policy_named(policy, field="policy") if policy is not None else service.policy
-        if chosen is None:
-            raise InvalidInput(
-                f"service {service} names no policy; say which one the rollout is to follow", field="policy"
-            )
-        stable = _stable_of(change)
-        target = version_of(stable.model_version, version)
-        _refuse_if_there(change, stable, target)
-        check_ready(target)
-        spec = spec_of(service)
-        by = f"a rollout to version {target.number}"
-        row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by, accept=accept)
-        if not spec.follows_alias and mapping.rollout_state(row).policy.then is not Then.END:
-            _write_into_document(service, target)
-        audit_record(
+    with changing(service_named(namespace, name).pk, now=now) as change:
+        return rollout_begin(change, version=version, policy=policy, actor=actor, accept=accept)
+
+
+def rollout_begin(change: Change, *, version: str, policy: str | None, actor: str, accept: str | None) -> Rollout:
+    """Start a rollout as `rollout_start`, in a change under the service's lock or in a plan."""
+    service = change.service
+    if service.deleting_at is not None:
+        raise Conflict(f"service {service} is being deleted, so nothing can be rolled out")
+    chosen = policy_named(policy, field="policy") if policy is not None else service.policy
+    if chosen is None:
+        raise InvalidInput(f"service {service} names no policy; say which one the rollout is to follow", field="policy")
+    stable = _stable_of(change)
+    target = version_of(stable.model_version, version)
+    _refuse_if_there(change, stable, target)
+    check_ready(target)
+    spec = spec_of(service)
+    by = f"a rollout to version {target.number}"
+    row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by, accept=accept)
+    if not spec.follows_alias and mapping.rollout_state(row).policy.then is not Then.END:
+        _write_into_document(service, target)
+    change.write(
+        lambda: audit_record(
             actor=actor,
             action="rollout.start",
             target=_target(service),
-            now=now,
+            now=change.now,
             before={"version": stable.model_version.uri},
             after={"version": target.uri},
             detail={"rollout": row.pk, "policy": chosen.name, **accepted(Contract.stored(row.contract or {}))},
         )
-    hints.reconcile_soon(found.pk)
+    )
+    change.write(lambda: hints.reconcile_soon(service.pk))
     return row
 
 

@@ -1,5 +1,7 @@
 """Stop and resume of a service, whose file and history stay; called with the service under its lock."""
 
+from functools import partial
+
 from deployments.domain.phases import ServicePhase
 from deployments.domain.service_file import ServiceSpec
 from deployments.domain.service_state.desired import Role
@@ -30,7 +32,7 @@ def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:
     stable = change.revision(Role.STABLE)
     if stable is not None and service.live_at is not None:
         stable.served_until = change.now
-        stable.save(update_fields=["served_until"])
+        change.write(partial(stable.save, update_fields=["served_until"]))
     service.live_at = None
     service.phase, service.reason = ServicePhase.STOPPED, "it was stopped; its replicas finish what they have and end"
     change.event(Kind.SERVICE_STOPPED, f"{actor} stops {service}; its replicas finish what they have and end")

@@ -193,8 +193,8 @@ class TuningApplyView(OfModel, APIView):
             "now": timezone.now(),
         }
         cluster = services.service_check(**wish, driver_of=driver_of)
-        plan = services.service_plan(**wish, actor=actor_of(request), accept=None)
-        services.plan_check(plan, driver_of(cluster))
-        services.plan_patched(plan, driver_of(cluster))
-        services.service_apply(**wish, actor=actor_of(request), accept=None)
+        planned = services.service_plan(**wish, actor=actor_of(request), accept=None)
+        services.plan_check(planned.plan, driver_of(cluster))
+        services.plan_patched(planned.plan, driver_of(cluster))
+        planned.carry_out()
         return Response(ServiceSerializer(selectors.service_detail(namespace=namespace, name=service_name)).data)

@@ -56,7 +56,32 @@ def import_request(
     particulars: Particulars | None = None,
     field: str = "uri",
 ) -> ModelImport:
-    """Order an import of the files at `uri` as the next version of `model`, and return it.
+    """Order an import of the files at `uri` as the next version of `model`, and return it; raises as `import_order`."""
+    row = import_order(
+        model=model,
+        uri=uri,
+        now=now,
+        actor=actor,
+        filename=filename,
+        sha256=sha256,
+        particulars=particulars,
+        field=field,
+    )
+    return import_add(row, actor=actor, now=now)
+
+
+def import_order(
+    *,
+    model: str,
+    uri: str,
+    now: datetime,
+    actor: str,
+    filename: str = "",
+    sha256: str = "",
+    particulars: Particulars | None = None,
+    field: str = "uri",
+) -> ModelImport:
+    """Return an import of the files at `uri` as the next version of `model`, for `import_add`. Writes nothing.
 
     Raises:
         InvalidInput: the URI, a name or a particular is wrong, or FAIRLEAD_IMPORT_FROM does not allow the URI.
@@ -69,7 +94,7 @@ def import_request(
     if sha256 and (len(sha256) != 64 or set(sha256) - set("0123456789abcdef")):
         raise InvalidInput(f"sha256 is {sha256[:80]!r}; expected 64 hex digits in lower case", field="sha256")
     compatibility.requirement(model=model, asked=said.compatible_with)
-    row = ModelImport.objects.create(
+    return ModelImport(
         model=model,
         uri=address.url,
         filename=filename,
@@ -79,9 +104,13 @@ def import_request(
         created_at=now,
         created_by=actor,
     )
-    audit_record(
-        actor=actor, action="model.import", target=_target(row), now=now, after={"uri": address.shown, "sha256": sha256}
-    )
+
+
+def import_add(row: ModelImport, *, actor: str, now: datetime) -> ModelImport:
+    """Insert an ordered import, and return it; call it in the transaction of the change that orders it."""
+    row.save()
+    after = {"uri": row.shown_uri, "sha256": row.sha256}
+    audit_record(actor=actor, action="model.import", target=_target(row), now=now, after=after)
     return row
 
 

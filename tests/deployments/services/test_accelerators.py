@@ -215,7 +215,7 @@ def test_a_plan_of_a_rollout_looks_for_slices(live: Platform, pools: NodeGpus, f
         return live.cluster.observe("default", "digits"), Nodes(gpus=(pools,), unknown="")
 
     wish = {"namespace": "default", "name": "digits", "version": "2", "policy": "careful", "actor": "ops"}
-    room = rollout_plan(**wish, now=live.clock(), survey=survey).room  # type: ignore[arg-type]
+    room = rollout_plan(**wish, now=live.clock(), survey=survey).plan.room  # type: ignore[arg-type]
     assert room is not None
     assert room.fits is fits
     assert told in room.message

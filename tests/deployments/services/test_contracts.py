@@ -88,7 +88,7 @@ def test_accepted_breaks_are_kept_with_the_rollout_and_in_the_audit_log(
 def test_a_plan_tells_what_harms_nobody(ready: Platform) -> None:
     wider = {**SIGNATURE, "outputs": [*SIGNATURE["outputs"], {"name": "scores", "datatype": "FP32", "shape": [-1, 10]}]}
     ready.version(3, signature=wider)
-    plan = rollout_plan(**{**to_2(ready), "version": "3"})
+    plan = rollout_plan(**{**to_2(ready), "version": "3"}).plan
     assert plan.message == "new revision digits-00002 of digits version 3; rollout by policy careful"
     assert plan.contract is not None
     assert plan.contract.notes == ("output 'scores' is new",)

@@ -106,7 +106,7 @@ def test_the_same_file_again_changes_nothing_neither_while_it_waits_nor_after(pl
         name="digits",
         actor="alice",
         now=platform.clock(),
-    )
+    ).plan
     assert plan.outcome == "unchanged"
 
 
@@ -236,7 +236,7 @@ def test_a_dry_run_says_that_it_would_import_and_does_not(platform: Platform, ro
         name="digits",
         actor="alice",
         now=platform.clock(),
-    )
+    ).plan
     assert (plan.outcome, plan.message) == (
         "created",
         f"{uri} is imported as a version of model default.digits, which then is served",

@@ -13,7 +13,7 @@ def _plan(platform: Platform, look: Any) -> AnalysisPlan:
     platform.live()
     platform.version(2)
     wish = {"namespace": "default", "name": "digits", "version": "2", "policy": None, "actor": "alice"}
-    plan = rollout_plan(**wish, now=platform.clock(), look=look).analysis
+    plan = rollout_plan(**wish, now=platform.clock(), look=look).plan.analysis
     assert plan is not None
     assert not Rollout.objects.exists()
     return plan

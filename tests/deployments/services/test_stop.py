@@ -171,10 +171,10 @@ def test_a_dry_run_says_that_a_file_resumes_the_service_or_stops_it(platform: Pl
     running = InferenceService.objects.get().document
     service_stop(**who(platform))
     stopped = InferenceService.objects.get().document
-    assert service_plan(document=stopped, **who(platform)).message == "service default/digits is as its file says"
-    assert service_plan(document=running, **who(platform)).message == "the service, which is stopped, serves again"
+    assert service_plan(document=stopped, **who(platform)).plan.message == "service default/digits is as its file says"
+    assert service_plan(document=running, **who(platform)).plan.message == "the service, which is stopped, serves again"
     service_resume(**who(platform))
-    assert service_plan(document=stopped, **who(platform)).message == "the service is stopped"
+    assert service_plan(document=stopped, **who(platform)).plan.message == "the service is stopped"
 
 
 def test_the_file_alone_stops_and_resumes(platform: Platform) -> None:

@@ -25,7 +25,7 @@ def looked_at(request: HttpRequest, service: InferenceService, document: Mapping
     def planned(accept: str | None) -> Plan:
         wish: dict[str, Any] = {"namespace": service.namespace, "name": service.name, "actor": actor, "now": now}
         wish |= {"may_grant_egress": is_administrator(token)}
-        return service_planned(token, document=document, **wish, accept=accept)
+        return service_planned(token, document=document, **wish, accept=accept).plan
 
     try:
         plan, breaks = planned_with_breaks(planned)

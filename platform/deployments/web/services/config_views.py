@@ -16,7 +16,6 @@ from common.errors import Conflict, FairleadError
 from common.http.error_pages import is_fragment, leave
 from deployments.models import InferenceService
 from deployments.selectors import policy_query, service_get
-from deployments.services import service_apply
 from deployments.services.file_preflight import service_planned
 from deployments.web.rollouts.contract_changes import accepted_by_form
 from deployments.web.services.config_preview import digest_of, looked_at
@@ -67,8 +66,7 @@ def service_config_apply(request: HttpRequest, namespace: str, name: str) -> Htt
     wish: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "now": timezone.now()}
     wish |= {"actor": page_actor(request), "accept": accept}
     wish |= {"may_grant_egress": is_administrator(page_token(request))}
-    service_planned(page_token(request), **wish)
-    service_apply(**wish)
+    service_planned(page_token(request), **wish).carry_out()
     messages.success(request, f"Applied the file of {service}.")
     return leave(request, "deployments:service-detail", namespace, name)
 

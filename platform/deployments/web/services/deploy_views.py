@@ -63,8 +63,9 @@ def deploy_action(request: HttpRequest, model: str, number: int) -> HttpResponse
     _require(request, model, namespace)
     accept = accepted_by_form(request, namespace)
     wish = _wish(request, number, namespace, name, request.POST.get("policy", ""))
-    services.plan_check(services.rollout_plan(**wish, accept=accept), driver_of(_cluster(namespace, name)))
-    rollout = services.rollout_start(**wish, accept=accept)
+    planned = services.rollout_plan(**wish, accept=accept)
+    services.plan_check(planned.plan, driver_of(_cluster(namespace, name)))
+    rollout = planned.carry_out()
     return leave(request, "deployments:rollout-detail", namespace, name, rollout.pk)
 
 
@@ -81,8 +82,7 @@ def service_create_action(request: HttpRequest, model: str, number: int) -> Http
     document = _document(model_version_get(model=model, number=number), **said)
     wish: dict[str, Any] = {"document": document, "namespace": said["namespace"], "name": said["name"]}
     wish |= {"actor": page_actor(request), "now": timezone.now()}
-    service_planned(page_token(request), **wish)
-    services.service_apply(**wish)
+    service_planned(page_token(request), **wish).carry_out()
     return leave(request, "deployments:service-detail", said["namespace"], said["name"])
 
 
@@ -114,7 +114,7 @@ def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name:
     wish = _wish(request, version.number, namespace, name, policy)
     try:
         plan, breaks = planned_with_breaks(
-            lambda accept: services.rollout_plan(**wish, accept=accept, look=look, survey=survey)
+            lambda accept: services.rollout_plan(**wish, accept=accept, look=look, survey=survey).plan
         )
         services.plan_check(plan, driver_of(_cluster(namespace, name)))
     except FairleadError as error:

@@ -1,0 +1,267 @@
+"""Service file application: creates or changes a service, in a change under its lock or in a plan."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from accounts.services import audit_record
+from clusters.models import Cluster
+from clusters.services.cluster_selection import cluster_chosen
+from clusters.services.connection import allows_python
+from common.errors import Conflict, InvalidInput
+from deployments.domain.service_file import (
+    ServiceSpec,
+    check_env,
+    check_format,
+    is_code,
+    parse_service,
+    refuse_on,
+    rolling_json,
+)
+from deployments.domain.service_state.contract import Contract
+from deployments.domain.service_state.desired import Role
+from deployments.models import InferenceService, Rollout, RolloutPolicy
+from deployments.reconcile import hints
+from deployments.reconcile.service_change import Change, changing
+from deployments.reconcile.service_plan import planning
+from deployments.services.contracts import accepted
+from deployments.services.egress import check_egress
+from deployments.services.import_models import begin_import, must_import
+from deployments.services.revision_change import check_ready, turn_to
+from deployments.services.services import policy_named, spec_of, target_of
+from deployments.services.stop import follow_stop
+from events.domain.kinds import Kind
+from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy
+from registry.models import ModelVersion
+from registry.selectors import model_version_resolve
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedFile:
+    """A service file to apply, with the rows that it names.
+
+    Attributes:
+        version: None where the files are imported first.
+        cluster: of a new service.
+        accept, may_grant_egress: as `service_apply` takes them.
+    """
+
+    document: object
+    spec: ServiceSpec
+    policy: RolloutPolicy | None
+    version: ModelVersion | None
+    cluster: Cluster
+    actor: str
+    accept: str | None
+    may_grant_egress: bool
+
+
+@transaction.atomic
+def service_apply(
+    *,
+    document: object,
+    namespace: str | None,
+    name: str | None,
+    actor: str,
+    now: datetime,
+    accept: str | None = None,
+    may_grant_egress: bool = False,
+) -> tuple[InferenceService, bool]:
+    """Create or change the service of a service file; return it and whether it is new.
+
+    A change of its content creates a new revision, and for a live service a rollout to it by the policy of the file.
+    Files elsewhere are imported first (`import_models`). The same file again changes nothing, also after a rollback of
+    its rollout: that one is retried; only a failed import starts again.
+
+    Args:
+        accept: why `actor` accepts what would break clients; None where that is refused.
+        may_grant_egress: whether `actor` administers the installation, and so may give the service egress.
+
+    Raises:
+        InvalidInput: the file is wrong, names files elsewhere that may not be imported, or sets a variable that the
+            model's process does not get.
+        NotFound: the model, version, alias, policy or cluster it names does not exist.
+        Conflict: the version is not READY, or not approved where its model requires that; the service is being deleted,
+            or runs on another cluster.
+        ContractBroken: it would break clients of the live revision.
+        NotPermitted: it has `egress: true`, which the service lacks, and the actor may not grant it.
+    """
+    applied = _read(
+        document=document,
+        namespace=namespace,
+        name=name,
+        actor=actor,
+        now=now,
+        accept=accept,
+        may_grant_egress=may_grant_egress,
+    )
+    service, created = InferenceService.objects.get_or_create(
+        namespace=applied.spec.namespace, name=applied.spec.name, defaults=_new_columns(applied, now)
+    )
+    with changing(service.pk, now=now) as change:
+        _follow_file(change, applied, created=created)
+    return change.service, created
+
+
+def service_planned(
+    *,
+    document: object,
+    namespace: str | None,
+    name: str | None,
+    actor: str,
+    now: datetime,
+    accept: str | None = None,
+    may_grant_egress: bool = False,
+) -> tuple[Change, Rollout | None, bool]:
+    """Return the plan of `service_apply`, the rollout it starts and whether the service is new. Writes nothing.
+
+    Raises what `service_apply` raises.
+    """
+    applied = _read(
+        document=document,
+        namespace=namespace,
+        name=name,
+        actor=actor,
+        now=now,
+        accept=accept,
+        may_grant_egress=may_grant_egress,
+    )
+    named = {"namespace": applied.spec.namespace, "name": applied.spec.name}
+    found = InferenceService.objects.filter(**named).first()
+    service = InferenceService(**named, **_new_columns(applied, now)) if found is None else found
+    with planning(service, now=now) as change:
+        rollout = _follow_file(change, applied, created=found is None)
+    return change, rollout, found is None
+
+
+def _read(
+    *,
+    document: object,
+    namespace: str | None,
+    name: str | None,
+    actor: str,
+    now: datetime,
+    accept: str | None,
+    may_grant_egress: bool,
+) -> AppliedFile:
+    spec = parse_service(document, namespace=namespace, name=name)
+    _refuse_name_of_preview(spec)
+    policy = None if spec.policy is None else policy_named(spec.policy, field="spec.rollout.policy")
+    if spec.is_imported and accept is not None:
+        raise InvalidInput(
+            "accept_contract_changes is for a version that is there; apply the file, and where its import is refused "
+            "for what it changes start a rollout to the version",
+            field="accept_contract_changes",
+        )
+    version = None if spec.is_imported else model_version_resolve(uri=spec.storage_uri)
+    if version is not None:
+        check_ready(version)
+        check_format(spec.model_format, version.platform, str(version))
+    cluster = cluster_chosen(spec.cluster, now=now)
+    return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress)
+
+
+def _new_columns(applied: AppliedFile, now: datetime) -> dict[str, Any]:
+    return {
+        "cluster": applied.cluster,
+        "document": applied.document,
+        "policy": applied.policy,
+        "model_version": applied.version,
+        "reason": "its first revision is being started",
+        "created_at": now,
+        "created_by": applied.actor,
+    }
+
+
+def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Rollout | None:
+    """Change the service to its file, and return the rollout started for it; None where none was."""
+    service, spec, actor = change.service, applied.spec, applied.actor
+    _refuse_if_deleting(service)
+    refuse_on(service.cluster.kind, spec)
+    runs_code = is_code(spec.model_format if applied.version is None else applied.version.platform)
+    check_env(spec, is_code=runs_code and allows_python(service.cluster))
+    earlier = None if created else spec_of(service)
+    granted = check_egress(
+        wanted=spec.egress is True,
+        before=earlier,
+        stable=change.revision(Role.STABLE),
+        cluster=service.cluster,
+        may_grant=applied.may_grant_egress,
+    )
+    _check_stays(service, spec.cluster)
+    is_to_import = must_import(service, earlier, spec)
+    if created:
+        change.event(Kind.SERVICE_CREATED, f"service {service} was created by {actor}")
+    elif earlier == spec and not is_to_import:
+        return None
+    else:
+        change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
+    before = None if created else {"document": service.document}
+    service.document, service.policy = applied.document, applied.policy
+    service.drift_policy = spec.drift or DriftPolicy.HEAL
+    service.request_timeout_s, service.rolling = spec.request_timeout_s, rolling_json(spec.rolling)
+    service.alias_problem = ""
+    follow_stop(change, spec, actor=actor)
+    rollout = None
+    if is_to_import:
+        begin_import(change, spec, actor=actor)
+    elif (version := applied.version or _imported_before(service)) is not None:
+        service.model_version, service.awaited_import, service.import_note = version, None, ""
+        rollout = turn_to(
+            change,
+            spec=spec,
+            version=version,
+            policy=applied.policy,
+            actor=actor,
+            by="a newer service file",
+            accept=applied.accept,
+        )
+    detail = {
+        **(accepted(Contract.stored(rollout.contract or {})) if rollout is not None else {}),
+        **({"egress": "granted"} if granted else {}),
+    }
+    change.write(
+        lambda: audit_record(
+            actor=actor,
+            action="service.apply",
+            target=target_of(service),
+            now=change.now,
+            before=before,
+            after={"document": applied.document},
+            detail=detail or None,
+        )
+    )
+    change.write(lambda: hints.reconcile_soon(service.pk))
+    return rollout
+
+
+def _imported_before(service: InferenceService) -> ModelVersion | None:
+    """Return the version imported from the file's URI; None until the import is done."""
+    return service.model_version if service.awaited_import is None else None
+
+
+def _refuse_name_of_preview(spec: ServiceSpec) -> None:
+    there = InferenceService.objects.filter(namespace=spec.namespace, name=spec.name)
+    if spec.name.endswith(PREVIEW_SUFFIX) and not there.exists():
+        raise InvalidInput(
+            f"metadata.name is {spec.name!r}, but names that end in {PREVIEW_SUFFIX} are for the preview addresses of "
+            "blue/green rollouts; choose another name",
+            field="metadata.name",
+        )
+
+
+def _refuse_if_deleting(service: InferenceService) -> None:
+    if service.deleting_at is not None:
+        raise Conflict(f"service {service} is being deleted; apply its file again once it is gone")
+
+
+def _check_stays(service: InferenceService, asked: str) -> None:
+    """Raise Conflict where a file names another cluster than the service's."""
+    if asked and asked != service.cluster.name:
+        raise Conflict(
+            f"spec.cluster is {asked[:80]!r}, but service {service} runs on {service.cluster.name!r} and cannot move "
+            "while it exists; give it another name there, move its clients, and delete this one",
+            field="spec.cluster",
+        )
