@@ -11,7 +11,7 @@ Every error is one sentence with the field's dotted name, and an unknown field i
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -261,11 +261,7 @@ class Document:
 
     def documents(self, name: str) -> list["Document"]:
         """Return the objects in the list under `name`."""
-        value = self.raw(name)
-        if not isinstance(value, list):
-            self._wrong(name, value, "a list")
-            return []
-        return [self._of(item, f"{self.path(name)}[{index}]") for index, item in enumerate(value)]
+        return list(self._items(name))
 
     def part(self, name: str, parse: Callable[["Document"], T]) -> T | None:
         """Return what `parse` makes of the object under `name`; None where it is missing or wrong."""
@@ -274,8 +270,16 @@ class Document:
 
     def each(self, name: str, parse: Callable[["Document"], T]) -> tuple[T, ...]:
         """Return what `parse` makes of each object in the list under `name`, without those that are wrong."""
-        parsed = [self.attempt(None, parse, item) for item in self.documents(name)]
+        parsed = [self.attempt(None, parse, item) for item in self._items(name)]
         return tuple(each for each in parsed if each is not None)
+
+    def _items(self, name: str) -> Iterator["Document"]:
+        value = self.raw(name)
+        if not isinstance(value, list):
+            self._wrong(name, value, "a list")
+            return
+        for index, item in enumerate(value):
+            yield self._of(item, f"{self.path(name)}[{index}]")
 
     def _of(self, value: object, path: str) -> "Document":
         return self.attempt(Document({}, path, self._faults), Document.of, value, path, path, self._faults)

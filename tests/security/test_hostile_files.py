@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.domain.cluster_file.kubeconfig import parse_kubeconfig
+from common.document import Document
 from common.errors import InvalidInput
 from deployments.domain.service_file import parse_service
 from deployments.web.services.file_text import document_of
