@@ -465,8 +465,8 @@ def test_all_faults_of_a_file_are_named_at_once() -> None:
     }
     with pytest.raises(InvalidInput) as refusal:
         parse_policy(file)
-    assert refusal.value.field == "steps[0].weight"
-    assert refusal.value.message.startswith("the policy file has 11 faults; the first: steps[0].weight is 120;")
+    assert refusal.value.field == "steps[0].analysis.deadline"
+    assert refusal.value.message.startswith("the policy file has 11 faults; the first: steps[0].analysis.deadline: ")
     assert {line.split(" ")[0].rstrip(":") for line in refusal.value.details} == {
         "steps[0].weight",
         "steps[0].analysis.deadline",
