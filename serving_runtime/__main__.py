@@ -24,7 +24,6 @@ _COMMANDS = {
 
 _NEEDED = {
     "google": "protobuf",
-    "grpc": "grpcio",
     "hpack": "hpack",
     "httptools": "httptools",
     "numpy": "numpy",

@@ -38,6 +38,11 @@ class FairleadError(Exception):
         self.field = field
         self.details = tuple(details)
 
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Return the details that the message does not contain."""
+        return tuple(each for each in self.details if each not in self.message)
+
 
 class InvalidInput(FairleadError):
     code = "invalid_input"

@@ -208,7 +208,12 @@ class Client:
         try:
             error = answer.json()["error"]
             said = Refusal(
-                answer.status_code, error["code"], error["message"], error.get("field"), error.get("request_id") or ""
+                answer.status_code,
+                error["code"],
+                error["message"],
+                error.get("field"),
+                error.get("request_id") or "",
+                tuple(map(str, error.get("details", ()))),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             url = answer.request.url

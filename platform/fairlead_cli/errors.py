@@ -75,6 +75,7 @@ class Refusal:
     message: str
     field: str | None = None
     request_id: str = ""
+    details: tuple[str, ...] = ()
 
 
 class ApiError(CliError):
@@ -86,9 +87,9 @@ class ApiError(CliError):
 
 
 def _with_request(refusal: Refusal) -> str:
-    """Return the message; for a server error with the request id to look up in its log."""
+    """Return the message with a line for each detail that it does not contain, or a server error's request id."""
     if refusal.status != HTTPStatus.INTERNAL_SERVER_ERROR or not refusal.request_id:
-        return refusal.message
+        return "\n".join([refusal.message, *(f"  {each}" for each in refusal.details if each not in refusal.message)])
     return f"{refusal.message} (request {refusal.request_id})"
 
 

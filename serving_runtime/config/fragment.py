@@ -7,7 +7,8 @@ from typing import Any
 from google.protobuf import text_format
 
 from serving_runtime import proto
-from serving_runtime.config.support import unsupported_field
+from serving_runtime.config.support import unsupported_fields
+from serving_runtime.config.text import sentence_of
 
 _TOKEN = re.compile(r"""(?P<string>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<field>\w+)\s*(?P<mark>[:{])|(?P<close>})""")
 _FIELD = re.compile(r"(\w+)\s*[:{]")
@@ -32,11 +33,12 @@ def mistake_in(text: str) -> Mistake | None:
         text_format.Parse(text, config)
     except text_format.ParseError as error:
         field = _field_at(text, error.GetLine() or 1, error.GetColumn() or 1)
-        what = _QUOTED_LINE.sub("", str(error)).replace('"inference.', '"').rstrip(".")
+        what = _QUOTED_LINE.sub("", sentence_of(error))
         return Mistake(field, what[:1].lower() + what[1:])
-    if field := unsupported_field(config):
-        return Mistake(field, "this runtime does not support it")
-    return None
+    field, *further = unsupported_fields(config) or ("",)
+    if not field:
+        return None
+    return Mistake(field, ", nor does it support ".join(["this runtime does not support it", *further]))
 
 
 def _field_at(text: str, line: int, column: int) -> str:

@@ -111,17 +111,18 @@ HONOURED = frozenset(parent + field for parent, fields in _FIELDS.items() for fi
 
 
 def refuse_unsupported(config: Any, model: str) -> None:
-    """Raise ModelError when the config sets a field that would not be honoured."""
-    if name := unsupported_field(config):
-        raise ModelError(f"model '{model}': config.pbtxt sets '{name}', which this runtime does not support")
+    """Raise ModelError, naming each, when the config sets fields that would not be honoured."""
+    faults = [f"config.pbtxt sets '{name}', which this runtime does not support" for name in unsupported_fields(config)]
     if config.platform and config.platform not in (*PLATFORMS, ENSEMBLE_PLATFORM):
         known = ", ".join((*PLATFORMS, ENSEMBLE_PLATFORM))
-        raise ModelError(f"model '{model}': platform '{config.platform}' is not supported; supported are {known}")
+        faults.append(f"platform '{config.platform}' is not supported; supported are {known}")
+    if faults:
+        raise ModelError(f"model '{model}': {'; '.join(faults)}")
 
 
-def unsupported_field(config: Any) -> str:
-    """Return the dotted name of the first set field that would not be honoured; empty if all are."""
-    return next((name for name in _set_fields(config, "") if name not in HONOURED), "")
+def unsupported_fields(config: Any) -> tuple[str, ...]:
+    """Return the dotted names of the set fields that would not be honoured, each once."""
+    return tuple(dict.fromkeys(name for name in _set_fields(config, "") if name not in HONOURED))
 
 
 def _set_fields(message: Any, prefix: str) -> Iterator[str]:

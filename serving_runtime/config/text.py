@@ -1,5 +1,7 @@
 """config.pbtxt parser to a ModelConfig message, and the config endpoint's JSON."""
 
+import difflib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from serving_runtime import proto
 from serving_runtime.common.errors import ModelError
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
+_UNKNOWN_FIELD = re.compile(r'Message type "([\w.]+)" has no field named "(\w+)"')
 
 
 def read(path: Path, model: str) -> Any:
@@ -24,14 +27,22 @@ def read(path: Path, model: str) -> Any:
     except FileNotFoundError:
         return config
     except text_format.ParseError as error:
-        raise ModelError(f"model '{model}': {path.name} line {_sentence(str(error))}") from error
+        raise ModelError(
+            f"model '{model}': {path.name} line {sentence_of(error).replace('Message type', 'message type')}"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"model '{model}': {path.name} cannot be read: {error}") from error
     return config
 
 
-def _sentence(parse_error: str) -> str:
-    return parse_error.replace('Message type "inference.', 'message type "').strip().rstrip(".")
+def sentence_of(error: text_format.ParseError) -> str:
+    """Return what does not parse and where; of an unknown field also the one with the most similar name."""
+    sentence = str(error).strip().rstrip(".")
+    if unknown := _UNKNOWN_FIELD.search(sentence):
+        message = proto.ModelConfig.DESCRIPTOR.file.pool.FindMessageTypeByName(unknown[1])
+        if like := difflib.get_close_matches(unknown[2], message.fields_by_name, n=1):
+            sentence += f"; did you mean {like[0]}?"
+    return sentence.replace('"inference.', '"')
 
 
 def as_json(message: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import itertools
+import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -13,7 +14,6 @@ from serving_runtime.protocol.grpc.access import HEADER_PREFIX
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.grpc.policy import CallPolicy
-from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.grpc.services import reflection
 from serving_runtime.protocol.grpc.services.health import HealthService
 from serving_runtime.protocol.grpc.services.inference import V2Service
@@ -37,6 +37,8 @@ from serving_runtime.server.flags.metrics import MetricsOptions
 from serving_runtime.telemetry.metrics.cpu import CpuMeter
 from serving_runtime.telemetry.metrics.gpus import GpuMeter
 from serving_runtime.telemetry.tap.taps import Taps
+
+logger = logging.getLogger(__name__)
 
 
 def http_listener(
@@ -119,7 +121,7 @@ def again_and_again(look: Callable[[], None], interval_s: float) -> None:
 
 def grpc_server(
     options: Options, engine: Engine, settings: RuntimeSettings, taps: Taps, *, memory: RequestMemory
-) -> GrpcServer:
+) -> Http2GrpcServer:
     """Return the server; raises ValueError, naming the flag, for invalid certificates."""
     policy = CallPolicy(
         context_wanted=functools.partial(_wants_context, options, taps) if options.exports_traces or taps else None,
@@ -135,8 +137,6 @@ def grpc_server(
     ]
     names = {service.name for service in services}
     services += [ReflectionService(version, names | reflection.NAMES) for version in reflection.VERSIONS]
-    if options.grpc.server == H2:
-        return Http2GrpcServer(services, options.grpc.settings, policy, memory)
-    from serving_runtime.protocol.grpc.on_grpcio.server import GrpcioServer  # noqa: PLC0415 - large; not always used
-
-    return GrpcioServer(services, options.grpc.settings, policy)
+    if options.grpc.server != H2:
+        logger.warning("--grpc-server=%s has no effect: gRPC is served by %s; leave it out", options.grpc.server, H2)
+    return Http2GrpcServer(services, options.grpc.settings, policy, memory)

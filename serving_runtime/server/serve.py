@@ -27,7 +27,7 @@ from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.engine.serving.observers import follow
 from serving_runtime.protocol import tls
-from serving_runtime.protocol.grpc.server import GrpcServer
+from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.http.wire.listener import Listener
 from serving_runtime.protocol.request_memory import RequestMemory, default_limit_bytes
 from serving_runtime.protocol.settings import LOG, TRACE, RuntimeSettings
@@ -183,7 +183,7 @@ class Server:
         self._files: list[SocketFile] = []
         self._http: Listener | None = None
         self._metrics: Listener | None = None
-        self._grpc: GrpcServer | None = None
+        self._grpc: Http2GrpcServer | None = None
         self._secured: ssl.SSLContext | None = None
         self._taps = open_taps(options)
         self._request_memory = _request_memory(options)
@@ -244,7 +244,7 @@ class Server:
         if not self._stop.is_set():
             self._on_signal()
 
-    def _grpc_server(self) -> GrpcServer:
+    def _grpc_server(self) -> Http2GrpcServer:
         options = self._options.grpc
         try:
             server = grpc_server(self._options, self._engine, self._settings, self._taps, memory=self._request_memory)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serving_runtime.common.errors import ServingError
-from serving_runtime.protocol.grpc.server import GrpcServer
+from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.http.wire.listener import Listener
 from serving_runtime.server.flags.types import INHERITED, UNIX
 
@@ -147,17 +147,14 @@ def _inherited(number: int, flag: str) -> socket.socket:
     return sock
 
 
-def bind_grpc(server: GrpcServer, address: str, port: int, *, reuse_port: bool) -> int | str:
-    """Return the gRPC server's address; grpcio does not say why binding failed, so a plain bind tries first."""
+def bind_grpc(server: Http2GrpcServer, address: str, port: int, *, reuse_port: bool) -> int | str:
+    """Return the gRPC server's address."""
     if address.startswith((UNIX, INHERITED)):
         sock = bind(address, port, "grpc")
         found = place(sock)
-        try:
-            server.take(sock)
-        except OSError as error:
-            raise StartError(f"--grpc-address={address}: {error}") from error
+        server.take(sock)
         return found
-    if port:
+    if port:  # tried first, for its reason where it fails
         bind(address, port, "grpc", reuse_port=reuse_port).close()
     try:
         return server.bind(address, port)

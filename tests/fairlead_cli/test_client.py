@@ -178,3 +178,11 @@ def test_a_fault_of_the_server_is_shown_with_the_id_that_its_log_has(api: Any, c
         client.get("models")
     with pytest.raises(ApiError, match=r"^x cannot be written$"):
         client.get("services")
+
+
+def test_a_refusal_for_several_reasons_has_a_line_for_each(api: Any, client: Client) -> None:
+    error = {"code": "invalid_input", "message": "the file has 2 faults; the first: a is 1", "field": "a"}
+    api.on("PUT /policies/a", {"error": {**error, "request_id": None, "details": ["a is 1", "b is 2"]}}, status=400)
+    with pytest.raises(ApiError) as refusal:
+        client.put("policies/a", {})
+    assert str(refusal.value) == "the file has 2 faults; the first: a is 1\n  b is 2"

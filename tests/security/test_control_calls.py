@@ -95,12 +95,11 @@ def test_a_local_replica_on_ports_takes_none_either_and_listens_at_one_loopback_
                 pass
 
 
-@pytest.mark.parametrize("grpc_server", ["h2", "grpcio"])
-def test_a_runtime_that_may_do_all_of_it_refuses_all_of_it(tmp_path: Path, grpc_server: str) -> None:
+def test_a_runtime_that_may_do_all_of_it_refuses_all_of_it(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     onnx_models.identity(repository / "digits" / "1" / "model.onnx", TensorProto.FLOAT, ("N", 4))
     flags = ["--model-control-mode=explicit", "--load-model=*", "--allow-client-shm", "--allow-control-calls=false"]
-    flags += [f"--grpc-server={grpc_server}", "--http-restricted-api=logging:admin-key=secret"]
+    flags += ["--http-restricted-api=logging:admin-key=secret"]
     with server(repository, *flags, scratch=tmp_path) as process:
         refused(httpx.Client(base_url=process.url), f"127.0.0.1:{process.grpc}")
         answer = httpx.get(f"{process.url}/v2/logging", headers={"admin-key": "secret"})

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.domain.cluster_file.kubeconfig import parse_kubeconfig
+from common.document import Document
 from common.errors import InvalidInput
 from deployments.domain.service_file import parse_service
 from deployments.web.services.file_text import document_of
@@ -45,7 +46,7 @@ def test_yaml_of_a_page_is_refused_in_a_sentence(text: str) -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_kubeconfig_is_refused_in_a_sentence_that_holds_nothing_of_it(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        parse_kubeconfig(text, "", field="connection.kubeconfig")
+        parse_kubeconfig(Document({"kubeconfig": text}, "connection"), "kubeconfig", "")
     assert "!!" not in caught.value.message
 
 
@@ -64,7 +65,7 @@ def test_a_certificate_that_is_no_ascii_is_refused() -> None:
         "users": [{"name": "u", "user": {"token": "t"}}],
     }
     with pytest.raises(InvalidInput, match="no base64 of a PEM"):
-        parse_kubeconfig(config, "", field="connection.kubeconfig")
+        parse_kubeconfig(Document({"kubeconfig": config}, "connection"), "kubeconfig", "")
 
 
 def test_names_of_fields_that_are_no_texts_are_refused() -> None:

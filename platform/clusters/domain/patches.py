@@ -19,7 +19,7 @@ def parse_patches(document: Document, name: str = "patches") -> tuple[Patch, ...
     entries = document.documents(name)
     if len(entries) > _MOST:
         raise InvalidInput(f"{document.path(name)} has {len(entries)} patches; expected {_MOST} at most")
-    return tuple(_patch(entry, f"{document.path(name)}[{number}]") for number, entry in enumerate(entries))
+    return document.each(name, lambda entry: _patch(entry, entry.prefix))
 
 
 def patches_json(patches: Sequence[Patch]) -> list[dict[str, Any]]:

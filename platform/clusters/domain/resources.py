@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from common.document import Document
-from common.errors import InvalidInput
 from common.quantities import CPU_UNITS, parse_memory, parse_quantity
 from integrations.clusters.base import WHOLE, Resources, is_accelerator
 
@@ -26,22 +25,26 @@ def parse_resources(model: Document, *, gpu_refused: str = "") -> Resources:
     resources = model.optional("resources")
     if resources is None:
         return Resources()
-    requests = resources.optional("requests") or Document({}, resources.path("requests"))
+    requests = resources.or_empty("requests")
     cpu, memory = requests.raw("cpu", None), requests.raw("memory", None)
     if gpu_refused:
         limits, named = Document({}), []
     else:
-        limits = resources.optional("limits") or Document({}, resources.path("limits"))
-        named = [str(name) for name in resources.raw("limits", {}) if str(name).startswith("nvidia.com/")]
+        limits = resources.or_empty("limits")
+        named = [str(name) for name in limits.names if str(name).startswith("nvidia.com/")]
     result = Resources(
-        cpu_cores=None if cpu is None else float(parse_quantity(cpu, CPU_UNITS, requests.path("cpu"), "500m or 2")),
-        memory_bytes=None if memory is None else parse_memory(memory, requests.path("memory")),
+        cpu_cores=None if cpu is None else requests.attempt(None, _parse_cores, cpu, requests.path("cpu")),
+        memory_bytes=None if memory is None else requests.attempt(None, parse_memory, memory, requests.path("memory")),
         accelerator=_parse_accelerator(limits, named),
     )
     requests.refuse_unknown(_INSTEAD)
     limits.refuse_unknown(_INSTEAD)
     resources.refuse_unknown({"limits": gpu_refused} if gpu_refused else {})
     return result
+
+
+def _parse_cores(value: object, field: str) -> float:
+    return float(parse_quantity(value, CPU_UNITS, field, "500m or 2"))
 
 
 def resources_json(resources: Resources) -> dict[str, dict[str, str]]:
@@ -64,23 +67,20 @@ def _parse_accelerator(limits: Document, asked: Sequence[str]) -> str:
     """Return the GPU, or slice of one, of a replica; empty for none."""
     if not asked:
         return ""
-    field = limits.path(asked[0])
+    for name in asked:
+        limits.raw(name, None)
     if len(asked) > 1:
-        raise InvalidInput(
-            f"{field} is not all that is asked for; a process sees one GPU or slice, here are {' and '.join(asked)}",
-            field=field,
-        )
-    if not is_accelerator(asked[0]):
-        raise InvalidInput(
-            f"{field} is no GPU known here; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb",
-            field=field,
+        found = " and ".join(asked)
+        limits.fault(asked[0], f"is not all that is asked for; a process sees one GPU or slice, here are {found}")
+    elif not is_accelerator(asked[0]):
+        limits.fault(
+            asked[0], "is no GPU known here; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb"
         )
     if asked[0] == WHOLE and limits.raw(WHOLE, "") == AUTO:
         return AUTO
     if str(limits.raw(asked[0], "")) != "1":
-        raise InvalidInput(
-            f"{field} is {str(limits.raw(asked[0], ''))[:20]}; a replica has one (or {WHOLE}: auto), and "
-            "minReplicas says how many there are",
-            field=field,
+        shown = str(limits.raw(asked[0], ""))[:20]
+        limits.fault(
+            asked[0], f"is {shown}; a replica has one (or {WHOLE}: auto), and minReplicas says how many there are"
         )
     return asked[0]

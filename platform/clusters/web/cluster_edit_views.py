@@ -72,7 +72,7 @@ def cluster_look_action(request: HttpRequest, name: str = "") -> HttpResponse:
         patched, untried = cluster_patches_try(document=document, name=called)
         findings = cluster_try(document=document, name=called)
     except FairleadError as error:
-        context["refusal"] = error.message
+        context |= {"refusal": error.message, "further": error.further}
     else:
         before = {} if plan.before is None else plan.before
         context |= {

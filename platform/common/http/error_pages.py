@@ -4,6 +4,7 @@ The API has its own handler (`common.http.api_errors`); Django logs all other ex
 """
 
 import logging
+from collections.abc import Sequence
 from typing import TypeVar
 
 from django.conf import settings
@@ -62,15 +63,20 @@ def newest(request: HttpRequest, rows: QuerySet[Row], limit: int = 50) -> tuple[
     return found[:limit], f"?{query.urlencode()}"
 
 
-def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:
-    """Return the whole page of an error, or for htmx one notice in the place of notices."""
+def error_page(request: HttpRequest, *, status: int, message: str, further: Sequence[str] = ()) -> HttpResponse:
+    """Return the whole page of an error, or for htmx one notice in the place of notices.
+
+    Args:
+        further: what else is wrong, one sentence each.
+    """
     if is_fragment(request):
-        response = render(request, "_error.html", {"message": message}, status=status)
+        response = render(request, "_error.html", {"message": message, "further": further}, status=status)
         response.headers["HX-Retarget"] = "#notices"
         response.headers["HX-Reswap"] = "innerHTML"
         return response
     title = TITLES.get(status, "Something went wrong")
-    context = {"title": title, "message": message, "status": status, "request_id": request_id.current()}
+    context = {"title": title, "message": message, "further": further, "status": status}
+    context["request_id"] = request_id.current()
     return render(request, "error.html", context, status=status)
 
 
@@ -96,7 +102,8 @@ class ErrorPageMiddleware(MiddlewareMixin):
             return None
         if status >= 500 and not isinstance(error, NoRoom):
             logger.error("%s %s: %s", request.method, request.path, message, exc_info=error)
-        return error_page(request, status=status, message=_sentence(message))
+        further = error.further if isinstance(error, FairleadError) else ()
+        return error_page(request, status=status, message=_sentence(message), further=further)
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         """Make htmx reload the page where a redirect (to the sign-in page) would land inside of a fragment."""

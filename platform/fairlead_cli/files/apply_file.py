@@ -60,7 +60,8 @@ def _plan(call: Call, path: str, document: Json, *, query: str, one_of_several: 
     except ApiError as error:
         if not one_of_several:
             raise
-        raise CliError(f"{path}: {error}; nothing of the file was applied") from error
+        message, *details = str(error).splitlines()
+        raise CliError("\n".join([f"{path}: {message}; nothing of the file was applied", *details])) from error
 
 
 def _tell(call: Call, plan: Json) -> None:

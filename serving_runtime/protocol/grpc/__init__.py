@@ -1,1 +1,1 @@
-"""gRPC: the V2 service, and its two servers: grpcio's, and one on our own HTTP/2."""
+"""gRPC: the V2 service, and its server on our own HTTP/2."""

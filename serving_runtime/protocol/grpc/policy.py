@@ -1,4 +1,4 @@
-"""Call policy of both gRPC servers: access restrictions, metadata forwarded to models, logging.
+"""Call policy of the gRPC server: access restrictions, metadata forwarded to models, logging.
 
 A server converts bytes to messages and errors to statuses; `governed` wraps a method in the rest.
 """

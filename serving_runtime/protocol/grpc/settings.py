@@ -1,4 +1,4 @@
-"""Connection settings of the gRPC endpoint; plain values, so that the command line is read without grpcio."""
+"""Connection settings of the gRPC endpoint; plain values."""
 
 from dataclasses import dataclass
 

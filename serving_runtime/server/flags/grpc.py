@@ -10,8 +10,6 @@ from serving_runtime.protocol.restrictions import Restriction, twice
 from serving_runtime.protocol.tls import TlsFiles
 from serving_runtime.server.flags.types import (
     EVERYWHERE,
-    INHERITED,
-    UNIX,
     add_bool,
     count,
     endpoint,
@@ -24,7 +22,7 @@ from serving_runtime.server.flags.types import (
 _DEFAULTS = GrpcSettings()
 
 GRPCIO, H2 = "grpcio", "h2"
-"""gRPC implementations: grpcio's server, or our own on HTTP/2."""
+"""Values of `--grpc-server`: one of earlier releases, which has no effect, and the server's own HTTP/2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,6 @@ class GrpcOptions:
         )
         if group := twice(found.grpc_restricted_protocol):
             parser.error(f"--grpc-restricted-protocol names '{group}' twice")
-        if found.grpc_server == GRPCIO and found.grpc_address.startswith(INHERITED):
-            parser.error(f"--grpc-server={GRPCIO} makes its sockets itself and takes no fd:N; take {H2}")
-        if found.grpc_server == GRPCIO and found.grpc_address.startswith(UNIX) and found.workers > 1:
-            parser.error(f"--grpc-server={GRPCIO} cannot share a Unix socket with other workers; take {H2}")
         return cls(
             allow=found.allow_grpc,
             server=found.grpc_server,
@@ -99,7 +93,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
         "--grpc-server",
         choices=(GRPCIO, H2),
         default=H2,
-        help="who speaks gRPC: h2, the server's own HTTP/2, or grpcio",
+        help="has no effect: h2, the server's own HTTP/2, speaks gRPC; grpcio is accepted with a warning",
     )
     group.add_argument(
         "--grpc-address",

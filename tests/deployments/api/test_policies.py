@@ -68,3 +68,13 @@ def test_reading_needs_read_and_changing_needs_write(db: None, api: Api) -> None
     assert reader.get("/api/v1/policies").status_code == 200
     assert reader.put("/api/v1/policies/careful", POLICY).status_code == 403
     assert reader.delete("/api/v1/policies/careful").status_code == 403
+
+
+def test_a_file_with_several_faults_is_refused_with_a_sentence_for_each(db: None, api: Api) -> None:
+    file = {**POLICY, "steps": [{"weight": 200, "hold": "soon"}], "alpah": 0.01}
+    answer = api(Scope.WRITE).put("/api/v1/policies/careful", file)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["code"], error["field"], len(error["details"])) == ("invalid_input", "steps[0].hold", 3)
+    assert error["message"] == f"the policy file has 3 faults; the first: {error['details'][0]}"
+    assert error["details"][2].endswith("did you mean alpha?")

@@ -55,6 +55,12 @@ def test_what_can_be_set_is_no_mistake(text: str) -> None:
             "this runtime does not support it",
             id="a field that is not honoured",
         ),
+        pytest.param(
+            'instance_group { host_policy: "p" passive: true }',
+            "instance_group.passive",
+            "does not support it, nor does it support instance_group.host_policy",
+            id="two fields that are not honoured",
+        ),
     ],
 )
 def test_the_first_mistake_is_told_by_its_field(text: str, field: str, error: str) -> None:

@@ -64,3 +64,13 @@ def test_what_is_offered_passes() -> None:
         model_transaction_policy { decoupled: true }
     """
     refuse_unsupported(text_format.Parse(config, proto.ModelConfig()), "m")
+
+
+def test_all_that_is_not_offered_is_named_at_once() -> None:
+    config = text_format.Parse(
+        'platform: "caffe2_netdef" instance_group { passive: true } optimization { cuda {} }', proto.ModelConfig()
+    )
+    with pytest.raises(ModelError) as caught:
+        refuse_unsupported(config, "m")
+    for named in ("'instance_group.passive'", "'optimization.cuda'", "platform 'caffe2_netdef'"):
+        assert named in str(caught.value)

@@ -13,6 +13,9 @@ from serving_runtime.config import text
     ("content", "sentence"),
     [
         pytest.param("max_batch: 4\n", 'no field named "max_batch"', id="an unknown field is named"),
+        pytest.param(
+            "max_batchsize: 4\n", 'named "max_batchsize"; did you mean max_batch_size?', id="a misspelt field"
+        ),
         pytest.param("max_batch_size: many\n", "max_batch_size", id="a value of the wrong type names its field"),
         pytest.param('input [ { name: "x"', "line 1", id="an unfinished file names the line"),
         pytest.param("input [ { data_type: TYPE_FP33 } ]", "TYPE_FP33", id="an unknown enum value is named"),

@@ -38,12 +38,6 @@ TWICE = """platform: "ensemble" max_batch_size: 4
             input_map { key: "x" value: "u" } output_map { key: "y" value: "y" } } }"""
 
 
-@pytest.fixture(scope="module", params=["grpcio", "h2"])
-def grpc_server(request: pytest.FixtureRequest) -> str:
-    """Return the flag that chooses who speaks gRPC; tests that ask for it run with each."""
-    return f"--grpc-server={request.param}"
-
-
 @pytest.fixture(scope="package")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a repository of: cached, identity_<datatype>, mlp, picky, total (sequences), twice (an ensemble),
@@ -68,12 +62,4 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shared(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server of `models`."""
     with server(models, "--cache-config=local,size=100000", scratch=tmp_path_factory.mktemp("ports")) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def shared_by_each(models: Path, grpc_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of `models`, with each way to speak gRPC."""
-    flags = ("--cache-config=local,size=100000", grpc_server)
-    with server(models, *flags, scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process

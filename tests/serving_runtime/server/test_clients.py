@@ -165,8 +165,8 @@ assert int(told["execution_count"]) == int(durations["cache_miss"]["count"]), to
         pytest.param(STATISTICS, id="reads statistics", marks=pytest.mark.feature("E9")),
     ],
 )
-def test_tritonclient(shared_by_each: ServerProcess, protocol: str, steps: str) -> None:
-    port = shared_by_each.http if protocol == "http" else shared_by_each.grpc
+def test_tritonclient(shared: ServerProcess, protocol: str, steps: str) -> None:
+    port = shared.http if protocol == "http" else shared.grpc
     arguments = [sys.executable, "-c", PRELUDE + steps, protocol, str(port)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -204,7 +204,7 @@ except grpc.RpcError as error:
 
 
 @pytest.mark.feature("P7", "P12")
-def test_a_plain_grpc_client_sends_typed_contents_and_probes_health(shared_by_each: ServerProcess) -> None:
-    arguments = [sys.executable, "-c", PRELUDE + TYPED, "grpc", str(shared_by_each.grpc)]
+def test_a_plain_grpc_client_sends_typed_contents_and_probes_health(shared: ServerProcess) -> None:
+    arguments = [sys.executable, "-c", PRELUDE + TYPED, "grpc", str(shared.grpc)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

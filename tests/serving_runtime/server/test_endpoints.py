@@ -37,9 +37,9 @@ def has_ipv6() -> bool:
 @pytest.mark.feature("P17")
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
 @pytest.mark.parametrize("address", ["ipv6:[::1]", "[::1]", "::1", "ipv6:::1"])
-def test_all_endpoints_listen_on_ipv6(repository: Path, tmp_path: Path, address: str, grpc_server: str) -> None:
+def test_all_endpoints_listen_on_ipv6(repository: Path, tmp_path: Path, address: str) -> None:
     flags = [f"--{name}-address={address}" for name in ("http", "grpc", "metrics")]
-    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
+    with server(repository, *flags, scratch=tmp_path) as process:
         assert httpx.get(f"http://[::1]:{process.http}/v2/health/ready").status_code == 200
         assert httpx.get(f"http://[::1]:{process.metrics}/metrics").status_code == 200
         with grpc.insecure_channel(f"[::1]:{process.grpc}") as channel:
@@ -113,7 +113,7 @@ def test_restricted_paths_open_to_their_header_only(repository: Path, tmp_path: 
 
 
 @pytest.mark.feature("E19")
-def test_restricted_calls_open_to_their_metadata_only(repository: Path, tmp_path: Path, grpc_server: str) -> None:
+def test_restricted_calls_open_to_their_metadata_only(repository: Path, tmp_path: Path) -> None:
     flags = [
         "--grpc-restricted-protocol=inference,metadata:Admin-Key=open",
         "--grpc-restricted-protocol=health:probe=yes",
@@ -122,7 +122,7 @@ def test_restricted_calls_open_to_their_metadata_only(repository: Path, tmp_path
     infer.inputs.add(name="x", datatype="FP32", shape=[1, 4])
     infer.raw_input_contents.append(bytes(16))
     with (
-        server(repository, grpc_server, *flags, scratch=tmp_path) as process,
+        server(repository, *flags, scratch=tmp_path) as process,
         grpc.insecure_channel(f"127.0.0.1:{process.grpc}") as channel,
     ):
 
@@ -156,14 +156,14 @@ def test_restricted_calls_open_to_their_metadata_only(repository: Path, tmp_path
 
 @pytest.mark.feature("E16")
 @pytest.mark.parametrize(("key", "word"), [("x-word-case", b"ONE"), ("y-word-case", b"one")])
-def test_forwarded_metadata_reaches_the_model(tmp_path: Path, key: str, word: bytes, grpc_server: str) -> None:
+def test_forwarded_metadata_reaches_the_model(tmp_path: Path, key: str, word: bytes) -> None:
     words = 'backend: "words" model_transaction_policy { decoupled: true }'
     (onnx_models.configure(tmp_path / "models" / "words", words) / "1").mkdir()
     request = proto.ModelInferRequest(model_name="words")
     request.inputs.add(name="text_input", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"one")
     flags = [f"--backend-directory={OWN}", "--grpc-header-forward-pattern=^X-WORD-"]
     with (
-        server(tmp_path / "models", grpc_server, *flags, scratch=tmp_path) as process,
+        server(tmp_path / "models", *flags, scratch=tmp_path) as process,
         grpc.insecure_channel(f"127.0.0.1:{process.grpc}") as channel,
     ):
         stream = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")

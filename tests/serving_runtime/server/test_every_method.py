@@ -194,11 +194,11 @@ assert public <= called, f"never called: {sorted(public - called)}"
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory, grpc_server: str) -> Iterator[ServerProcess]:
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     root = tmp_path_factory.mktemp("repository")
     onnx_models.mlp(onnx_models.configure(root / "mlp", "max_batch_size: 8 dynamic_batching { }") / "1" / "model.onnx")
     flags = ("--allow-client-shm=true", "--model-control-mode=explicit", "--load-model=*")
-    with server(root, grpc_server, *flags, scratch=tmp_path_factory.mktemp("ports")) as process:
+    with server(root, *flags, scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
 

@@ -20,7 +20,7 @@ output { name: "y" data_type: TYPE_FP32 dims: 3 label_filename: "labels.txt" }
 
 
 @pytest.fixture(scope="module")
-def extended(tmp_path_factory: pytest.TempPathFactory, grpc_server: str) -> Iterator[ServerProcess]:
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server of `labelled` (x [-1,3] -> y, the same), `text`, `flat` and `sums`, with shared memory allowed."""
     root = tmp_path_factory.mktemp("repository")
     labelled = onnx_models.configure(root / "labelled", LABELLED)
@@ -29,7 +29,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory, grpc_server: str) -> Iter
     onnx_models.identity(root / "text" / "1" / "model.onnx", TensorProto.STRING, ("N", 1))
     onnx_models.identity(onnx_models.configure(root / "flat", "") / "1" / "model.onnx", TensorProto.INT32, ("N",))
     onnx_models.add(root / "sums" / "1" / "model.onnx")
-    with server(root, grpc_server, "--allow-client-shm", scratch=tmp_path_factory.mktemp("ports")) as process:
+    with server(root, "--allow-client-shm", scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
 

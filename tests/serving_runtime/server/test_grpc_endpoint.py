@@ -61,10 +61,10 @@ def credentials(root: Path, files: tuple[Path, Path] | None = None) -> grpc.Chan
 
 
 def test_tls_lets_in_those_who_trust_the_servers_certificate(
-    repository: Path, certificates: Certificates, tmp_path: Path, grpc_server: str
+    repository: Path, certificates: Certificates, tmp_path: Path
 ) -> None:
     flags = ["--grpc-use-ssl", f"--grpc-server-cert={certificates.cert}", f"--grpc-server-key={certificates.key}"]
-    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
+    with server(repository, *flags, scratch=tmp_path) as process:
         assert live(process.grpc, credentials(certificates.ours.root)) == YES
         with pytest.raises(grpc.RpcError) as caught:
             live(process.grpc, credentials(certificates.theirs.root))
@@ -83,7 +83,7 @@ def test_a_tls_client_that_does_not_choose_h2_is_told_to_go(
     if offered:
         context.set_alpn_protocols(offered)
     with (
-        server(repository, "--grpc-server=h2", *flags, scratch=tmp_path) as process,
+        server(repository, *flags, scratch=tmp_path) as process,
         socket.create_connection(("127.0.0.1", process.grpc), timeout=20) as plain,
         context.wrap_socket(plain, server_hostname="127.0.0.1") as client,
     ):
@@ -91,16 +91,14 @@ def test_a_tls_client_that_does_not_choose_h2_is_told_to_go(
         assert kind == begins
 
 
-def test_large_tensors_pass_tls_both_ways(
-    repository: Path, certificates: Certificates, tmp_path: Path, grpc_server: str
-) -> None:
+def test_large_tensors_pass_tls_both_ways(repository: Path, certificates: Certificates, tmp_path: Path) -> None:
     flags = ["--grpc-use-ssl", f"--grpc-server-cert={certificates.cert}", f"--grpc-server-key={certificates.key}"]
     values = np.arange(4 << 20, dtype="<f4")
     request = proto.ModelInferRequest(model_name="echo", raw_input_contents=[values.tobytes()])
     request.inputs.add(name="x", datatype="FP32", shape=[1, len(values)])
     options = [("grpc.max_receive_message_length", -1)]
     with (
-        server(repository, grpc_server, *flags, scratch=tmp_path) as process,
+        server(repository, *flags, scratch=tmp_path) as process,
         grpc.secure_channel(f"127.0.0.1:{process.grpc}", credentials(certificates.ours.root), options) as channel,
     ):
         infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
@@ -109,7 +107,7 @@ def test_large_tensors_pass_tls_both_ways(
 
 
 def test_mutual_tls_lets_in_clients_whose_certificate_the_authority_signed(
-    repository: Path, certificates: Certificates, tmp_path: Path, grpc_server: str
+    repository: Path, certificates: Certificates, tmp_path: Path
 ) -> None:
     flags = [
         "--grpc-use-ssl-mutual",
@@ -118,7 +116,7 @@ def test_mutual_tls_lets_in_clients_whose_certificate_the_authority_signed(
         f"--grpc-root-cert={certificates.ours.root}",
     ]
     root = certificates.ours.root
-    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
+    with server(repository, *flags, scratch=tmp_path) as process:
         assert live(process.grpc, credentials(root, certificates.ours.issue("client"))) == YES
         for stranger in (None, certificates.theirs.issue("stranger")):
             with pytest.raises(grpc.RpcError) as caught:
@@ -149,12 +147,10 @@ def test_mutual_tls_lets_in_clients_whose_certificate_the_authority_signed(
     ],
 )
 def test_tls_that_cannot_work_prevents_the_start(
-    repository: Path, certificates: Certificates, flags: list[str], sentence: str, grpc_server: str
+    repository: Path, certificates: Certificates, flags: list[str], sentence: str
 ) -> None:
     given = [flag.format(cert=certificates.cert, key=certificates.key) for flag in flags]
-    done = subprocess.run(
-        command(repository, grpc_server, *given), capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(command(repository, *given), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -207,36 +203,30 @@ async def bytes_back(port: int) -> int:
         return counter.returned
 
 
-async def test_answers_are_compressed_by_the_level_that_is_asked_for(
-    repository: Path, tmp_path: Path, grpc_server: str
-) -> None:
-    with server(repository, grpc_server, scratch=tmp_path) as process:
+async def test_answers_are_compressed_by_the_level_that_is_asked_for(repository: Path, tmp_path: Path) -> None:
+    with server(repository, scratch=tmp_path) as process:
         assert await bytes_back(process.grpc) > 1 << 20
-    with server(repository, grpc_server, "--grpc-infer-response-compression-level=high", scratch=tmp_path) as process:
+    with server(repository, "--grpc-infer-response-compression-level=high", scratch=tmp_path) as process:
         assert await bytes_back(process.grpc) < 1 << 15
 
 
 @pytest.mark.feature("P17")
 @pytest.mark.parametrize("address", ["::1", "[::1]", "ipv6:[::1]"])
-def test_the_grpc_port_listens_on_ipv6(repository: Path, tmp_path: Path, address: str, grpc_server: str) -> None:
-    with server(repository, grpc_server, f"--grpc-address={address}", scratch=tmp_path) as process:
+def test_the_grpc_port_listens_on_ipv6(repository: Path, tmp_path: Path, address: str) -> None:
+    with server(repository, f"--grpc-address={address}", scratch=tmp_path) as process:
         with grpc.insecure_channel(f"[::1]:{process.grpc}") as channel:
             assert channel.unary_unary(LIVE)(b"", timeout=20) == YES
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", process.grpc), timeout=20)
 
 
-def test_two_servers_share_a_grpc_port_where_both_are_told_to(
-    repository: Path, tmp_path: Path, grpc_server: str
-) -> None:
-    with server(repository, grpc_server, "--reuse-grpc-port", scratch=tmp_path) as first:
+def test_two_servers_share_a_grpc_port_where_both_are_told_to(repository: Path, tmp_path: Path) -> None:
+    with server(repository, "--reuse-grpc-port", scratch=tmp_path) as first:
         port = f"--grpc-port={first.grpc}"
-        taken = subprocess.run(
-            command(repository, grpc_server, port), capture_output=True, text=True, timeout=60, check=False
-        )
+        taken = subprocess.run(command(repository, port), capture_output=True, text=True, timeout=60, check=False)
         assert taken.returncode == 1
         assert "choose another port with --grpc-port" in taken.stderr
-        with server(repository, grpc_server, "--reuse-grpc-port", port, scratch=tmp_path) as second:
+        with server(repository, "--reuse-grpc-port", port, scratch=tmp_path) as second:
             assert second.grpc == first.grpc
             first.terminate()
             assert first.process.wait(20) == 0
@@ -287,39 +277,45 @@ def connect() -> Iterator[Any]:
         connection.close()
 
 
-def test_an_old_connection_is_told_to_go_and_then_ended(
-    repository: Path, tmp_path: Path, connect: Any, grpc_server: str
-) -> None:
+def test_an_old_connection_is_told_to_go_and_then_ended(repository: Path, tmp_path: Path, connect: Any) -> None:
     flags = ["--grpc-max-connection-age=200", "--grpc-max-connection-age-grace=200"]
-    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
+    with server(repository, *flags, scratch=tmp_path) as process:
         kinds = [kind for kind, _, _ in connect(process.grpc).frames()]
         assert GOAWAY in kinds
 
 
-def test_a_client_that_does_not_answer_pings_is_given_up(
-    repository: Path, tmp_path: Path, connect: Any, grpc_server: str
-) -> None:
+def test_a_client_that_does_not_answer_pings_is_given_up(repository: Path, tmp_path: Path, connect: Any) -> None:
     flags = [
         "--grpc-keepalive-time=1000",
         "--grpc-keepalive-timeout=300",
         "--grpc-keepalive-permit-without-calls=true",
         "--grpc-http2-max-pings-without-data=0",
     ]
-    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
+    with server(repository, *flags, scratch=tmp_path) as process:
         kinds = [kind for kind, flags, _ in connect(process.grpc).frames() if flags == 0]
         assert PING in kinds
 
 
 def test_a_client_that_pings_too_often_is_ended_after_its_strikes(
-    repository: Path, tmp_path: Path, connect: Any, grpc_server: str
+    repository: Path, tmp_path: Path, connect: Any
 ) -> None:
-    with server(repository, grpc_server, scratch=tmp_path) as process:
+    with server(repository, scratch=tmp_path) as process:
         connection = connect(process.grpc)
         connection.ping(10)
         (farewell,) = [payload for kind, _, payload in connection.frames() if kind == GOAWAY]
         assert b"too_many_pings" in farewell
-    with server(repository, grpc_server, "--grpc-http2-max-ping-strikes=0", scratch=tmp_path) as process:
+    with server(repository, "--grpc-http2-max-ping-strikes=0", scratch=tmp_path) as process:
         connection = connect(process.grpc)
         connection.ping(10)
         answers = (payload for kind, flags, payload in connection.frames() if kind == PING and flags == 1)
         assert [int.from_bytes(next(answers)) for _ in range(10)] == list(range(10))
+
+
+def test_the_server_of_earlier_releases_is_accepted_with_a_warning(repository: Path, tmp_path: Path) -> None:
+    with server(repository, "--grpc-server=grpcio", scratch=tmp_path) as process:
+        with grpc.insecure_channel(f"127.0.0.1:{process.grpc}") as channel:
+            live = channel.unary_unary("/inference.GRPCInferenceService/ServerLive")(b"", timeout=20)
+        process.terminate()
+        said, _ = process.process.communicate(timeout=20)
+    assert live == b"\x08\x01"
+    assert "--grpc-server=grpcio has no effect: gRPC is served by h2; leave it out" in said

@@ -35,14 +35,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, told: Path, grpc_server: str) -> Iterator[ServerProcess]:
+def served(tmp_path_factory: pytest.TempPathFactory, told: Path) -> Iterator[ServerProcess]:
     """repeat, failing (in place of response 2), wide (responses of 1 MiB), mlp."""
     root = tmp_path_factory.mktemp("repository")
     configure(root, "repeat", told=told)
     configure(root, "failing", fail_at=2)
     configure(root, "wide", told=told, width=MEBI // 4)
     onnx_models.mlp(onnx_models.configure(root / "mlp", "max_batch_size: 8") / "1" / "model.onnx")
-    with server(root, grpc_server, f"--backend-directory={OWN}", scratch=tmp_path_factory.mktemp("ports")) as process:
+    with server(root, f"--backend-directory={OWN}", scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
 
@@ -331,9 +331,9 @@ async def test_bytes_that_are_no_message_end_their_call_and_stop_its_models(
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_a_server_that_stops_finishes_what_streams_have_asked_for(tmp_path: Path, grpc_server: str) -> None:
+async def test_a_server_that_stops_finishes_what_streams_have_asked_for(tmp_path: Path) -> None:
     configure(tmp_path / "repository", "repeat")
-    with server(tmp_path / "repository", grpc_server, f"--backend-directory={OWN}", scratch=tmp_path) as process:
+    with server(tmp_path / "repository", f"--backend-directory={OWN}", scratch=tmp_path) as process:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{process.grpc}") as channel:
             call = stream(channel)
             await call.write(asked("repeat", 3000))
@@ -378,11 +378,9 @@ except grpc.RpcError as error:
 
 
 @pytest.mark.feature("P12")
-def test_those_who_watch_are_told_that_the_server_stops_and_hold_it_up_no_longer(
-    tmp_path: Path, grpc_server: str
-) -> None:
+def test_those_who_watch_are_told_that_the_server_stops_and_hold_it_up_no_longer(tmp_path: Path) -> None:
     onnx_models.mlp(tmp_path / "repository" / "mlp" / "1" / "model.onnx")
-    with server(tmp_path / "repository", grpc_server, scratch=tmp_path) as process:
+    with server(tmp_path / "repository", scratch=tmp_path) as process:
         arguments = [sys.executable, "-c", WATCH, str(process.grpc)]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as client:
             assert client.stdout is not None

@@ -95,11 +95,11 @@ for shape in ([2**40, 3], [2**62, 4], [-1, 8], [1] * 40, [1, 9]):
 """
 
 
-def test_a_shape_that_lies_is_invalid_over_grpc(shared_by_each: ServerProcess) -> None:
-    command = [sys.executable, "-c", GRPC_LIES, str(shared_by_each.grpc)]
+def test_a_shape_that_lies_is_invalid_over_grpc(shared: ServerProcess) -> None:
+    command = [sys.executable, "-c", GRPC_LIES, str(shared.grpc)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert infer(shared_by_each).status_code == 200
+    assert infer(shared).status_code == 200
 
 
 @pytest.mark.parametrize(

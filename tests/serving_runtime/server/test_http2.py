@@ -25,9 +25,6 @@ from tests.servers.parts import MissingPartError, free_port, program, skip_or_fa
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.processes import ServerProcess, server
 
-H2 = "--grpc-server=h2"
-
-
 SERVICE = "/inference.GRPCInferenceService"
 OWN = Path(__file__).parents[1] / "own_backends"
 MEBI = 1 << 20
@@ -41,7 +38,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     onnx_models.identity(root / "echo" / "1" / "model.onnx", TensorProto.FLOAT, ("N", "W"))
     repeat = 'backend: "repeat" model_transaction_policy { decoupled: true }'
     (onnx_models.configure(root / "repeat", repeat) / "1").mkdir()
-    flags = (H2, f"--backend-directory={OWN}")
+    flags = f"--backend-directory={OWN}"
     with server(root, *flags, scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
@@ -262,7 +259,7 @@ def test_envoy_carries_calls_of_every_kind(served: ServerProcess, tmp_path: Path
 
 async def test_no_call_is_lost_when_a_server_stops_under_load(tmp_path: Path) -> None:
     onnx_models.identity(tmp_path / "repository" / "echo" / "1" / "model.onnx", TensorProto.FLOAT, ("N", "W"))
-    with server(tmp_path / "repository", H2, scratch=tmp_path) as process:
+    with server(tmp_path / "repository", scratch=tmp_path) as process:
         answered, unanswered = 0, []
 
         async def ask(channel: grpc.aio.Channel) -> None:

@@ -65,16 +65,14 @@ def python() -> Path:
 
 @pytest.mark.feature("P1", "P2", "P3", "P6", "P7", "E1")
 @pytest.mark.parametrize(
-    ("grpc_server", "steps"),
+    "steps",
     [
-        pytest.param("grpcio", REST, id="rest"),
-        pytest.param("grpcio", GRPC, id="grpc"),
-        pytest.param("h2", GRPC, id="grpc-h2"),
+        pytest.param(REST, id="rest"),
+        pytest.param(GRPC, id="grpc"),
     ],
-    indirect=["grpc_server"],
 )
-def test_kserves_client(python: Path, shared_by_each: ServerProcess, steps: str) -> None:
-    ports = [str(shared_by_each.http), str(shared_by_each.grpc)]
+def test_kserves_client(python: Path, shared: ServerProcess, steps: str) -> None:
+    ports = [str(shared.http), str(shared.grpc)]
     command = [str(python), "-W", "ignore", "-c", PRELUDE + steps, *ports]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

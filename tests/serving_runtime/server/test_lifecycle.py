@@ -64,11 +64,11 @@ async def test_sigterm_finishes_what_was_accepted_and_exits_0(slow_repository: P
         assert "Traceback" not in output
 
 
-async def test_sigterm_finishes_grpc_calls_too(slow_repository: Path, tmp_path: Path, grpc_server: str) -> None:
+async def test_sigterm_finishes_grpc_calls_too(slow_repository: Path, tmp_path: Path) -> None:
     request = proto.ModelInferRequest(model_name="slow")
     request.inputs.add(name="x", datatype="FP32", shape=[8, SIZE])
     request.raw_input_contents.append(np.ones((8, SIZE), "f4").tobytes())
-    with server(slow_repository, grpc_server, scratch=tmp_path) as process:
+    with server(slow_repository, scratch=tmp_path) as process:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{process.grpc}") as channel:
             infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
             calls = [infer(request.SerializeToString()) for _ in range(6)]
@@ -80,9 +80,7 @@ async def test_sigterm_finishes_grpc_calls_too(slow_repository: Path, tmp_path: 
 
 
 @pytest.mark.feature("E20")
-async def test_requests_whose_clients_left_are_taken_out_of_the_queue(
-    slow_repository: Path, tmp_path: Path, grpc_server: str
-) -> None:
+async def test_requests_whose_clients_left_are_taken_out_of_the_queue(slow_repository: Path, tmp_path: Path) -> None:
     body, headers = slow_body()
     request = proto.ModelInferRequest(model_name="slow")
     request.inputs.add(name="x", datatype="FP32", shape=[8, SIZE])
@@ -91,7 +89,7 @@ async def test_requests_whose_clients_left_are_taken_out_of_the_queue(
     post = (
         f"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
     )
-    with server(slow_repository, grpc_server, scratch=tmp_path) as process:
+    with server(slow_repository, scratch=tmp_path) as process:
         writers = []
         for _ in range(10):
             _, writer = await asyncio.open_connection("127.0.0.1", process.http)

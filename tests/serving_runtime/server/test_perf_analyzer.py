@@ -31,25 +31,17 @@ def analyzer() -> PerfAnalyzer:
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory, grpc_server: str) -> Iterator[ServerProcess]:
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     root = tmp_path_factory.mktemp("repository")
     onnx_models.mlp(onnx_models.configure(root / "mlp", "max_batch_size: 8 dynamic_batching { }") / "1" / "model.onnx")
     onnx_models.running_total(onnx_models.configure(root / "total", TOTAL) / "1" / "model.onnx")
     (root / "pipeline" / "1").mkdir(parents=True)
     onnx_models.configure(root / "pipeline", PIPELINE)
-    with server(root, grpc_server, "--allow-client-shm=true", scratch=tmp_path_factory.mktemp("ports")) as process:
+    with server(root, "--allow-client-shm=true", scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
 
-PROTOCOLS = pytest.mark.parametrize(
-    ("grpc_server", "protocol"),
-    [
-        pytest.param("grpcio", "http", id="http"),
-        pytest.param("grpcio", "grpc", id="grpc"),
-        pytest.param("h2", "grpc", id="grpc-h2"),
-    ],
-    indirect=["grpc_server"],
-)
+PROTOCOLS = pytest.mark.parametrize("protocol", ["http", "grpc"])
 
 HTTP = {
     "plain": (),
@@ -66,13 +58,11 @@ GRPC = {
 
 
 @pytest.mark.parametrize(
-    ("grpc_server", "protocol", "flags"),
+    ("protocol", "flags"),
     [
-        *[pytest.param("grpcio", "http", flags, id=f"http-{name}") for name, flags in HTTP.items()],
-        *[pytest.param("grpcio", "grpc", flags, id=f"grpc-{name}") for name, flags in GRPC.items()],
-        *[pytest.param("h2", "grpc", flags, id=f"grpc-h2-{name}") for name, flags in GRPC.items()],
+        *[pytest.param("http", flags, id=f"http-{name}") for name, flags in HTTP.items()],
+        *[pytest.param("grpc", flags, id=f"grpc-{name}") for name, flags in GRPC.items()],
     ],
-    indirect=["grpc_server"],
 )
 def test_perf_analyzer_measures(
     analyzer: PerfAnalyzer, target: ServerProcess, protocol: str, flags: tuple[str, ...]

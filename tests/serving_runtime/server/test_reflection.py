@@ -12,15 +12,14 @@ from serving_runtime import proto
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.processes import ServerProcess, server
 
-SERVERS = ("--grpc-server=h2", "--grpc-server=grpcio")
 VERSIONS = ("v1", "v1alpha")
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     root = tmp_path_factory.mktemp("models")
     onnx_models.mlp(root / "m" / "1" / "model.onnx", (4, 3))
-    with server(root, request.param, scratch=tmp_path_factory.mktemp("ports")) as process:
+    with server(root, scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
 
@@ -79,13 +78,12 @@ def test_what_is_not_there_is_an_error_in_the_answer_and_the_call_goes_on(served
     assert len(method.file_descriptor_response.file_descriptor_proto) == 2
 
 
-@pytest.mark.parametrize("flag", SERVERS)
-def test_a_call_that_waits_ends_with_the_server(tmp_path: Path, flag: str) -> None:
+def test_a_call_that_waits_ends_with_the_server(tmp_path: Path) -> None:
     onnx_models.mlp(tmp_path / "models" / "m" / "1" / "model.onnx", (4, 3))
     package = "grpc.reflection.v1"
     kind = proto.message(f"{package}.ServerReflectionRequest")
     with (
-        server(tmp_path / "models", flag, scratch=tmp_path) as process,
+        server(tmp_path / "models", scratch=tmp_path) as process,
         grpc.insecure_channel(f"127.0.0.1:{process.grpc}") as channel,
     ):
         ended: list[bool] = []

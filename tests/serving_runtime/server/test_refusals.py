@@ -57,22 +57,22 @@ def message() -> bytes:
     return content
 
 
-def test_over_grpc(shared_by_each: ServerProcess) -> None:
-    before = failures(shared_by_each)
-    with grpc.insecure_channel(f"127.0.0.1:{shared_by_each.grpc}") as channel:
+def test_over_grpc(shared: ServerProcess) -> None:
+    before = failures(shared)
+    with grpc.insecure_channel(f"127.0.0.1:{shared.grpc}") as channel:
         infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
         with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
             infer(message(), timeout=60)
-    expect_one_more(shared_by_each, before)
+    expect_one_more(shared, before)
 
 
-def test_in_a_stream_over_grpc(shared_by_each: ServerProcess) -> None:
-    before = failures(shared_by_each)
-    with grpc.insecure_channel(f"127.0.0.1:{shared_by_each.grpc}") as channel:
+def test_in_a_stream_over_grpc(shared: ServerProcess) -> None:
+    before = failures(shared)
+    with grpc.insecure_channel(f"127.0.0.1:{shared.grpc}") as channel:
         stream = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
         (answer,) = stream(iter([message()]), timeout=60)
     assert b"x" in answer
-    expect_one_more(shared_by_each, before)
+    expect_one_more(shared, before)
 
 
 def test_of_a_model_that_is_not_there_nothing_is_counted(shared: ServerProcess) -> None:

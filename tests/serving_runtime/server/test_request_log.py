@@ -58,8 +58,8 @@ def said(repository: Path, scratch: Path, *flags: str) -> str:
         return running.process.stdout.read()
 
 
-def test_each_request_is_one_line_with_its_id(repository: Path, tmp_path: Path, grpc_server: str) -> None:
-    log = said(repository, tmp_path, grpc_server, "--log-verbose=1")
+def test_each_request_is_one_line_with_its_id(repository: Path, tmp_path: Path) -> None:
+    log = said(repository, tmp_path, "--log-verbose=1")
     assert lines(log) == [
         ("order-66", "mlp", "POST /v2/models/mlp/infer", "200"),
         ("-", "nobody", "POST /v2/models/nobody/infer", "404"),

@@ -20,10 +20,10 @@ SERVICE = "/inference.GRPCInferenceService"
 
 
 @pytest.fixture(scope="module")
-def revision(tmp_path_factory: pytest.TempPathFactory, grpc_server: str) -> Iterator[ServerProcess]:
+def revision(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     root = tmp_path_factory.mktemp("repository")
     onnx_models.mlp(root / "mlp" / "1" / "model.onnx")
-    with server(root, grpc_server, f"--revision={NAME}", scratch=tmp_path_factory.mktemp("ports")) as running:
+    with server(root, f"--revision={NAME}", scratch=tmp_path_factory.mktemp("ports")) as running:
         yield running
 
 

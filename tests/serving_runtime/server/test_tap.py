@@ -86,9 +86,7 @@ assert len(answers) == 2, answers
 """
 
 
-def test_requests_over_grpc_are_recorded_those_of_a_stream_by_number(
-    repository: Path, tmp_path: Path, grpc_server: str
-) -> None:
+def test_requests_over_grpc_are_recorded_those_of_a_stream_by_number(repository: Path, tmp_path: Path) -> None:
     file = tmp_path / "payloads.jsonl"
     with tapped(repository, file) as target:
         subprocess.run([sys.executable, "-c", GRPC, str(target.grpc)], check=True, timeout=60)

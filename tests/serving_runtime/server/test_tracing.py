@@ -97,10 +97,10 @@ def opentelemetry(collector: Collector, *settings: str) -> list[str]:
 
 
 def test_spans_continue_the_callers_trace_over_http_and_grpc(
-    repository: Path, collector: Collector, tmp_path: Path, grpc_server: str
+    repository: Path, collector: Collector, tmp_path: Path
 ) -> None:
     flags = opentelemetry(collector, "opentelemetry,resource=deployment.environment=test")
-    with server(repository, grpc_server, *flags, "--id=here", scratch=tmp_path) as process:
+    with server(repository, *flags, "--id=here", scratch=tmp_path) as process:
         infer(process)  # the rate is 1000: not followed
         infer(process, traceparent=TRACEPARENT, **{"x-request-id": "abc"})
         resource, spans = collector.spans(3)

@@ -1,4 +1,4 @@
-"""A server on Unix sockets: with both who speak gRPC, with workers, with sockets that its starter has bound."""
+"""A server on Unix sockets: with workers, with sockets that its starter has bound."""
 
 import json
 import signal
@@ -76,11 +76,8 @@ def listeners(pid: int) -> set[str]:
     return {inode for inode in inodes if f"socket:[{inode}]" in held}
 
 
-@pytest.mark.parametrize("who", ["h2", "grpcio"])
-def test_every_endpoint_answers_on_its_own_socket_and_none_on_a_port(
-    repository: Path, tmp_path: Path, who: str
-) -> None:
-    with serving(repository, tmp_path, *places(tmp_path), f"--grpc-server={who}") as process:
+def test_every_endpoint_answers_on_its_own_socket_and_none_on_a_port(repository: Path, tmp_path: Path) -> None:
+    with serving(repository, tmp_path, *places(tmp_path)) as process:
         found = json.loads((tmp_path / "ports").read_text())
         assert found == {name: f"unix:{tmp_path / name}" for name in NAMES}
         assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in NAMES} == {0o600}
@@ -184,12 +181,6 @@ def test_places_that_cannot_be_are_refused_in_one_sentence(repository: Path, tmp
         pytest.param(["--http-address=fd:x"], "is not fd: with the number", id="no number"),
         pytest.param(["--grpc-address=fd:99"], "no socket was left open there", id="nothing inherited"),
         pytest.param(["--grpc-address=unix:/a", "--metrics-address=unix:/a"], "two endpoints", id="one for two"),
-        pytest.param(["--grpc-server=grpcio", "--grpc-address=fd:3"], "takes no fd:N", id="grpcio and a bound one"),
-        pytest.param(
-            ["--grpc-server=grpcio", "--grpc-address=unix:/a", "--workers=2"],
-            "cannot share a Unix socket",
-            id="grpcio and workers",
-        ),
     ],
 )
 def test_flags_that_contradict_each_other_are_refused(repository: Path, flags: list[str], said: str) -> None:

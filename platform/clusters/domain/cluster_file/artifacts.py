@@ -25,39 +25,40 @@ class Artifacts:
 def parse_artifacts(document: Document, *, control_plane_url: str) -> Artifacts:
     """Return the file's `artifacts`; raises InvalidInput with the name of the field at fault."""
     source = document.choice("from", ModelSource, ModelSource.CLAIM)
-    unsaid = None if source is ModelSource.CLAIM else ""
+    is_claim = source is ModelSource.CLAIM and document.is_sound("from")
+    unsaid = None if is_claim else ""
     result = Artifacts(
         models_from=source,
         artifacts_claim=document.text("claim", default=unsaid),
         artifacts_root=document.text("root", default=unsaid),
-        model_cache=_cache(document.optional("cache")),
+        model_cache=document.part("cache", _cache),
         origin_secret=document.text("originSecret", default=""),
         service_account_annotations=_annotations(document, "serviceAccountAnnotations"),
     )
     document.refuse_unknown()
-    if source is ModelSource.CLAIM and result.model_cache is not None:
-        raise _unused(document, "cache", "registry or origin")
-    if source is not ModelSource.ORIGIN and result.origin_secret:
-        raise _unused(document, "originSecret", "origin")
-    if source is not ModelSource.CLAIM and not control_plane_url:
-        raise InvalidInput(
-            f"{document.path('from')} is {source}, but nothing says where pods reach the control plane; give "
-            "controlPlaneUrl",
-            field="controlPlaneUrl",
-        )
+    if document.is_sound("from"):
+        _check_source(document, result, control_plane_url)
     return result
 
 
-def _cache(document: Document | None) -> ModelCache | None:
-    if document is None:
-        return None
+def _check_source(document: Document, found: Artifacts, control_plane_url: str) -> None:
+    if found.models_from is ModelSource.CLAIM and found.model_cache is not None:
+        _unused(document, "cache", "registry or origin")
+    if found.models_from is not ModelSource.ORIGIN and found.origin_secret:
+        _unused(document, "originSecret", "origin")
+    if found.models_from is not ModelSource.CLAIM and not control_plane_url:
+        what = f"{document.path('from')} is {found.models_from}, but nothing says where pods reach the control plane"
+        document.report(InvalidInput(f"{what}; give controlPlaneUrl", field="controlPlaneUrl"))
+
+
+def _cache(document: Document) -> ModelCache:
     claim, folder = document.text("claim", default=""), document.text("nodeFolder", default="")
-    size = parse_memory(document.raw("size"), document.path("size"))
+    size = document.attempt(0, parse_memory, document.raw("size"), document.path("size"))
     document.refuse_unknown()
-    if bool(claim) == bool(folder) or (folder and not folder.startswith("/")):
+    if document.is_sound() and (bool(claim) == bool(folder) or (folder and not folder.startswith("/"))):
         raise InvalidInput(
-            f"{document.path('')[:-1]} has to say one of claim and nodeFolder, the path of a folder of each node",
-            field=document.path("")[:-1],
+            f"{document.prefix} has to say one of claim and nodeFolder, the path of a folder of each node",
+            field=document.prefix,
         )
     return ModelCache(claim, folder, size)
 
@@ -65,11 +66,10 @@ def _cache(document: Document | None) -> ModelCache | None:
 def _annotations(document: Document, name: str) -> Mapping[str, str]:
     value: Any = document.raw(name, {})
     if not isinstance(value, Mapping) or not all(isinstance(each, str) for pair in value.items() for each in pair):
-        raise InvalidInput(f"{document.path(name)} is no object of texts", field=document.path(name))
+        document.fault(name, "is no object of texts")
+        return {}
     return dict(value)
 
 
-def _unused(document: Document, name: str, source: str) -> InvalidInput:
-    return InvalidInput(
-        f"{document.path(name)} is for {document.path('from')}: {source}; leave it out", field=document.path(name)
-    )
+def _unused(document: Document, name: str, source: str) -> None:
+    document.fault(name, f"is for {document.path('from')}: {source}; leave it out")

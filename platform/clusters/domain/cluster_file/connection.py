@@ -39,26 +39,25 @@ class Connection:
 
 def parse_connection(document: Document) -> Connection:
     """Return the file's connection to the API server."""
-    field_name = document.path("kubeconfig")
     in_cluster = document.flag("inCluster", default=False)
     kubeconfig = document.raw("kubeconfig", None)
     path, context = document.text("kubeconfigPath", default=""), document.text("context", default="")
     document.refuse_unknown()
-    if [in_cluster, kubeconfig is not None, bool(path)].count(True) != 1:
-        raise InvalidInput(
-            f"{document.path('')[:-1]} has to say one of inCluster: true, kubeconfig and kubeconfigPath",
-            field=document.path("")[:-1],
-        )
+    ways = [in_cluster, kubeconfig is not None, bool(path)]
+    if ways.count(True) != 1 and document.is_sound():
+        what = f"{document.prefix} has to say one of inCluster: true, kubeconfig and kubeconfigPath"
+        document.report(InvalidInput(what, field=document.prefix))
     if context and (in_cluster or kubeconfig == STORED):
-        raise InvalidInput(
-            f"{document.path('context')} is {context[:60]!r}, but there is no kubeconfig to choose it from; leave it "
-            "out, or give the kubeconfig again",
-            field=document.path("context"),
+        document.fault(
+            "context",
+            f"is {context[:60]!r}, but there is no kubeconfig to choose it from; leave it out, or give the kubeconfig "
+            "again",
         )
     if in_cluster:
         return Connection(Way.IN_CLUSTER)
     if path:
         return Connection(Way.PATH, path=path, context=context)
-    if kubeconfig == STORED:
+    if kubeconfig is None or kubeconfig == STORED:
         return Connection(Way.STORED)
-    return Connection(Way.KUBECONFIG, parse_kubeconfig(kubeconfig, context, field=field_name), context=context)
+    credentials = document.attempt(None, parse_kubeconfig, document, "kubeconfig", context)
+    return Connection(Way.KUBECONFIG, credentials, context=context)

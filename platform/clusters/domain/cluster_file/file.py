@@ -9,7 +9,7 @@ from clusters.domain.cluster_file.artifacts import parse_artifacts
 from clusters.domain.cluster_file.connection import Connection, parse_connection
 from clusters.domain.patches import parse_patches
 from clusters.domain.resources import parse_resources
-from common.document import Document
+from common.document import Document, parse_document
 from common.errors import InvalidInput
 from common.identifiers import check_dns_label, is_web_address
 from common.quantities import parse_memory
@@ -49,33 +49,33 @@ def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
         name: the name the file must have, where the request's address gives it; the file may then leave it out.
 
     Raises:
-        InvalidInput: with one sentence and the dotted name of the field at fault.
+        InvalidInput: with one sentence and the dotted name of the field at fault; of several faults it names the first,
+            and `details` has a sentence for each.
     """
-    document = Document.of(value, "the cluster file")
+    return parse_document(value, "the cluster file", lambda document: _cluster(document, name))
+
+
+def _cluster(document: Document, name: str | None) -> ClusterFile:
     found = document.text("name", default=name)
     if name is not None and found != name:
-        raise InvalidInput(
-            f"name is {found[:80]!r}, but the cluster is put as {name!r}; give both the same name", field="name"
-        )
-    check_dns_label(found)
+        document.fault("name", f"is {found[:80]!r}, but the cluster is put as {name!r}; give both the same name")
+    document.attempt("", check_dns_label, found)
     kind = document.text("kind")
     if kind != KIND:
-        raise InvalidInput(
-            f"kind is {kind[:60]!r}; expected {KIND} (the cluster of this machine is called local and has no file)",
-            field="kind",
-        )
+        this_machine = "the cluster of this machine is called local and has no file"
+        document.fault("kind", f"is {kind[:60]!r}; expected {KIND} ({this_machine})")
     gateway = document.document("gateway")
     result = ClusterFile(
         name=found,
         connection=parse_connection(document.document("connection")),
-        gateway_url=_url(gateway),
+        gateway_url=gateway.text("url", check=_check_url),
         options=_options(found, document, gateway),
-        patches=_patches(document),
+        patches=document.attempt((), _patches, document),
         allows_service_patches=document.flag("servicePatches", default=False),
         gpus_autoscaled=document.flag("gpuNodesAutoscaled", default=False),
     )
     document.refuse_unknown()
-    if result.patches:
+    if result.patches and document.is_sound():
         refuse_unfit(result.patches, result.options)
     return result
 
@@ -106,7 +106,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         shared_memory_bytes=_memory(document, "sharedMemory", _KNOWN.shared_memory_bytes),
         custom_metrics=custom_metrics,
         keda=keda,
-        repartition=_repartition(document.optional("repartition")),
+        repartition=document.part("repartition", _repartition),
         name=name,
         control_plane_url=control_plane_url,
         control_plane_ca_config_map=document.text("controlPlaneCaConfigMap", default=""),
@@ -125,29 +125,23 @@ def _autoscalers(document: Document) -> tuple[bool, Keda | None]:
     if keda is None:
         return custom_metrics, None
     if custom_metrics:
-        raise InvalidInput(
-            "keda and customMetrics: true are both said; one alone may follow the load, so leave one of them out",
-            field="keda",
+        document.fault(
+            "keda", "and customMetrics: true are both said; one alone may follow the load, so leave one of them out"
         )
     address = keda.text("prometheus").rstrip("/")
     if not is_web_address(address):
-        field = keda.path("prometheus")
-        raise InvalidInput(
-            f"{field} is {address[:100]!r}; expected where KEDA asks Prometheus, such as http://prometheus.monitoring:9090",
-            field=field,
-        )
+        where = "expected where KEDA asks Prometheus, such as http://prometheus.monitoring:9090"
+        keda.fault("prometheus", f"is {address[:100]!r}; {where}")
     polling_s = _seconds(keda, "pollingInterval", POLLING_S)
     keda.refuse_unknown()
     return False, Keda(address, polling_s)
 
 
-def _repartition(document: Document | None) -> Repartition | None:
-    """Return how nodes may be repartitioned; None where they may not."""
-    if document is None:
-        return None
+def _repartition(document: Document) -> Repartition:
+    """Return how nodes may be repartitioned."""
     known = Repartition()
     result = Repartition(
-        check_dns_label(document.text("namespace", default=known.namespace), field=document.path("namespace")),
+        document.text("namespace", default=known.namespace, check=check_dns_label),
         _seconds(document, "configDelay", known.delay_s),
     )
     document.refuse_unknown()
@@ -160,16 +154,15 @@ def _jobs(document: Document | None) -> dict[str, Any]:
         return {}
     selector, tolerations = document.raw("nodeSelector", {}), document.raw("tolerations", [])
     if not isinstance(selector, dict) or not all(isinstance(each, str) for pair in selector.items() for each in pair):
-        field = document.path("nodeSelector")
-        raise InvalidInput(f"{field} is no object of texts; write it as a pod's specification has it", field=field)
+        document.fault("nodeSelector", "is no object of texts; write it as a pod's specification has it")
     if not isinstance(tolerations, list) or not all(isinstance(each, dict) for each in tolerations):
-        field = document.path("tolerations")
-        raise InvalidInput(f"{field} is no list of objects; write it as a pod's specification has it", field=field)
-    namespace = document.text("namespace", default=_KNOWN.jobs_namespace)
+        document.fault("tolerations", "is no list of objects; write it as a pod's specification has it")
+        tolerations = []
+    namespace = document.text("namespace", default=_KNOWN.jobs_namespace, check=check_dns_label)
     measured_on = _measured_on(document)
     document.refuse_unknown()
     return {
-        "jobs_namespace": check_dns_label(namespace, field=document.path("namespace")),
+        "jobs_namespace": namespace,
         "job_node_selector": selector,
         "job_tolerations": tuple(tolerations),
         "jobs_on": measured_on,
@@ -179,21 +172,17 @@ def _jobs(document: Document | None) -> dict[str, Any]:
 def _measured_on(document: Document) -> tuple[str, ...]:
     """Return the GPUs and slices on which models are measured beside the CPU."""
     named = _texts(document, "measureOn")
-    field = document.path("measureOn")
     for name in named:
         if not is_accelerator(name) or name.endswith(".shared"):
-            raise InvalidInput(
-                f"{field} has {name[:60]!r}; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb, "
-                "shared with no other pod",
-                field=field,
-            )
+            expected = "expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb, shared with no other pod"
+            document.fault("measureOn", f"has {name[:60]!r}; {expected}")
     return tuple(dict.fromkeys(named))
 
 
 def _gateway(gateway: Document) -> GatewayReference:
     result = GatewayReference(
         name=gateway.text("name"),
-        namespace=check_dns_label(gateway.text("namespace"), field=gateway.path("namespace")),
+        namespace=gateway.text("namespace", check=check_dns_label),
         http_listener=gateway.text("httpListener", default=""),
         grpc_listener=gateway.text("grpcListener", default=""),
     )
@@ -204,18 +193,14 @@ def _gateway(gateway: Document) -> GatewayReference:
 def _control_plane(document: Document) -> str:
     url = document.text("controlPlaneUrl", default="").rstrip("/")
     if url and not is_web_address(url):
-        raise InvalidInput(
-            f"controlPlaneUrl is {url[:100]!r}; expected where pods reach the control plane, such as "
-            "https://fairlead.example.com",
-            field="controlPlaneUrl",
-        )
+        where = "expected where pods reach the control plane, such as https://fairlead.example.com"
+        document.fault("controlPlaneUrl", f"is {url[:100]!r}; {where}")
     return url
 
 
-def _url(gateway: Document) -> str:
-    url = gateway.text("url").rstrip("/")
+def _check_url(text: str, *, field: str) -> str:
+    url = text.rstrip("/")
     if not is_web_address(url):
-        field = gateway.path("url")
         raise InvalidInput(
             f"{field} is {url[:100]!r}; expected where clients reach the gateway, such as https://models.example.com",
             field=field,
@@ -239,35 +224,36 @@ def _networks(document: Document, reach: Reach) -> tuple[str, ...]:
     """Return the address ranges from which the API server connects to pods."""
     name = "apiServerNetworks"
     found = _texts(document, name)
-    if found and reach is not Reach.API_SERVER:
-        raise InvalidInput(f"{name} counts only where reach is {Reach.API_SERVER}; leave it out", field=name)
+    if found and document.is_sound("reach") and reach is not Reach.API_SERVER:
+        document.fault(name, f"counts only where reach is {Reach.API_SERVER}; leave it out")
     for each in found:
         try:
             ip_network(each)
         except ValueError as error:
-            raise InvalidInput(f"{name}: {error}; expected a range such as 10.0.0.0/24", field=name) from error
+            document.report(InvalidInput(f"{name}: {error}; expected a range such as 10.0.0.0/24", field=name))
     return found
 
 
 def _namespaces(document: Document, name: str) -> tuple[str, ...]:
-    return tuple(check_dns_label(each, field=document.path(name)) for each in _texts(document, name))
+    found = _texts(document, name)
+    return tuple(document.attempt(each, check_dns_label, each, field=document.path(name)) for each in found)
 
 
 def _texts(document: Document, name: str) -> tuple[str, ...]:
     value = document.raw(name, [])
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise InvalidInput(f"{document.path(name)} is no list of texts", field=document.path(name))
+        document.fault(name, "is no list of texts")
+        return ()
     return tuple(value)
 
 
 def _memory(document: Document, name: str, default: int) -> int:
     value = document.raw(name, None)
-    return default if value is None else parse_memory(value, document.path(name))
+    return default if value is None else document.attempt(default, parse_memory, value, document.path(name))
 
 
 def _seconds(document: Document, name: str, default_s: int) -> int:
     value = document.duration(name, default=timedelta(seconds=default_s))
     if value % timedelta(seconds=1):
-        field = document.path(name)
-        raise InvalidInput(f"{field} is no number of whole seconds; write it like 30s", field=field)
+        document.fault(name, "is no number of whole seconds; write it like 30s")
     return int(value.total_seconds())

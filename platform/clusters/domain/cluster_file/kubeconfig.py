@@ -40,18 +40,18 @@ _OF_A_CLUSTER = {
 }
 
 
-def parse_kubeconfig(value: object, context: str, *, field: str) -> Credentials:
+def parse_kubeconfig(connection: Document, name: str, context: str) -> Credentials:
     """Return how the context's cluster is reached.
 
     Args:
-        value: the kubeconfig, as an object or as YAML text.
+        name: the field of `connection` that holds the kubeconfig, as an object or as YAML text.
         context: the context's name; empty takes the current one.
-        field: dotted name of the field that holds the kubeconfig.
 
     Raises:
         InvalidInput: it is no kubeconfig, or has a field that cannot be honoured, by its dotted name.
     """
-    document = Document.of(_read(value, field), field, field)
+    field = connection.path(name)
+    document = connection.nested(name, _read(connection.raw(name), field))
     current = document.text("current-context", default="")
     chosen = context or current
     if not chosen:
@@ -86,7 +86,7 @@ def _named(document: Document, plural: str, singular: str, name: str) -> Documen
 def _of_both(cluster: Document, user: Document) -> Credentials:
     _refuse(cluster, _OF_A_CLUSTER)
     _refuse(user, _OF_A_USER)
-    server = _server(cluster)
+    server = cluster.text("server", check=_check_server)
     certificate, key = _pem(user, "client-certificate-data"), _pem(user, "client-key-data")
     token = user.text("token", default="").strip()
     found = Credentials(
@@ -100,26 +100,21 @@ def _of_both(cluster: Document, user: Document) -> Credentials:
     for part in (cluster, user):
         part.raw("extensions", None)  # other programs' notes
         part.refuse_unknown()
-    if bool(certificate) != bool(key):
+    if bool(certificate) != bool(key) and user.is_sound():
         there, missing = ("certificate", "key") if certificate else ("key", "certificate")
-        field = user.path(f"client-{missing}-data")
-        raise InvalidInput(f"{field} is missing, but client-{there}-data is there; give both", field=field)
-    if not certificate and not token:
-        raise InvalidInput(
-            f"{user.path('token')} is missing, and there is no client certificate; {_IN_ITSELF}",
-            field=user.path("token"),
-        )
+        user.fault(f"client-{missing}-data", f"is missing, but client-{there}-data is there; give both")
+    if not certificate and not token and user.is_sound():
+        user.fault("token", f"is missing, and there is no client certificate; {_IN_ITSELF}")
     return found
 
 
 def _refuse(part: Document, instead: Mapping[str, str]) -> None:
     for name, what_to_do in instead.items():
         if part.raw(name, None) not in (None, False, ""):
-            raise InvalidInput(f"{part.path(name)} is not honoured: {what_to_do}", field=part.path(name))
+            part.fault(name, f"is not honoured: {what_to_do}")
 
 
-def _server(cluster: Document) -> str:
-    server, field = cluster.text("server"), cluster.path("server")
+def _check_server(server: str, *, field: str) -> str:
     if not is_web_address(server, schemes=("https",)):
         raise InvalidInput(f"{field} is {server[:100]!r}; expected https://HOST:PORT", field=field)
     return server.rstrip("/")
@@ -127,8 +122,9 @@ def _server(cluster: Document) -> str:
 
 def _pem(part: Document, name: str) -> str:
     """Return the decoded base64 value; empty where it is missing."""
-    value, field = part.text(name, default=""), part.path(name)
+    value = part.text(name, default="")
     try:
         return base64.b64decode("".join(value.split()), validate=True).decode("ascii")
     except ValueError:  # not base64, or not ASCII
-        raise InvalidInput(f"{field} is no base64 of a PEM", field=field) from None
+        part.fault(name, "is no base64 of a PEM")
+        return ""

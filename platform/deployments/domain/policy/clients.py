@@ -23,34 +23,30 @@ def parse_match(step: Document) -> tuple[HeaderMatch, ...]:
     """Return the group of a step's `match`, empty for none; raise InvalidInput by the field."""
     if step.raw("match", None) is None:
         return ()
-    match = tuple(_header_match(document) for document in step.documents("match"))
-    if not match:
-        raise InvalidInput(
-            f"{step.path('match')} is empty, which would be everybody; name a header, such as "
-            "[{header: x-group, exact: beta}]",
-            field=step.path("match"),
+    match = step.each("match", _header_match)
+    if not match and step.is_sound("match"):
+        step.fault(
+            "match", "is empty, which would be everybody; name a header, such as [{header: x-group, exact: beta}]"
         )
     return match
 
 
 def _header_match(document: Document) -> HeaderMatch:
-    header = _header(document)
+    header = document.text("header", check=_check_header)
     given = [kind for kind in MatchKind if document.raw(kind.value, None) is not None]
     if len(given) != 1:
         found = " and ".join(given) if given else "none of them"
-        raise InvalidInput(
-            f"{document.path('header')} is compared by {found}; say one of exact, prefix or anyOf",
-            field=document.path("header"),
-        )
-    [kind] = given
-    values = _any_of(document) if kind is MatchKind.ANY_OF else (document.text(kind.value),)
+        document.fault("header", f"is compared by {found}; say one of exact, prefix or anyOf")
+    kind = given[0] if given else MatchKind.EXACT
+    values: tuple[str, ...] = ()
+    if kind is MatchKind.ANY_OF:
+        values = _any_of(document)
+    elif given:
+        values = (document.text(kind.value),)
     for value in values:
         if not _TEXT.fullmatch(value):
-            raise InvalidInput(
-                f"{document.path(kind.value)} is {value[:60]!r}; expected 1 to 200 printable ASCII characters without "
-                "spaces around them",
-                field=document.path(kind.value),
-            )
+            expected = "expected 1 to 200 printable ASCII characters without spaces around them"
+            document.fault(kind.value, f"is {value[:60]!r}; {expected}")
     document.refuse_unknown()
     return HeaderMatch(header, kind, values)
 
@@ -58,24 +54,18 @@ def _header_match(document: Document) -> HeaderMatch:
 def _any_of(document: Document) -> tuple[str, ...]:
     values = document.raw("anyOf")
     if not isinstance(values, list) or not values or not all(isinstance(value, str) for value in values):
-        raise InvalidInput(
-            f"{document.path('anyOf')} is no list of texts; such as [beta, staff]", field=document.path("anyOf")
-        )
+        document.fault("anyOf", "is no list of texts; such as [beta, staff]")
+        return ()
     if len(values) > _MOST_VALUES:
-        raise InvalidInput(
-            f"{document.path('anyOf')} has {len(values)} values; at most {_MOST_VALUES} can be named",
-            field=document.path("anyOf"),
-        )
+        document.fault("anyOf", f"has {len(values)} values; at most {_MOST_VALUES} can be named")
     return tuple(values)
 
 
-def _header(document: Document) -> str:
-    header = document.text("header").lower()
+def _check_header(text: str, *, field: str) -> str:
+    header = text.lower()
     if not _TOKEN.fullmatch(header) or header in _RESERVED or header.startswith("x-envoy-"):
         raise InvalidInput(
-            f"{document.path('header')} is {header[:60]!r}; expected the name of a header that clients send, such as "
-            "x-group",
-            field=document.path("header"),
+            f"{field} is {header[:60]!r}; expected the name of a header that clients send, such as x-group", field=field
         )
     return header
 
@@ -85,26 +75,24 @@ def parse_affinity(document: Document) -> SessionAffinity:
     cookie = document.optional("cookie")
     has_header = document.raw("header", None) is not None
     if has_header is (cookie is not None):
-        raise InvalidInput(
-            f"{document.path('header')} and {document.path('cookie')} are {'both' if has_header else 'not'} there; a "
-            "session is known by one of them, such as {header: x-session} or {cookie: {name: session, ttl: 1h}}",
-            field=document.path("header"),
+        document.fault(
+            "header",
+            f"and {document.path('cookie')} are {'both' if has_header else 'not'} there; a session is known by one of "
+            "them, such as {header: x-session} or {cookie: {name: session, ttl: 1h}}",
         )
     if cookie is None:
-        affinity = SessionAffinity("", header=_header(document))
+        affinity = SessionAffinity("", header=document.text("header", check=_check_header))
     else:
-        affinity = SessionAffinity("", cookie=_cookie_name(cookie), cookie_ttl_s=_ttl_s(cookie))
+        affinity = SessionAffinity("", cookie=cookie.text("name", check=_check_cookie), cookie_ttl_s=_ttl_s(cookie))
         cookie.refuse_unknown()
     document.refuse_unknown()
     return affinity
 
 
-def _cookie_name(document: Document) -> str:
-    name = document.text("name")
+def _check_cookie(name: str, *, field: str) -> str:
     if not _TOKEN.fullmatch(name):
         raise InvalidInput(
-            f"{document.path('name')} is {name[:60]!r}; expected letters, digits, dots, underscores and hyphens",
-            field=document.path("name"),
+            f"{field} is {name[:60]!r}; expected letters, digits, dots, underscores and hyphens", field=field
         )
     return name
 
@@ -112,10 +100,7 @@ def _cookie_name(document: Document) -> str:
 def _ttl_s(document: Document) -> int:
     ttl = document.duration("ttl", default=timedelta(hours=1), positive=True)
     if ttl % timedelta(seconds=1):
-        raise InvalidInput(
-            f"{document.path('ttl')} is {durations.render(ttl)}; a cookie lives for whole seconds",
-            field=document.path("ttl"),
-        )
+        document.fault("ttl", f"is {durations.render(ttl)}; a cookie lives for whole seconds")
     return int(ttl.total_seconds())
 
 

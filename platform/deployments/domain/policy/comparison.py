@@ -53,21 +53,18 @@ def _top_k(document: Document) -> int | None:
 
 def _tolerances(document: Document) -> dict[str, Tolerance | None]:
     value = document.raw("tolerances", {})
-    where = document.path("tolerances")
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise InvalidInput(
-            f"{where} is {kind_of(value)}; expected outputs by name, such as {{probabilities: {{abs: 0.01}}}}",
-            field=where,
-        )
+        expected = "expected outputs by name, such as {probabilities: {abs: 0.01}}"
+        document.fault("tolerances", f"is {kind_of(value)}; {expected}")
+        return {}
     if len(value) > _MOST_OUTPUTS:
-        raise InvalidInput(f"{where} names {len(value)} outputs; at most {_MOST_OUTPUTS} can be named", field=where)
-    return {name: _tolerance(item, f"{where}.{name}") for name, item in value.items()}
+        document.fault("tolerances", f"names {len(value)} outputs; at most {_MOST_OUTPUTS} can be named")
+        return {}
+    outputs = document.or_empty("tolerances")
+    return {name: outputs.part(name, _tolerance) for name in value}
 
 
-def _tolerance(value: object, where: str) -> Tolerance | None:
-    if value is None:
-        return None
-    document = Document.of(value, where, where)
+def _tolerance(document: Document) -> Tolerance:
     tolerance = Tolerance(
         abs=_optional(document, "abs", 1e300),
         rel=_optional(document, "rel", 2),
@@ -75,10 +72,13 @@ def _tolerance(value: object, where: str) -> Tolerance | None:
         cosine=_optional(document, "cosine", 1),
     )
     document.refuse_unknown()
-    if tolerance == Tolerance():
-        raise InvalidInput(
-            f"{where} asks nothing; give it abs, rel, topK or cosine, or null to leave the output uncompared",
-            field=where,
+    if tolerance == Tolerance() and document.is_sound():
+        where = document.prefix
+        document.report(
+            InvalidInput(
+                f"{where} asks nothing; give it abs, rel, topK or cosine, or null to leave the output uncompared",
+                field=where,
+            )
         )
     return tolerance
 

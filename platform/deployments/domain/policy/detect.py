@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from common.document import Document
-from common.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,30 +18,32 @@ class Detect:
     slow_percent: float | None = 30.0
 
 
-def parse_detect(document: Document | None, path: str, max_errors: float, max_slow: float | None) -> Detect:
+def parse_detect(document: Document, max_errors: float, max_slow: float | None) -> Detect:
     """Return the stated regression; by default five times the errors and twice the slow requests.
 
     Args:
         max_errors, max_slow: the gate's limits in percent.
-
-    Raises:
-        InvalidInput: it is within the limits, so that no analysis could find it.
     """
-    document = Document({}, path) if document is None else document
     default_errors = min(100.0, max(5 * max_errors, max_errors + 4))
     errors = document.number("errorPercent", minimum=0, maximum=100, default=default_errors)
     slow = None
     if max_slow is not None:
         slow = document.number("slowPercent", minimum=0, maximum=100, default=min(100.0, 2 * max_slow))
     document.refuse_unknown()
-    for name, stated, limit in (("errorPercent", errors, max_errors), ("slowPercent", slow, max_slow)):
-        if stated is not None and limit is not None and stated <= limit < 100:
-            raise InvalidInput(
-                f"{document.path(name)} is {stated:g}, which is within the limit of {limit:g}; state a regression "
-                "beyond the limit",
-                field=document.path(name),
-            )
     return Detect(errors, slow)
+
+
+def check_detect(document: Document, detect: Detect, max_errors: float, max_slow: float | None) -> None:
+    """Report a regression within the limits, which no analysis could find."""
+    stated_limits = (
+        ("errorPercent", detect.error_percent, max_errors),
+        ("slowPercent", detect.slow_percent, max_slow),
+    )
+    for name, stated, limit in stated_limits:
+        if stated is not None and limit is not None and stated <= limit < 100:
+            document.fault(
+                name, f"is {stated:g}, which is within the limit of {limit:g}; state a regression beyond the limit"
+            )
 
 
 def detect_json(detect: Detect) -> dict[str, float]:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from common import durations
-from common.document import Document
+from common.document import Document, parse_document
 from common.errors import InvalidInput
 from common.identifiers import check_dns_label
 from deployments.domain.policy.approval import approval_json, parse_approval, parse_pause
@@ -45,45 +45,51 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
         name: the required name, where the address has one; the file may then leave it out.
 
     Raises:
-        InvalidInput: with one sentence and the dotted name of the field at fault.
+        InvalidInput: with one sentence and the dotted name of the field at fault; of several faults it names the first,
+            and `details` has a sentence for each.
     """
-    document = Document.of(value, "the policy file")
-    found = document.text("name", default=name)
+    return parse_document(value, "the policy file", lambda document: _policy(document, name))
+
+
+def _policy(document: Document, name: str | None) -> Policy:
+    found = document.text("name", default=name, check=check_dns_label)
     if name is not None and found != name:
-        raise InvalidInput(
-            f"name is {found!r}, but the policy is put as {name!r}; give both the same name", field="name"
-        )
+        document.fault("name", f"is {found!r}, but the policy is put as {name!r}; give both the same name")
     strategy = document.choice("strategy", Strategy, default=Strategy.CANARY)
     is_shadow, is_canary = strategy is Strategy.SHADOW, strategy is Strategy.CANARY
-    approval = document.optional("approval")
-    affinity = document.optional("sessionAffinity") if is_canary else None
-    background = document.optional("analysis")
+    if not document.is_sound("strategy"):
+        document.raw("then", None)  # right for a shadow, which may have been meant
     policy = Policy(
-        name=check_dns_label(found),
+        name=found,
         strategy=strategy,
         then=document.choice("then", Then, default=Then.PAUSE) if is_shadow else Then.PROMOTE,
-        steps=tuple(_step(step, strategy) for step in document.documents("steps")),
-        affinity=None if affinity is None else parse_affinity(affinity),
+        steps=document.each("steps", lambda step: _step(step, strategy)),
+        affinity=document.part("sessionAffinity", parse_affinity) if is_canary else None,
         on_inconclusive=document.choice("onInconclusive", OnInconclusive, default=OnInconclusive.PAUSE),
         scale_down_delay=document.duration("scaleDownDelay", default=timedelta(seconds=30)),
         progress_deadline=document.duration("progressDeadline", default=timedelta(minutes=2), positive=True),
-        approval=None if approval is None else parse_approval(approval),
+        approval=document.part("approval", parse_approval),
         deadline=document.duration("deadline", default=timedelta(0), positive=True) or None,
         on_deadline=document.choice("onDeadline", OnDeadline, default=OnDeadline.ABORT),
-        background=None if background is None else parse_background(background),
+        background=document.part("analysis", parse_background),
         surge=document.flag("surge", default=True) if is_canary else True,
         alpha=document.number("alpha", minimum=0.000001, maximum=0.2, default=0.01),
     )
     document.refuse_unknown({} if is_canary else _OF_A_CANARY)
-    check_order(policy)
-    for index, step in enumerate(policy.steps):
-        where = f"steps[{index}].analysis.comparison"
-        check_copied(None if step.gate is None else step.gate.comparison, is_copied=step.mirror > 0, where=where)
-    behind = None if policy.background is None else policy.background.comparison
-    check_copied(behind, is_copied=False, where="analysis.comparison")
-    _check_surge(policy)
-    _check_deadline(policy, said=document.raw("onDeadline", None) is not None)
+    if document.is_sound():
+        _check_relations(document, policy)
     return policy
+
+
+def _check_relations(document: Document, policy: Policy) -> None:
+    document.attempt(None, check_order, policy)
+    for index, step in enumerate(policy.steps):
+        terms, where = None if step.gate is None else step.gate.comparison, f"steps[{index}].analysis.comparison"
+        document.attempt(None, check_copied, terms, is_copied=step.mirror > 0, where=where)
+    behind = None if policy.background is None else policy.background.comparison
+    document.attempt(None, check_copied, behind, is_copied=False, where="analysis.comparison")
+    document.attempt(None, _check_surge, policy)
+    document.attempt(None, _check_deadline, policy, said=document.raw("onDeadline", None) is not None)
 
 
 def _check_surge(policy: Policy) -> None:
@@ -111,14 +117,13 @@ def _check_deadline(policy: Policy, *, said: bool) -> None:
 
 
 def _step(document: Document, strategy: Strategy) -> Step:
-    analysis = document.optional("analysis")
-    pause, approval = parse_pause(document)
+    pause, approval = document.attempt((False, None), parse_pause, document)
     step = Step(
         hold=document.duration("hold", default=timedelta(0)),
         pause=pause,
-        gate=None if analysis is None else parse_gate(analysis),
+        gate=document.part("analysis", parse_gate),
         approval=approval,
-        webhooks=parse_webhooks(document),
+        webhooks=document.attempt((), parse_webhooks, document),
     )
     step = replace(step, **_portion(document, strategy))
     document.refuse_unknown(_NOT_OF_A_CANARY.get(strategy, {}))
@@ -136,7 +141,7 @@ def _portion(document: Document, strategy: Strategy) -> dict[str, Any]:
         for name in ("weight", "mirror")
         if document.raw(name, None) is not None
     }
-    return {**given, "match": parse_match(document)}
+    return {**given, "match": document.attempt((), parse_match, document)}
 
 
 def policy_json(policy: Policy) -> dict[str, object]:

@@ -5,10 +5,9 @@ from datetime import timedelta
 
 from common import durations
 from common.document import Document
-from common.errors import InvalidInput
 from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.policy.comparison import parse_terms, terms_json
-from deployments.domain.policy.detect import Detect, detect_json, parse_detect
+from deployments.domain.policy.detect import Detect, check_detect, detect_json, parse_detect
 from deployments.domain.policy.metrics import Metric, metrics_json, parse_metrics
 
 LONGEST_MS = 10_000.0
@@ -58,10 +57,10 @@ class Gate:
 
 def parse_gate(document: Document) -> Gate:
     """Return the gate of a step's `analysis`; raise InvalidInput with the name of the field at fault."""
-    comparison = document.optional("comparison")
     max_error_percent = document.number("maxErrorPercent", minimum=0, maximum=100, default=1.0)
     max_slow_percent = document.optional_number("maxSlowPercent", minimum=0, maximum=100, default=15.0)
     deadline = document.duration("deadline", default=timedelta(minutes=5), positive=True)
+    detect = document.or_empty("detect")
     gate = Gate(
         min_requests=document.integer("minRequests", minimum=1, maximum=100_000_000, default=100),
         max_error_percent=max_error_percent,
@@ -71,29 +70,29 @@ def parse_gate(document: Document) -> Gate:
         latency_quantile=document.number("latencyQuantile", minimum=0.5, maximum=0.9999, default=0.95),
         max_slow_percent=max_slow_percent,
         deadline=deadline,
-        comparison=None if comparison is None else parse_terms(comparison),
-        max_slower_than=_slow_limit(document.optional("maxSlowerThan")),
+        comparison=document.part("comparison", parse_terms),
+        max_slower_than=document.part("maxSlowerThan", _slow_limit),
         min_throughput_percent=None
         if document.raw("minThroughputPercent", None) is None
         else document.number("minThroughputPercent", minimum=1, maximum=1000),
         metrics=parse_metrics(document, deadline),
-        detect=parse_detect(document.optional("detect"), document.path("detect"), max_error_percent, max_slow_percent),
+        detect=parse_detect(detect, max_error_percent, max_slow_percent),
     )
     document.refuse_unknown()
-    if gate.max_slow_percent is not None:
+    if document.is_sound():
+        check_detect(detect, gate.detect, max_error_percent, max_slow_percent)
+    if gate.max_slow_percent is not None and document.is_sound():
         nominal = 100 * (1 - gate.latency_quantile)
         if gate.max_slow_percent < nominal - 1e-9:
-            raise InvalidInput(
-                f"{document.path('maxSlowPercent')} is {gate.max_slow_percent:g}, but {nominal:g} % of stable's own "
-                f"requests are slower than its {gate.latency_quantile:g} quantile; allow at least that many",
-                field=document.path("maxSlowPercent"),
+            document.fault(
+                "maxSlowPercent",
+                f"is {gate.max_slow_percent:g}, but {nominal:g} % of stable's own requests are slower than its "
+                f"{gate.latency_quantile:g} quantile; allow at least that many",
             )
     return gate
 
 
-def _slow_limit(document: Document | None) -> SlowLimit | None:
-    if document is None:
-        return None
+def _slow_limit(document: Document) -> SlowLimit:
     limit = SlowLimit(
         milliseconds=document.number("ms", minimum=0.05, maximum=LONGEST_MS),
         percent=document.number("percent", minimum=0, maximum=100),
@@ -105,10 +104,10 @@ def _slow_limit(document: Document | None) -> SlowLimit | None:
 def parse_background(document: Document) -> Gate:
     """Return the gate of a whole policy's `analysis`; it has no deadline of its own."""
     if document.raw("deadline", None) is not None:
-        raise InvalidInput(
-            f"{document.path('deadline')} is there, but the analysis in the background goes on as long as the rollout; "
-            "say deadline beside it for the whole rollout, or in the analysis of a step",
-            field=document.path("deadline"),
+        document.fault(
+            "deadline",
+            "is there, but the analysis in the background goes on as long as the rollout; say deadline beside it for "
+            "the whole rollout, or in the analysis of a step",
         )
     return parse_gate(document)
 

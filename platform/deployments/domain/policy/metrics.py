@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from common import durations
 from common.document import Document
-from common.errors import InvalidInput
 from common.identifiers import check_dns_label
 from deployments.domain.policy import promql
 
@@ -61,27 +60,24 @@ def parse_metrics(gate: Document, deadline: timedelta) -> tuple[Metric, ...]:
     """Return the `metrics` of a step's analysis; raise InvalidInput with the name of the field at fault."""
     if gate.raw("metrics", None) is None:
         return ()
-    metrics = tuple(_metric(document, deadline) for document in gate.documents("metrics"))
+    longest = deadline if gate.is_sound("deadline") else timedelta.max
+    metrics = gate.each("metrics", lambda document: _metric(document, longest))
     names = [metric.name for metric in metrics]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InvalidInput(
-            f"{gate.path('metrics')} has two that are called {twice!r}; each needs a name of its own",
-            field=gate.path("metrics"),
-        )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice and gate.is_sound("metrics"):
+        gate.fault("metrics", f"has two that are called {twice!r}; each needs a name of its own")
     if len(metrics) > MOST:
-        raise InvalidInput(
-            f"{gate.path('metrics')} has {len(metrics)} entries; expected at most {MOST}", field=gate.path("metrics")
-        )
+        gate.fault("metrics", f"has {len(metrics)} entries; expected at most {MOST}")
     return metrics
 
 
 def _metric(document: Document, deadline: timedelta) -> Metric:
-    query = promql.check_query(document.text("query"), field=document.path("query"))
+    query = document.text("query", check=promql.check_query)
     behind = promql.look_back(query)
     increase, decrease = _limit(document, "maxIncreasePercent", 0), _limit(document, "maxDecreasePercent", 0, 100)
     is_comparison = increase is not None or decrease is not None
     metric = Metric(
-        name=check_dns_label(document.text("name"), field=document.path("name")),
+        name=document.text("name", check=check_dns_label),
         query=query,
         interval=document.duration("interval", default=max(SHORTEST_INTERVAL, behind), positive=True),
         min_looks=document.integer("minLooks", minimum=1, maximum=1000, default=6 if is_comparison else 3),
@@ -95,8 +91,9 @@ def _metric(document: Document, deadline: timedelta) -> Metric:
         series=document.choice("series", Series, default=Series.SERVICE),
     )
     document.refuse_unknown()
-    _check_limits(document, metric)
-    _check_interval(document, metric, behind, deadline)
+    if document.is_sound():
+        _check_limits(document, metric)
+        _check_interval(document, metric, behind, deadline)
     return metric
 
 
@@ -108,43 +105,37 @@ def _check_limits(document: Document, metric: Metric) -> None:
     bounds = metric.minimum is not None or metric.maximum is not None
     given = [bounds, metric.max_increase_percent is not None, metric.max_decrease_percent is not None]
     if sum(given) != 1:
-        raise InvalidInput(
-            f"{document.path('name')} {metric.name!r} needs one kind of limit: max and min, or maxIncreasePercent, or "
-            "maxDecreasePercent; for two kinds write two metrics",
-            field=document.path("name"),
+        document.fault(
+            "name",
+            f"{metric.name!r} needs one kind of limit: max and min, or maxIncreasePercent, or maxDecreasePercent; "
+            "for two kinds write two metrics",
         )
     if metric.minimum is not None and metric.maximum is not None and metric.minimum > metric.maximum:
-        raise InvalidInput(
-            f"{document.path('min')} is {metric.minimum:g}, above max, which is {metric.maximum:g}",
-            field=document.path("min"),
-        )
+        document.fault("min", f"is {metric.minimum:g}, above max, which is {metric.maximum:g}")
     if metric.is_comparison and not promql.is_per_revision(metric.query):
-        raise InvalidInput(
-            f"{document.path('query')} asks the same of canary and stable, so they cannot be compared; "
-            "let it select by {{revision}} or {{version}}",
-            field=document.path("query"),
+        document.fault(
+            "query",
+            "asks the same of canary and stable, so they cannot be compared; let it select by {{revision}} or "
+            "{{version}}",
         )
 
 
 def _check_interval(document: Document, metric: Metric, behind: timedelta, deadline: timedelta) -> None:
     if metric.interval % timedelta(seconds=1):
-        raise InvalidInput(
-            f"{document.path('interval')} is {durations.render(metric.interval)}; expected whole seconds",
-            field=document.path("interval"),
-        )
+        document.fault("interval", f"is {durations.render(metric.interval)}; expected whole seconds")
     if metric.interval < behind:
-        raise InvalidInput(
-            f"{document.path('interval')} is {durations.render(metric.interval)}, but the query looks back over "
-            f"{durations.render(behind)}: looks that share their data would count it more than once; make the interval "
-            "as long, or write the range as [{{interval}}]",
-            field=document.path("interval"),
+        document.fault(
+            "interval",
+            f"is {durations.render(metric.interval)}, but the query looks back over {durations.render(behind)}: looks "
+            "that share their data would count it more than once; make the interval as long, or write the range as "
+            "[{{interval}}]",
         )
     needed = metric.min_looks * metric.interval
     if needed >= deadline:
-        raise InvalidInput(
-            f"{document.path('interval')} is {durations.render(metric.interval)}, so {metric.min_looks} looks take "
-            f"{durations.render(needed)}, and the deadline is {durations.render(deadline)}; make the deadline longer",
-            field=document.path("interval"),
+        document.fault(
+            "interval",
+            f"is {durations.render(metric.interval)}, so {metric.min_looks} looks take {durations.render(needed)}, and "
+            f"the deadline is {durations.render(deadline)}; make the deadline longer",
         )
 
 

@@ -46,30 +46,30 @@ def parse_webhooks(step: Document) -> tuple[StepWebhook, ...]:
     """Return the `webhooks` of a step; raises InvalidInput."""
     if step.raw("webhooks", None) is None:
         return ()
-    webhooks = tuple(_webhook(document) for document in step.documents("webhooks"))
+    webhooks = step.each("webhooks", _webhook)
     names = [webhook.name for webhook in webhooks]
-    if len(webhooks) > _MOST or len(set(names)) < len(names):
-        raise InvalidInput(
-            f"{step.path('webhooks')} has {len(webhooks)} webhooks named {', '.join(names)[:200]}; expected at most "
-            f"{_MOST}, each with a name of its own",
-            field=step.path("webhooks"),
+    if step.is_sound("webhooks") and (len(webhooks) > _MOST or len(set(names)) < len(names)):
+        step.fault(
+            "webhooks",
+            f"has {len(webhooks)} webhooks named {', '.join(names)[:200]}; expected at most {_MOST}, each with a name "
+            "of its own",
         )
     return webhooks
 
 
 def _webhook(document: Document) -> StepWebhook:
     webhook = StepWebhook(
-        name=check_dns_label(document.text("name"), field=document.path("name")),
-        url=_url(document),
+        name=document.text("name", check=check_dns_label),
+        url=document.text("url", check=_check_url),
         when=document.choice("when", When, default=When.AFTER),
         timeout=document.duration("timeout", default=timedelta(seconds=10), positive=True),
         deadline=document.duration("deadline", default=timedelta(hours=1), positive=True),
     )
     if webhook.timeout > _LONGEST_TIMEOUT:
-        raise InvalidInput(
-            f"{document.path('timeout')} is {durations.render(webhook.timeout)}; an answer that takes longer than "
+        document.fault(
+            "timeout",
+            f"is {durations.render(webhook.timeout)}; an answer that takes longer than "
             f"{durations.render(_LONGEST_TIMEOUT)} is better given as wait, and asked for again",
-            field=document.path("timeout"),
         )
     document.refuse_unknown(
         {"secret": "the secret is the one of the webhook that is registered for the address, never in a policy"}
@@ -77,8 +77,7 @@ def _webhook(document: Document) -> StepWebhook:
     return webhook
 
 
-def _url(document: Document) -> str:
-    url = document.text("url")
+def _check_url(url: str, *, field: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
@@ -86,9 +85,9 @@ def _url(document: Document) -> str:
         parts, usable = urlsplit(""), False
     if not usable or parts.query or parts.fragment or len(url) > 1000 or not url.isascii() or not url.isprintable():
         raise InvalidInput(
-            f"{document.path('url')} is {url[:80]!r}; expected http:// or https:// with a host, without user, query or "
-            "fragment: what is secret in an address belongs to the registered webhook",
-            field=document.path("url"),
+            f"{field} is {url[:80]!r}; expected http:// or https:// with a host, without user, query or fragment: "
+            "what is secret in an address belongs to the registered webhook",
+            field=field,
         )
     return url
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from common.document import Document
-from common.errors import InvalidInput
 
 _MAX_BATCH_SIZE = 32  # KServe's default
 _MOST_ROWS = 1_000_000
@@ -14,20 +13,14 @@ _SAID_BY_BATCHER = ("max_batch_size", "dynamic_batching", "sequence_batching", "
 
 
 def with_batcher(predictor: Document, config: Mapping[str, object]) -> dict[str, object]:
-    """Return `config`, fields of a ModelConfig, with those of the predictor's batcher.
-
-    Raises:
-        InvalidInput: both configure batching.
-    """
-    field = predictor.path("batcher")
+    """Return `config`, fields of a ModelConfig, with those of the predictor's batcher; they exclude each other."""
     batcher = predictor.optional("batcher")
     if batcher is None:
         return dict(config)
     if both := [name for name in _SAID_BY_BATCHER if name in config]:
-        raise InvalidInput(
-            f"{field} and spec.predictor.model.config.{both[0]} both say how requests are put together; "
-            "leave out one of them",
-            field=field,
+        predictor.fault(
+            "batcher",
+            f"and spec.predictor.model.config.{both[0]} both say how requests are put together; leave out one of them",
         )
     rows = batcher.integer("maxBatchSize", minimum=1, maximum=_MOST_ROWS, default=_MAX_BATCH_SIZE)
     delay_ms = batcher.integer("maxLatency", minimum=0, maximum=_LONGEST_MS, default=0)

@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 from common.document import Document
-from common.errors import InvalidInput
 from integrations.clusters.base import Rolling
 
 _LONGEST_S = 86_400
@@ -34,25 +33,24 @@ def parse_rolling(predictor: Document, min_replicas: int) -> Rolling | None:
         return None
     kind = strategy.text("type", default=_ROLLING)
     if kind == _RECREATE:
-        raise InvalidInput(
-            f"{strategy.path('type')} is {_RECREATE}, by which all replicas end before a new one starts, so that "
-            f"requests would fail; choose {_ROLLING}",
-            field=strategy.path("type"),
+        strategy.fault(
+            "type",
+            f"is {_RECREATE}, by which all replicas end before a new one starts, so that requests would fail; choose "
+            f"{_ROLLING}",
         )
-    if kind != _ROLLING:
-        field = strategy.path("type")
-        raise InvalidInput(f"{field} is {kind[:60]!r}; expected {_ROLLING}", field=field)
-    numbers = strategy.optional("rollingUpdate") or Document({}, strategy.path("rollingUpdate"))
+    elif kind != _ROLLING:
+        strategy.fault("type", f"is {kind[:60]!r}; expected {_ROLLING}")
+    numbers = strategy.or_empty("rollingUpdate")
     rolling = Rolling(_amount(numbers, "maxSurge", 1), _amount(numbers, "maxUnavailable", 0))
     numbers.refuse_unknown()
     strategy.refuse_unknown()
-    if not rolling.leaves_one(min_replicas):
-        field = numbers.path("maxUnavailable")
-        raise InvalidInput(
-            f"{field} is {rolling.max_unavailable} and maxSurge {rolling.max_surge}: of {min_replicas} "
+    is_sound = numbers.is_sound() and predictor.is_sound("minReplicas")
+    if is_sound and not rolling.leaves_one(min_replicas):
+        numbers.fault(
+            "maxUnavailable",
+            f"is {rolling.max_unavailable} and maxSurge {rolling.max_surge}: of {min_replicas} "
             f"{'replica' if min_replicas == 1 else 'replicas'} (minReplicas) none might serve while they are replaced; "
             "let maxSurge be more, maxUnavailable less, or minReplicas more",
-            field=field,
         )
     return rolling
 
@@ -75,7 +73,5 @@ def _amount(numbers: Document, name: str, default: int) -> int | str:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
         return value
-    field = numbers.path(name)
-    raise InvalidInput(
-        f"{field} is {str(value)[:60]!r}; expected a number from 0 to {_MOST}, or a percentage such as 25%", field=field
-    )
+    numbers.fault(name, f"is {str(value)[:60]!r}; expected a number from 0 to {_MOST}, or a percentage such as 25%")
+    return default

@@ -1,19 +1,22 @@
 """Service file parser. Pure."""
 
+from collections.abc import Callable
+
 from clusters.domain.patches import parse_patches
 from clusters.domain.resources import parse_resources
-from common.document import Document
+from common.document import Document, parse_document
 from common.errors import InvalidInput
 from common.identifiers import check_dns_label
 from deployments.domain.service_file.batcher import with_batcher
 from deployments.domain.service_file.clusters import parse_drift
 from deployments.domain.service_file.delivery import parse_rolling, parse_timeout
 from deployments.domain.service_file.logger import parse_logger
-from deployments.domain.service_file.model import parse_config, parse_egress, parse_env, parse_format, parse_storage_uri
+from deployments.domain.service_file.model import check_storage_uri, parse_config, parse_egress, parse_env, parse_format
 from deployments.domain.service_file.placement import parse_placement
 from deployments.domain.service_file.scaling import parse_scaling
 from deployments.domain.service_file.transformer import parse_transformer
 from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec
+from integrations.clusters.base import Resources
 
 STOP = "serving.kserve.io/stop"
 """The annotation by which KServe stops a service."""
@@ -39,38 +42,43 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         namespace, name: the required values, where the address has them; the file may then leave them out.
 
     Raises:
-        InvalidInput: with one sentence and the dotted name of the field at fault.
+        InvalidInput: with one sentence and the dotted name of the field at fault; of several faults it names the first,
+            and `details` has a sentence for each.
     """
-    document = Document.of(value, "the service file")
+    return parse_document(value, "the service file", lambda document: _service(document, namespace, name))
+
+
+def _service(document: Document, namespace: str | None, name: str | None) -> ServiceSpec:
     _check_constant(document, "kind", KIND)  # first: another kind's apiVersion is right for that kind
     _check_constant(document, "apiVersion", API_VERSION)
-    metadata = document.optional("metadata") or Document({}, "metadata")
-    found_name = _agreed(metadata, "name", name, default=None)
-    found_namespace = _agreed(metadata, "namespace", namespace, default="default")
+    metadata = document.or_empty("metadata")
+    found_name = _agreed(metadata, "name", name, default=None, check=_check_name)
+    found_namespace = _agreed(metadata, "namespace", namespace, default="default", check=check_dns_label)
     spec = document.document("spec")
     predictor = spec.document("predictor")
     model = predictor.document("model")
     rollout = spec.optional("rollout")
-    scaling, resources = parse_scaling(predictor), parse_resources(model)
+    scaling = parse_scaling(predictor)
+    resources = document.attempt(Resources(), parse_resources, model)
     result = ServiceSpec(
-        namespace=check_dns_label(found_namespace, field="metadata.namespace"),
-        name=_service_name(found_name),
+        namespace=found_namespace,
+        name=found_name,
         model_format=parse_format(model),
-        storage_uri=parse_storage_uri(model),
+        storage_uri=model.text("storageUri", check=check_storage_uri),
         scaling=scaling,
         env=parse_env(model),
         egress=parse_egress(model),
         resources=resources,
         model_config=with_batcher(predictor, parse_config(model)),
-        logger=parse_logger(predictor),
+        logger=predictor.part("logger", parse_logger),
         policy=None if rollout is None else rollout.text("policy"),
         cluster=spec.text("cluster", default=""),
         drift=parse_drift(spec),
-        patches=parse_patches(spec),
+        patches=spec.attempt((), parse_patches, spec),
         stopped=_is_stopped(metadata),
-        transformer=parse_transformer(spec, found_name),
+        transformer=spec.attempt(None, parse_transformer, spec, found_name),
         request_timeout_s=parse_timeout(predictor),
-        rolling=parse_rolling(predictor, scaling.min_replicas),
+        rolling=predictor.attempt(None, parse_rolling, predictor, scaling.min_replicas),
         placement=parse_placement(spec, resources),
         revision_history_limit=_history_limit(spec),
     )
@@ -91,16 +99,16 @@ def _history_limit(spec: Document) -> int | None:
 
 def _check_constant(document: Document, field: str, expected: str) -> None:
     if (found := document.text(field)) != expected:
-        raise InvalidInput(f"{field} is {found[:60]!r}; expected {expected}", field=field)
+        document.fault(field, f"is {found[:60]!r}; expected {expected}")
 
 
-def _agreed(metadata: Document, field: str, asked: str | None, *, default: str | None) -> str:
+def _agreed(
+    metadata: Document, field: str, asked: str | None, *, default: str | None, check: Callable[..., str]
+) -> str:
     found = metadata.text(field, default=asked or default)
     if asked is not None and found != asked:
-        raise InvalidInput(
-            f"metadata.{field} is {found[:80]!r}, but the service is put as {asked!r}; give both the same {field}",
-            field=f"metadata.{field}",
-        )
+        metadata.fault(field, f"is {found[:80]!r}, but the service is put as {asked!r}; give both the same {field}")
+    metadata.attempt("", check, found, field=metadata.path(field))
     return found
 
 
@@ -111,16 +119,15 @@ def _is_stopped(metadata: Document) -> bool:
     found = annotations.text(STOP, default="false")
     annotations.refuse_unknown()
     if found not in ("true", "false"):
-        field = annotations.path(STOP)
-        raise InvalidInput(f'{field} is {found[:60]!r}; expected "true" or "false"', field=field)
+        annotations.fault(STOP, f'is {found[:60]!r}; expected "true" or "false"')
     return found == "true"
 
 
-def _service_name(name: str) -> str:
-    check_dns_label(name, field="metadata.name")
+def _check_name(name: str, *, field: str) -> str:
+    check_dns_label(name, field=field)
     if len(name) > LONGEST_NAME:
         raise InvalidInput(
-            f"metadata.name has {len(name)} characters; a service's may have {LONGEST_NAME}, for its revisions add six",
-            field="metadata.name",
+            f"{field} has {len(name)} characters; a service's may have {LONGEST_NAME}, for its revisions add six",
+            field=field,
         )
     return name

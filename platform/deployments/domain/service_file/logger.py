@@ -9,12 +9,9 @@ from integrations.clusters.base import Logged, Logger
 _LONGEST_URL = 1000
 
 
-def parse_logger(predictor: Document) -> Logger | None:
-    """Return the predictor's logger, None where it has none; raises InvalidInput."""
-    document = predictor.optional("logger")
-    if document is None:
-        return None
-    logger = Logger(_url(document), document.choice("mode", Logged, default=Logged.ALL))
+def parse_logger(document: Document) -> Logger:
+    """Return the logger of an object of the file; raises InvalidInput."""
+    logger = Logger(document.text("url", check=_check_url), document.choice("mode", Logged, default=Logged.ALL))
     document.refuse_unknown()
     return logger
 
@@ -29,8 +26,7 @@ def stored_logger(value: dict[str, str]) -> Logger | None:
     return Logger(value["url"], Logged(value["mode"])) if value else None
 
 
-def _url(document: Document) -> str:
-    url = document.text("url")
+def _check_url(url: str, *, field: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
@@ -45,8 +41,8 @@ def _url(document: Document) -> str:
         or not url.isprintable()
     ):
         raise InvalidInput(
-            f"{document.path('url')} is {url[:80]!r}; expected http:// or https:// with a host, without user, query or "
-            "fragment, since everybody who sees the service sees it",
-            field=document.path("url"),
+            f"{field} is {url[:80]!r}; expected http:// or https:// with a host, without user, query or fragment, "
+            "since everybody who sees the service sees it",
+            field=field,
         )
     return url

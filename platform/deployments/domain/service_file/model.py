@@ -32,7 +32,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def parse_format(model: Document) -> str:
     model_format = model.document("modelFormat")
     if (found := model_format.text("name")) not in FORMATS:
-        raise InvalidInput(f"{FORMAT} is {found[:60]!r}; this release serves {', '.join(FORMATS)}", field=FORMAT)
+        model_format.fault("name", f"is {found[:60]!r}; this release serves {', '.join(FORMATS)}")
     model_format.refuse_unknown()
     return found
 
@@ -56,22 +56,22 @@ def check_format(model_format: str, platform: str, version: str) -> None:
         )
 
 
-def parse_storage_uri(model: Document) -> str:
-    uri = model.text("storageUri")
+def check_storage_uri(uri: str, *, field: str) -> str:
+    """Return the URI in its normal form; raises InvalidInput."""
     if _MODEL_URI.fullmatch(uri):
         return uri
     if "://" not in uri:
         raise InvalidInput(
-            f"{STORAGE_URI} is {uri[:200]!r}; expected a registered model (models:/NAME/VERSION or models:/NAME@ALIAS) "
+            f"{field} is {uri[:200]!r}; expected a registered model (models:/NAME/VERSION or models:/NAME@ALIAS) "
             "or files elsewhere (http://, https://, s3://, gs://, file://)",
-            field=STORAGE_URI,
+            field=field,
         )
-    address = parse(uri, field=STORAGE_URI)
+    address = parse(uri, field=field)
     if address.query:
         raise InvalidInput(
-            f"{STORAGE_URI} has a query, which may hold a secret and would be shown to everybody; import it by "
+            f"{field} has a query, which may hold a secret and would be shown to everybody; import it by "
             "`fairlead models push URI` and name the version",
-            field=STORAGE_URI,
+            field=field,
         )
     return address.url
 
@@ -81,18 +81,13 @@ def parse_env(model: Document) -> dict[str, str]:
     for entry in model.documents("env") if model.raw("env", None) is not None else []:
         name = entry.text("name")
         if not _ENV_NAME.fullmatch(name):
-            raise InvalidInput(
-                f"{entry.path('name')} is {name[:60]!r}, which is no name of a variable", field=entry.path("name")
-            )
+            entry.fault("name", f"is {name[:60]!r}, which is no name of a variable")
         if name in env:
-            raise InvalidInput(f"{entry.path('name')} is {name!r}, which is there twice", field=entry.path("name"))
+            entry.fault("name", f"is {name!r}, which is there twice")
         env[name] = entry.text("value")
         entry.refuse_unknown()
     if (characters := sum(len(name) + len(value) for name, value in env.items())) > _MAX_ENV_CHARACTERS:
-        raise InvalidInput(
-            f"{model.path('env')} has {characters} characters in all; a process is given at most {_MAX_ENV_CHARACTERS}",
-            field=model.path("env"),
-        )
+        model.fault("env", f"has {characters} characters in all; a process is given at most {_MAX_ENV_CHARACTERS}")
     return env
 
 
@@ -103,10 +98,9 @@ def parse_egress(model: Document) -> bool | None:
 
 def parse_config(model: Document) -> dict[str, object]:
     config = model.raw("config", {})
-    Document.of(config, model.path("config"), model.path("config"))
+    model.or_empty("config")
+    if not model.is_sound("config"):
+        return {}
     if "name" in config:
-        raise InvalidInput(
-            f"{model.path('config.name')} cannot be set; clients ask for the service's name",
-            field=model.path("config.name"),
-        )
+        model.fault("config.name", "cannot be set; clients ask for the service's name")
     return dict(config)

@@ -4,7 +4,6 @@ from typing import Any
 
 from clusters.domain.resources import AUTO
 from common.document import Document
-from common.errors import InvalidInput
 from deployments.domain.service_file.values import PlacementWish
 from integrations.clusters.base import WHOLE, Arrangement, Resources
 from placement.packing.measured_latency import LatencyTarget
@@ -15,28 +14,25 @@ _LONGEST_MS, _LARGEST_BATCH = 600_000, 1 << 20
 
 
 def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
-    """Return the `spec.placement`; raises InvalidInput."""
+    """Return the `spec.placement`."""
     document = spec.optional("placement")
     if document is None:
         return PlacementWish()
     says = document.raw("replicas", None) is not None
     replicas = document.choice("replicas", Arrangement, Arrangement.PACK) if says else None
-    latency = document.optional("latency")
-    target = None if latency is None else _target(latency)
+    target = document.part("latency", _target)
     sharing = document.flag("sharing", default=False)
     document.refuse_unknown()
+    are_resources_sound = spec.is_sound("predictor.model.resources")
     for name, is_said in (("latency", target is not None), ("sharing", sharing)):
-        if is_said and resources.accelerator != AUTO:
-            raise InvalidInput(
-                f"{document.path(name)} is what a slice is chosen by; leave it out, or have one chosen by "
-                f"resources.limits with {WHOLE}: {AUTO}",
-                field=document.path(name),
-            )
+        if is_said and resources.accelerator != AUTO and are_resources_sound:
+            how = f"leave it out, or have one chosen by resources.limits with {WHOLE}: {AUTO}"
+            document.fault(name, f"is what a slice is chosen by; {how}")
     if sharing and target is not None:
-        raise InvalidInput(
-            f"{document.path('sharing')} and {document.path('latency')} exclude each other: what a batch takes was "
-            "measured alone, and other pods on the slice make it longer; leave one out",
-            field=document.path("sharing"),
+        document.fault(
+            "sharing",
+            f"and {document.path('latency')} exclude each other: what a batch takes was measured alone, and other pods "
+            "on the slice make it longer; leave one out",
         )
     return PlacementWish(replicas, target, sharing)
 

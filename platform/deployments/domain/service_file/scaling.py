@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Any
 
 from common.document import Document
-from common.errors import InvalidInput
 from deployments.domain.service_file.scaling_behavior import parse_behavior, put_behavior
 from integrations.clusters.base import Behavior
 
@@ -89,16 +88,17 @@ def parse_scaling(predictor: Document) -> Scaling:
     """Return the scaling of `spec.predictor`; raises InvalidInput with the field at fault."""
     minimum = predictor.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
     maximum = predictor.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
-    if maximum < minimum:
-        raise _wrong(predictor, "maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
+    if maximum < minimum and predictor.is_sound("minReplicas"):
+        predictor.fault("maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
     metric = _metric(predictor)
     target = _target(predictor, metric)
     behavior = parse_behavior(predictor)
+    are_counts_sound = predictor.is_sound("minReplicas") and predictor.is_sound("maxReplicas")
     for name in ("scaleMetric", "scaleTarget", "autoScaling"):
-        if predictor.raw(name, None) is not None and maximum == minimum:
-            raise _wrong(predictor, name, f"cannot be honoured with {maximum} replicas only; raise maxReplicas")
+        if predictor.raw(name, None) is not None and maximum == minimum and are_counts_sound:
+            predictor.fault(name, f"cannot be honoured with {maximum} replicas only; raise maxReplicas")
     if metric is not None and metric not in _DEFAULTED and target is None:
-        raise _wrong(predictor, "scaleTarget", f"is missing; say how much {metric} a replica should have")
+        predictor.fault("scaleTarget", f"is missing; say how much {metric} a replica should have")
     return Scaling(
         min_replicas=minimum,
         max_replicas=maximum,
@@ -132,10 +132,12 @@ def _metric(predictor: Document) -> str | None:
         return found
     choices = ", ".join(ScaleMetric)
     if found == "memory":
-        raise _wrong(predictor, "scaleMetric", f"is 'memory', which tells nothing of load: {_MEMORY}; use {choices}")
+        predictor.fault("scaleMetric", f"is 'memory', which tells nothing of load: {_MEMORY}; use {choices}")
+        return None
     if found not in list(ScaleMetric):
         what = f"is {str(found)[:60]!r}; expected {choices}, or pods/NAME for a metric of pods that the cluster has"
-        raise _wrong(predictor, "scaleMetric", what)
+        predictor.fault("scaleMetric", what)
+        return None
     return ScaleMetric(found)
 
 
@@ -145,7 +147,3 @@ def _target(predictor: Document, metric: str | None) -> float | None:
     if metric == ScaleMetric.CPU:
         return predictor.integer("scaleTarget", minimum=1, maximum=100)
     return predictor.number("scaleTarget", minimum=0.001, maximum=1e9)
-
-
-def _wrong(predictor: Document, name: str, what: str) -> InvalidInput:
-    return InvalidInput(f"{predictor.path(name)} {what}", field=predictor.path(name))

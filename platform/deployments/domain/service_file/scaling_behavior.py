@@ -6,7 +6,6 @@ Missing fields have the defaults of autoscaling/v2, on every cluster alike.
 from typing import Any
 
 from common.document import Document
-from common.errors import InvalidInput
 from integrations.clusters.base import Behavior, ScalingPolicy, ScalingRules, Selection, Unit, behavior_json
 
 _LONGEST_WINDOW_S, _LONGEST_PERIOD_S = 3600, 1800  # autoscaling/v2: HPAScalingRules, HPAScalingPolicy
@@ -61,12 +60,11 @@ def _tolerance(rules: Document) -> float | None:
 def _policies(rules: Document) -> tuple[ScalingPolicy, ...]:
     if rules.raw("policies", None) is None:
         return ()
-    found = rules.documents("policies")
-    if not 0 < len(found) <= _MOST_POLICIES:
-        field = rules.path("policies")
+    found = rules.each("policies", _policy)
+    if not 0 < len(found) <= _MOST_POLICIES and rules.is_sound("policies"):
         what = f"has {len(found)} entries; expected 1 to {_MOST_POLICIES}, or leave it out for the defaults"
-        raise InvalidInput(f"{field} {what}", field=field)
-    return tuple(_policy(each) for each in found)
+        rules.fault("policies", what)
+    return found
 
 
 def _policy(policy: Document) -> ScalingPolicy:

@@ -73,23 +73,24 @@ def parse_transformer(spec: Document, service: str) -> Transformer | None:
     if transformer is None:
         return None
     if len(service) > LONGEST_NAME:
-        raise InvalidInput(
-            f"{FIELD} cannot be honoured for a service whose name has {len(service)} characters; with a transformer "
-            f"it may have {LONGEST_NAME}",
-            field=FIELD,
+        spec.fault(
+            "transformer",
+            f"cannot be honoured for a service whose name has {len(service)} characters; with a transformer it may "
+            f"have {LONGEST_NAME}",
         )
     minimum = transformer.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
     maximum = transformer.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
-    if maximum < minimum:
-        raise _wrong(transformer, "maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
+    if maximum < minimum and transformer.is_sound("minReplicas"):
+        transformer.fault("maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
     containers = transformer.documents("containers")
     if len(containers) != 1:
-        raise _wrong(transformer, "containers", f"has {len(containers)} entries; a transformer is one container")
+        transformer.fault("containers", f"has {len(containers)} entries; a transformer is one container")
+        containers = [transformer.or_empty("no container")]
     container = containers[0]
     container.text("name", default="")
     ports = _ports(container)
     result = Transformer(
-        image=_image(container),
+        image=container.text("image", check=_check_image),
         command=_words(container, "command"),
         args=_words(container, "args"),
         env=parse_env(container),
@@ -141,21 +142,22 @@ def _metric(transformer: Document) -> TransformerMetric:
     found = transformer.raw("scaleMetric", None)
     if found in ("concurrency", "rps"):
         what = f"is {found!r}, which is counted of predictors alone; use cpu or memory"
-        raise _wrong(transformer, "scaleMetric", what)
+        transformer.fault("scaleMetric", what)
+        return TransformerMetric.CPU
     return transformer.choice("scaleMetric", TransformerMetric, TransformerMetric.CPU)
 
 
-def _image(container: Document) -> str:
-    image = container.text("image")
+def _check_image(image: str, *, field: str) -> str:
     if not _IMAGE.fullmatch(image):
-        raise _wrong(container, "image", f"is {image[:80]!r}, which is no name of an image")
+        raise InvalidInput(f"{field} is {image[:80]!r}, which is no name of an image", field=field)
     return image
 
 
 def _words(container: Document, name: str) -> tuple[str, ...]:
     words = container.raw(name, [])
     if not isinstance(words, list) or len(words) > _MAX_WORDS or not all(isinstance(word, str) for word in words):
-        raise _wrong(container, name, f"is no list of at most {_MAX_WORDS} texts")
+        container.fault(name, f"is no list of at most {_MAX_WORDS} texts")
+        return ()
     return tuple(words)
 
 
@@ -166,13 +168,10 @@ def _ports(container: Document) -> dict[str, int]:
         name = port.text("name", default="http")
         kind = _PORTS.get(name)
         if kind is None or kind in ports:
-            raise _wrong(port, "name", f"is {name[:60]!r}; a transformer has one port http or http1, one grpc or h2c")
+            port.fault("name", f"is {name[:60]!r}; a transformer has one port http or http1, one grpc or h2c")
+            kind = "http"
         ports[kind] = port.integer("containerPort", minimum=1024, maximum=65535)
         if port.text("protocol", default="TCP") != "TCP":
-            raise _wrong(port, "protocol", "has to be TCP")
+            port.fault("protocol", "has to be TCP")
         port.refuse_unknown()
     return ports
-
-
-def _wrong(document: Document, name: str, what: str) -> InvalidInput:
-    return InvalidInput(f"{document.path(name)} {what}", field=document.path(name))

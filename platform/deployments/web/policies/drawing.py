@@ -61,6 +61,7 @@ class Problem:
     message: str
     line: int | None
     lines: tuple[TextLine, ...]
+    further: tuple[str, ...] = ()
 
 
 def drawing_of(policy: Policy) -> Drawing:
@@ -104,10 +105,11 @@ def problem_of(text: str, error: InvalidInput) -> Problem:
     line = error.line if isinstance(error, UnreadableText) else line_of(text, error.field or "")
     rows = text.splitlines()
     if line is None or not rows:
-        return Problem(error.message, None, ())
+        return Problem(error.message, None, (), error.further)
     first, last = max(1, line - _LINES_AROUND), min(len(rows), line + _LINES_AROUND)
     around: Sequence[int] = range(first, last + 1)
-    return Problem(error.message, line, tuple(TextLine(each, rows[each - 1], each == line) for each in around))
+    excerpt = tuple(TextLine(each, rows[each - 1], each == line) for each in around)
+    return Problem(error.message, line, excerpt, error.further)
 
 
 def _many(name: str, number: int) -> str:

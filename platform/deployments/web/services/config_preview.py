@@ -30,7 +30,7 @@ def looked_at(request: HttpRequest, service: InferenceService, document: Mapping
     try:
         plan, breaks = planned_with_breaks(planned)
     except FairleadError as error:
-        return {"refusal": error.message}
+        return {"refusal": error.message, "further": error.further}
     return {
         "plan": plan,
         "breaks": breaks,

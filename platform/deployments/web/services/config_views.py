@@ -48,7 +48,7 @@ def service_config_look(request: HttpRequest, namespace: str, name: str) -> Http
             document = changed(service.document, context["fields"], request.POST.dict())
             context |= {"filled": filled(document, context["fields"]), "text": text_of(document)}
     except FairleadError as error:
-        context["refusal"] = error.message
+        context |= {"refusal": error.message, "further": error.further}
     else:
         context |= looked_at(request, service, document)
     return render(request, "deployments/_config_plan.html" if is_fragment(request) else PAGE, context)

@@ -303,3 +303,40 @@ def test_where_models_come_from_is_checked(artifacts: dict[str, Any], field: str
 def test_pods_that_fetch_from_the_registry_have_to_know_where_it_is() -> None:
     with pytest.raises(InvalidInput, match="give controlPlaneUrl"):
         parse_cluster({**LEAST, "artifacts": {"from": "registry"}})
+
+
+def test_all_faults_of_a_file_are_named_at_once() -> None:
+    document = copy.deepcopy(LEAST) | {"name": "Production", "reach": "tunnel", "drain": 5, "runtimeImge": "x"}
+    document |= {"connection": {"kubeconfg": {}}, "jobs": {"measureOn": ["gpu"]}, "defaults": {"resources": 3}}
+    document["gateway"] = document["gateway"] | {"url": "models", "namespace": "Models"}
+    with pytest.raises(InvalidInput) as refusal:
+        parse_cluster(document)
+    assert refusal.value.message.startswith("the cluster file has 9 faults; the first: name is 'Production'")
+    assert sorted(line.split(" ")[0] for line in refusal.value.details) == [
+        "connection.kubeconfg",
+        "defaults.resources",
+        "drain",
+        "gateway.namespace",
+        "gateway.url",
+        "jobs.measureOn",
+        "name",
+        "reach",
+        "runtimeImge",
+    ]
+    assert any(line.endswith("did you mean kubeconfig?") for line in refusal.value.details)
+
+
+def test_all_faults_of_a_kubeconfig_are_named_and_none_of_its_secrets() -> None:
+    config = copy.deepcopy(KUBECONFIG)
+    config["clusters"][0]["cluster"] |= {"server": "http://eu", "insecure-skip-tls-verify": True}
+    config["users"][0]["user"] |= {"password": "hunter2", "client-key-data": "no base64 hunter2"}
+    with pytest.raises(InvalidInput) as refusal:
+        parse_cluster(changed("connection", {"kubeconfig": config}, LEAST))
+    at = "connection.kubeconfig."
+    assert [line.removeprefix(at).split(" ")[0] for line in refusal.value.details] == [
+        "clusters[0].cluster.insecure-skip-tls-verify",
+        "users[0].user.password",
+        "clusters[0].cluster.server",
+        "users[0].user.client-key-data",
+    ]
+    assert "hunter2" not in f"{refusal.value.message} {refusal.value.details}"

@@ -451,3 +451,53 @@ def test_a_blue_green_file_has_one_step_whose_weight_may_be_left_out() -> None:
     assert policy.scale_down_delay == timedelta(hours=1)
     assert stored_policy(policy_json(policy)) == policy
     assert parse_policy({"name": "switch", "strategy": "blueGreen", "steps": [{"weight": 100}]}).steps[0].weight == 100
+
+
+def test_all_faults_of_a_file_are_named_at_once() -> None:
+    gate = {"maxErorPercent": 1, "deadline": "soon", "metrics": [{"name": "P99", "query": "up{", "max": 1}]}
+    webhooks = [{"name": "ci", "url": "ftp://ci"}]
+    steps = [{"weight": 120, "analysis": gate}, {"hold": "1m", "match": [{"header": "host", "exact": " x"}]}, 7]
+    file = {
+        "name": "careful",
+        "steps": [*steps, {"weight": 50, "webhooks": webhooks}],
+        "scaleDownDelay": 30,
+        "approvals": 2,
+    }
+    with pytest.raises(InvalidInput) as refusal:
+        parse_policy(file)
+    assert refusal.value.field == "steps[0].analysis.deadline"
+    assert refusal.value.message.startswith("the policy file has 11 faults; the first: steps[0].analysis.deadline: ")
+    assert {line.split(" ")[0].rstrip(":") for line in refusal.value.details} == {
+        "steps[0].weight",
+        "steps[0].analysis.deadline",
+        "steps[0].analysis.maxErorPercent",
+        "steps[0].analysis.metrics[0].name",
+        "steps[0].analysis.metrics[0].query",
+        "steps[1].match[0].header",
+        "steps[1].match[0].exact",
+        "steps[2]",
+        "steps[3].webhooks[0].url",
+        "scaleDownDelay",
+        "approvals",
+    }
+
+
+def test_rules_about_several_fields_are_all_checked_where_each_is_right() -> None:
+    file = {
+        "name": "a",
+        "steps": [{"weight": 20, "hold": "2m"}, {"weight": 10}],
+        "deadline": "1m",
+        "onDeadline": "pause",
+    }
+    with pytest.raises(InvalidInput) as refusal:
+        parse_policy(file)
+    assert refusal.value.details == (
+        "steps[1].weight is 10 after 20; weights must rise from step to step",
+        "deadline is 1m, but the holds of the steps alone take 2m; allow more",
+    )
+
+
+def test_a_misspelt_strategy_is_the_only_fault_of_a_shadow() -> None:
+    with pytest.raises(InvalidInput, match="strategy is 'shadwo'") as refusal:
+        parse_policy({"name": "a", "strategy": "shadwo", "then": "end", "steps": [{"weight": 10}]})
+    assert refusal.value.details == ()

@@ -178,3 +178,33 @@ def test_a_file_put_at_another_address_is_refused(address: dict[str, str], field
     with pytest.raises(InvalidInput, match="give both the same") as caught:
         parse_service(FILE, **address)
     assert caught.value.field == field
+
+
+def test_all_faults_of_a_file_are_named_at_once() -> None:
+    document = _with("metadata.name", "Digits")
+    spec = document["spec"]
+    spec["predictor"] |= {"minReplicas": 0, "logger": {"url": "nowhere"}, "timeOut": 3}
+    model = spec["predictor"]["model"]
+    model |= {"modelFormat": {"name": "caffe"}, "storageURI": model.pop("storageUri"), "config": {"name": "x"}}
+    model["resources"] = {"requests": {"cpu": "much", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": 2}}
+    spec["transformer"] = {"containers": [{"image": "a b", "args": 3}]}
+    with pytest.raises(InvalidInput) as refusal:
+        parse_service(document)
+    assert refusal.value.field == "metadata.name"
+    assert refusal.value.message.startswith("the service file has 12 faults; the first: metadata.name is 'Digits'")
+    assert sorted(line.split(" ")[0] for line in refusal.value.details) == [
+        "metadata.name",
+        "spec.predictor.logger.url",
+        "spec.predictor.minReplicas",
+        "spec.predictor.model.config.name",
+        "spec.predictor.model.modelFormat.name",
+        "spec.predictor.model.resources.limits.nvidia.com/gpu",
+        "spec.predictor.model.resources.requests.cpu",
+        "spec.predictor.model.storageURI",
+        "spec.predictor.model.storageUri",
+        "spec.predictor.timeOut",
+        "spec.transformer.containers[0].args",
+        "spec.transformer.containers[0].image",
+    ]
+    assert any(line.endswith("did you mean storageUri?") for line in refusal.value.details)
+    assert any(line.endswith("did you mean timeout?") for line in refusal.value.details)

@@ -159,3 +159,11 @@ def test_a_policy_that_compares_no_answers_is_warned_about() -> None:
     for asked, is_warned in ((FILE, True), (shadow, False)):
         answer = fill(text=asked, seen=digest_of(asked))
         assert bool(marked(answer, "policy-warning")) is is_warned
+
+
+def test_all_faults_of_a_text_are_shown() -> None:
+    status, page = apply(text=FILE + "- weight: 5\n  hold: soon\nalpah: 1\n")
+    assert status == 400
+    assert "The policy file has 2 faults; the first: steps[1].hold" in page
+    [further] = re.findall(r'<ul data-testid="further-faults"><li>(.*?)</li></ul>', page)
+    assert further.endswith("did you mean alpha?")
