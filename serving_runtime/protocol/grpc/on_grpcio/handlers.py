@@ -8,6 +8,7 @@ import grpc
 
 from serving_runtime import proto
 from serving_runtime.common.errors import ServingError
+from serving_runtime.common.statuses import grpc_status
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.policy import Answer, Call, CallPolicy, governed, parsed, streaming, unary
 
@@ -41,7 +42,7 @@ def _aborting(answer: Answer) -> Handler:
         try:
             return await answer(request, Call(list(context.invocation_metadata() or ()), context.write))
         except ServingError as error:
-            await context.abort(grpc.StatusCode[error.grpc_code], error.message)
+            await context.abort(grpc.StatusCode[grpc_status(error)], error.message)
 
     return aborting
 
