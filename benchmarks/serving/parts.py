@@ -97,13 +97,13 @@ def _http_parts(engine: Engine) -> tuple[Parts, InferRequest, Callable[[InferRes
     reader = RequestReader(keeps, HttpLimits(), None)
     parts = [("HTTP: parse, put the request together", least_us(lambda: reader.feed(raw)))]
     codec = InferCodec(_MODEL.name, "", engine)
-    request, infer_head = codec.decode(keeps.request)
+    request, form = codec.decode(keeps.request)
     parts.append(("V2: head from the cache, tensors as views, checks", least_us(lambda: codec.decode(keeps.request))))
 
     def behind(response: InferResponse) -> Parts:
-        told = codec.encode(response, infer_head)
+        told = codec.encode(response, form)
         return [
-            ("V2: answer, its head from the cache", least_us(lambda: codec.encode(response, infer_head))),
+            ("V2: answer, its head from the cache", least_us(lambda: codec.encode(response, form))),
             ("HTTP: answer as bytes", least_us(lambda: response_writer.whole(STATUS_LINES, told, keep_alive=True))),
         ]
 

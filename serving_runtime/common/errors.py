@@ -1,20 +1,20 @@
-"""Serving errors, and the one table that maps them to HTTP and gRPC status codes.
+"""Serving errors; `statuses` maps their kinds to HTTP and gRPC.
 
     ServingError              never raised itself
-    |-- InvalidArgument       the request is wrong; 400
-    |-- Forbidden             restricted, and the header that opens it is missing, or not in this mode; 403
-    |   `-- NotAllowed        the operator allows it to no client; 403
-    |-- NotFound              no such model, version or path; 404
-    |-- Unavailable           not now: draining, queue full, request timeout; 503
-    |-- Unsupported           valid, but not offered here; 501
-    |-- Cancelled             the client gave the request up, and is told so where it still listens; 400
-    |-- BackendError          the model failed while it ran; 500
+    |-- InvalidArgument       the request is wrong
+    |-- Forbidden             restricted, and the header that opens it is missing, or not in this mode
+    |   `-- NotAllowed        the operator allows it to no client
+    |-- NotFound              no such model, version or path
+    |-- Unavailable           not now: draining, queue full, request timeout
+    |-- Unsupported           valid, but not offered here
+    |-- Cancelled             the client gave the request up; it gets this where it still listens
+    |-- BackendError          the model failed while it ran
     `-- ModelError            the model or its config cannot be loaded; at start and by a load request
+        |-- NoRoom                not beside the loaded ones
         `-- NotInstalledError     not here: a library is missing
             `-- CodeNotAllowed        it is code, and the operator allows none
 
-Messages name what was asked, what was found and what to do. The numbers are Triton's error map
-(INTERNAL 500, NOT_FOUND 404, UNAVAILABLE 503, UNSUPPORTED 501, all else 400).
+Messages name what was asked, what was found and what to do.
 """
 
 # ruff: noqa: N818 - the names are the words of the protocol
@@ -31,16 +31,32 @@ class FailureReason(enum.Enum):
     OTHER = "OTHER"
 
 
+class ErrorKind(enum.Enum):
+    """What a protocol makes a status of."""
+
+    INTERNAL = enum.auto()
+    INVALID_ARGUMENT = enum.auto()
+    FORBIDDEN = enum.auto()
+    NOT_ALLOWED = enum.auto()
+    NOT_FOUND = enum.auto()
+    ALREADY_EXISTS = enum.auto()
+    UNAVAILABLE = enum.auto()
+    EXHAUSTED = enum.auto()
+    UNSUPPORTED = enum.auto()
+    CANCELLED = enum.auto()
+    UNKNOWN = enum.auto()
+
+
 class ServingError(Exception):
     """Base of all errors that are reported to a client or the operator.
 
     Attributes:
+        kind: of the class; a model may raise an error of another one.
         retry_after_s: when a client may try again, where the error sets it.
     """
 
     retry_after_s: int | None = None
-    http_status = 500
-    grpc_code = "INTERNAL"
+    kind = ErrorKind.INTERNAL
     reason = FailureReason.OTHER
 
     @property
@@ -56,38 +72,32 @@ class ServingError(Exception):
 
 
 class InvalidArgument(ServingError):
-    http_status = 400
-    grpc_code = "INVALID_ARGUMENT"
+    kind = ErrorKind.INVALID_ARGUMENT
 
 
 class Forbidden(ServingError):
-    http_status = 403
-    grpc_code = "UNAVAILABLE"  # as in Triton
+    kind = ErrorKind.FORBIDDEN
 
 
 class NotAllowed(Forbidden):
-    grpc_code = "PERMISSION_DENIED"
+    kind = ErrorKind.NOT_ALLOWED
 
 
 class NotFound(ServingError):
-    http_status = 404
-    grpc_code = "NOT_FOUND"
+    kind = ErrorKind.NOT_FOUND
 
 
 class Unavailable(ServingError):
-    http_status = 503
-    grpc_code = "UNAVAILABLE"
+    kind = ErrorKind.UNAVAILABLE
     reason = FailureReason.REJECTED
 
 
 class Unsupported(ServingError):
-    http_status = 501
-    grpc_code = "UNIMPLEMENTED"
+    kind = ErrorKind.UNSUPPORTED
 
 
 class Cancelled(ServingError):
-    http_status = 400
-    grpc_code = "CANCELLED"
+    kind = ErrorKind.CANCELLED
     reason = FailureReason.CANCELED
 
 
@@ -97,6 +107,12 @@ class BackendError(ServingError):
 
 class ModelError(ServingError):
     """A model that cannot be served; the message says which and why."""
+
+
+class NoRoom(ModelError):
+    """A model does not fit beside the loaded ones; it may later."""
+
+    kind = ErrorKind.UNAVAILABLE
 
 
 class NotInstalledError(ModelError):

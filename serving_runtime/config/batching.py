@@ -56,11 +56,6 @@ class BatchPolicy:
     preserve_ordering: bool = False
 
     @property
-    def may_wait(self) -> bool:
-        """Return whether requests may be held in the queue for a better batch size."""
-        return bool(self.max_queue_delay_us or self.preferred_batch_sizes)
-
-    @property
     def may_expire(self) -> bool:
         """Return whether requests may time out."""
         return any(queue.default_timeout_us or queue.allow_timeout_override for queue in self.queues.values())

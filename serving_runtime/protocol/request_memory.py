@@ -11,7 +11,7 @@ import asyncio
 import sys
 import threading
 
-from serving_runtime.common.errors import FailureReason, ServingError
+from serving_runtime.common.errors import ErrorKind, FailureReason, ServingError
 from serving_runtime.engine.memory.process_memory import give_back
 
 SHARE = 0.1
@@ -36,8 +36,7 @@ JSON_COST = 3
 class TooMuchUnfinished(ServingError):  # noqa: N818 - as the others in errors.py
     """Unfinished requests hold all the memory that they may."""
 
-    http_status = 503
-    grpc_code = "RESOURCE_EXHAUSTED"
+    kind = ErrorKind.EXHAUSTED
     reason = FailureReason.REJECTED
     retry_after_s = 1
 

@@ -1,6 +1,8 @@
 """Dynamic batching decisions, as pure functions: the size of the next batch, and the thread that runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable
+from itertools import accumulate
+from typing import Protocol
 
 from serving_runtime.config.batching import BatchPolicy
 
@@ -11,35 +13,57 @@ INLINE_US_PER_RUN = 2000
 """Limit of a whole run, however many requests share it: no run may block the event loop for longer."""
 
 
-def take(rows: Sequence[int], oldest_wait_us: int, policy: BatchPolicy, *, complete: bool = False) -> int:
-    """Return how many requests from the head of the queue to run now.
+class Waiting(Protocol):
+    """A waiting request.
 
-    Called when an instance is free. Runs a preferred or the full batch size at once, a smaller one when the oldest
-    request has waited for the delay (Triton: model configuration, dynamic batcher).
+    Attributes:
+        rows: length of its batch dimension, at most the policy's max_batch_size.
+        shape_key: equal for requests that may be joined.
+        arrived_ns: nanoseconds of the monotonic clock.
+    """
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def shape_key(self) -> Hashable: ...
+    @property
+    def arrived_ns(self) -> int: ...
+
+
+def take(waiting: Iterable[Waiting], now_ns: int, policy: BatchPolicy) -> tuple[int, int]:
+    """Return how many requests from the head of the queue to run now, and how long to wait if the count is zero.
+
+    Called when an instance is free. Joins requests of one shape, up to the maximum batch size and never a part of one.
+    Runs a preferred or the full batch size at once, a smaller one when the oldest request has waited for the delay or
+    when no later request can join (Triton: model configuration, dynamic batcher).
 
     Args:
-        rows: row count of each queued request that may be joined, oldest first; each <= max_batch_size.
-        oldest_wait_us: how long the oldest of them has waited, in microseconds.
-        complete: no later request can join these, so waiting is useless.
+        waiting: in the order in which they are to run; at least one.
 
     Returns:
-        A prefix length; 0 means wait for more requests or for the delay to pass.
+        A prefix length, 0 to wait; and then the microseconds until the delay has passed, unless another request comes.
     """
-    limit = policy.max_batch_size
-    total = fitting = preferred = 0
-    for count in rows:
-        total += count
-        if total > limit:
+    joined: list[Waiting] = []
+    rows, limit = 0, policy.max_batch_size
+    key: Hashable = None
+    full = False
+    for request in waiting:
+        rows += request.rows
+        if joined and (rows > limit or request.shape_key != key):
+            full = True
             break
-        fitting += 1
-        if total in policy.preferred_batch_sizes:
-            preferred = fitting
-    if preferred:
-        return preferred
-    full = total >= limit or complete
-    if full or oldest_wait_us >= policy.max_queue_delay_us:
-        return fitting
-    return 0
+        key = request.shape_key
+        joined.append(request)
+    if policy.preferred_batch_sizes:
+        sizes = accumulate([request.rows for request in joined])
+        preferred = [count for count, size in enumerate(sizes, 1) if size in policy.preferred_batch_sizes]
+        if preferred:
+            return preferred[-1], 0
+    delay_us = policy.max_queue_delay_us
+    if full or not delay_us or rows >= limit:
+        return len(joined), 0
+    waited_us = (now_ns - min([request.arrived_ns for request in joined])) // 1000
+    return (len(joined), 0) if waited_us >= delay_us else (0, delay_us - waited_us)
 
 
 def runs_inline(*, now_inline: bool, run_us: float, request_us: float) -> bool:

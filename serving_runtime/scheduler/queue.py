@@ -5,7 +5,7 @@ removing it from the middle would cost the length of the queue.
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from serving_runtime.common.errors import Unavailable
 from serving_runtime.config.batching import QueuePolicy
@@ -27,7 +27,7 @@ class _Level:
 
 
 class JobQueue:
-    """Waiting jobs; `len()` counts the live ones."""
+    """Waiting jobs: `len()` counts them, and a loop has them in the order in which they are to run."""
 
     def __init__(self, policies: Mapping[int, QueuePolicy] = NO_POLICY) -> None:
         self._levels = {level: _Level(policies[level]) for level in sorted(policies)}
@@ -61,46 +61,26 @@ class JobQueue:
         level.punctual.remove(job)
         level.delayed.append(job)
 
-    def head(self, limit: int) -> list[Job]:
-        """Return up to `limit` waiting jobs in the order in which they are to run."""
-        jobs: list[Job] = []
-        for job in self._waiting():
-            jobs.append(job)
-            if len(jobs) == limit:
-                break
-        return jobs
+    def __iter__(self) -> Iterator[Job]:
+        """Yield the waiting jobs in the order in which they are to run."""
+        for _, line in self._lines:
+            while line and not line[0].waiting:
+                line.popleft()
+            for job in line:
+                if job.waiting:
+                    yield job
 
     def pop(self, count: int) -> list[Job]:
-        """Take out the first `count` waiting jobs: those that `head` returns."""
+        """Take out the first `count` waiting jobs."""
         jobs: list[Job] = []
-        for _, line in self._lines:
+        for level, line in self._lines:
+            before = len(jobs)
             while line and len(jobs) < count:
                 job = line.popleft()
                 if job.waiting:
-                    self._left(job)
-                    jobs.append(job)
-        return jobs
-
-    def pop_joined(self, max_rows: int) -> list[Job]:
-        """Take out the first waiting jobs that may be joined, up to `max_rows` rows together; at least the first."""
-        jobs: list[Job] = []
-        rows = 0
-        key: Hashable = None
-        for level, line in self._lines:
-            taken = len(jobs)
-            while line:
-                job = line[0]
-                if job.waiting:
-                    rows += job.rows
-                    if jobs and (rows > max_rows or job.shape_key != key):
-                        break
-                    key = job.shape_key
                     job.waiting = False
                     jobs.append(job)
-                line.popleft()
-            level.size -= len(jobs) - taken
-            if line:
-                break
+            level.size -= len(jobs) - before
         self._size -= len(jobs)
         return jobs
 
@@ -108,11 +88,3 @@ class JobQueue:
         job.waiting = False
         self._levels[job.priority].size -= 1
         self._size -= 1
-
-    def _waiting(self) -> Iterator[Job]:
-        for _, line in self._lines:
-            while line and not line[0].waiting:
-                line.popleft()
-            for job in line:
-                if job.waiting:
-                    yield job

@@ -58,7 +58,6 @@ class Scheduler:
         self._statistics = statistics
         self._loop = loop
         self._queue = JobQueue(policy.queues if policy is not None else NO_POLICY)
-        self._may_wait = policy is not None and policy.may_wait
         self._may_expire = policy is not None and policy.may_expire
         self._order = AnswerOrder() if policy is not None and policy.preserve_ordering else None
         in_thread = limit(execute) if limit is not None else execute
@@ -123,27 +122,13 @@ class Scheduler:
     def _next_batch(self) -> Sequence[Job]:
         """Take the next batch out of the queue; empty when waiting is worth it, and then a timer ends the wait."""
         policy = self._policy
-        if policy is None:
-            jobs = self._queue.pop(1)
-        elif not self._may_wait:
-            jobs = self._queue.pop_joined(policy.max_batch_size)
-        else:
-            head = self._queue.head(policy.max_batch_size + 1)
-            key = head[0].shape_key
-            rows = []
-            for job in head:
-                if job.shape_key != key:
-                    break
-                rows.append(job.rows)
-            waited_us = 0
-            if policy.max_queue_delay_us:
-                waited_us = (time.monotonic_ns() - min(job.arrived_ns for job in head[: len(rows)])) // 1000
-            count = take(rows, waited_us, policy, complete=len(rows) < len(head))
+        count = 1
+        if policy is not None:
+            count, wait_us = take(self._queue, time.monotonic_ns(), policy)
             if not count:
-                remaining_us = policy.max_queue_delay_us - waited_us
-                self._delay_timer = self._loop.call_later(remaining_us / 1e6, self._dispatch)
+                self._delay_timer = self._loop.call_later(wait_us / 1e6, self._dispatch)
                 return ()
-            jobs = self._queue.pop(count)
+        jobs = self._queue.pop(count)
         if self._may_expire:
             for job in jobs:
                 job.stop_timer()

@@ -25,7 +25,7 @@ from serving_runtime.engine.memory.budget import SHARE
 from serving_runtime.engine.memory.idle_memory_trim import EVERY_S, Resting
 from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.serving.engine import Engine
-from serving_runtime.engine.serving.observers import follow
+from serving_runtime.engine.serving.observers import Observers
 from serving_runtime.protocol import tls
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.http.wire.listener import Listener
@@ -107,7 +107,7 @@ def _request_memory(options: Options) -> RequestMemory:
     return RequestMemory(asked // options.workers)
 
 
-def make_engine(every: Options) -> Engine:
+def make_engine(every: Options, observers: Observers | None = None) -> Engine:
     """Return the configured engine, without loaded models."""
     options = every.models
     budget_bytes = _budget_bytes(options.memory_budget_bytes, every.workers)
@@ -145,6 +145,7 @@ def make_engine(every: Options) -> Engine:
         response_cache=ResponseCache(every.models.cache_bytes) if every.models.cache_bytes else None,
         shared_memory=SharedMemory(allowed=every.allow_client_shm, max_read_bytes=every.http.max_input_bytes),
         control_calls=every.allow_control_calls,
+        observers=observers,
     )
 
 
@@ -187,11 +188,11 @@ class Server:
         self._secured: ssl.SSLContext | None = None
         self._taps = open_taps(options)
         self._request_memory = _request_memory(options)
-        self._engine = make_engine(options)
+        tracer = Tracer(options.trace, _sink(options))
+        self._engine = make_engine(options, Observers(tracer, self._taps))
         self._engine.shared_memory.copies = self._request_memory.copies
         carry = self._engine.all_do if isinstance(self._engine, OneOfSeveral) else None
-        self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)), carry)
-        follow(self._engine, self._settings.tracer, self._taps)
+        self._settings = RuntimeSettings(log, tracer, carry)
 
     async def run(self) -> int:
         try:

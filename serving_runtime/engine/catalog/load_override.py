@@ -13,10 +13,9 @@ from typing import Any
 from google.protobuf import json_format
 
 from serving_runtime import proto
-from serving_runtime.common.errors import CodeNotAllowed, InvalidArgument, ModelError, NotAllowed, ServingError
+from serving_runtime.common.errors import CodeNotAllowed, InvalidArgument, ModelError, NoRoom, NotAllowed, ServingError
 from serving_runtime.config.text import MAX_CONFIG_BYTES
 from serving_runtime.engine.catalog.repository import ModelFolder, is_model_name, local_marks, versions_in
-from serving_runtime.engine.memory.budget import NoRoom
 
 FILE_PREFIX = "file:"
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from serving_runtime.common.errors import ServingError, Unavailable
+from serving_runtime.common.errors import NoRoom, ServingError, Unavailable
 from serving_runtime.common.request import Cancellable, InferRequest, OnDone
 from serving_runtime.engine.lifecycle.model_lifecycle import Lifecycle
 from serving_runtime.engine.lifecycle.states import Model
-from serving_runtime.engine.memory.budget import NoRoom
 
 Start: TypeAlias = Callable[[InferRequest, OnDone], Cancellable]
 

@@ -7,7 +7,7 @@ takes 2.3, 1.3 and 1.3 times its file for a moment, and 1.0 times for good. Afte
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from serving_runtime.common.errors import ModelError
+from serving_runtime.common.errors import NoRoom
 
 SHARE = 0.8
 """Share of the process's memory for models; the rest is for requests, and for models' memory while serving."""
@@ -20,13 +20,6 @@ NOT_ITS_OWN_BYTES = 64 * 2**20
 
 COPIED_BYTES = 16 * 2**20
 """Files up to this size are in memory a second time while they are opened."""
-
-
-class NoRoom(ModelError):  # noqa: N818 - as the others in errors.py
-    """A model does not fit beside the loaded ones; it may later."""
-
-    http_status = 503
-    grpc_code = "UNAVAILABLE"
 
 
 class Claim:

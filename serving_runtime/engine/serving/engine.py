@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from serving_runtime import __version__
@@ -22,6 +21,7 @@ from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.requests import classification
 from serving_runtime.engine.servables.servable import Servable
 from serving_runtime.engine.serving.concurrency_limit import Door
+from serving_runtime.engine.serving.observers import Observers
 from serving_runtime.engine.serving.statistics import statistics_message
 from serving_runtime.scheduler.cache.response_cache import ResponseCache
 from serving_runtime.scheduler.rate_limiter import RateLimiter
@@ -72,9 +72,11 @@ class Engine:
         response_cache: ResponseCache | None = None,
         rate_limiter: RateLimiter | None = None,
         control_calls: bool = True,
+        observers: Observers | None = None,
     ) -> None:
         self._name = name
         self._control_calls = control_calls
+        self._observers = observers if observers is not None else Observers()
         self.response_cache = response_cache
         self.rate_limiter = rate_limiter
         self._control = control
@@ -137,13 +139,17 @@ class Engine:
 
         Raises ServingError when it is refused right away.
         """
+        if self._observers.active:
+            return self._observers.start(self._infer, request, on_done)
+        return self._infer(request, on_done)
+
+    def _infer(self, request: InferRequest, on_done: OnDone) -> Cancellable:
         servable = self._servables.get((request.model_name, request.model_version))
         if servable is None:
             demand = self._demand(request.model_name)
             if demand is None:
                 raise self._unknown(request.model_name, request.model_version)
-            # not self.infer: observers have seen this request
-            return demand.infer(request, on_done, partial(Engine.infer, self))
+            return demand.infer(request, on_done, self._infer)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
         if self._door is not None:
@@ -196,6 +202,11 @@ class Engine:
 
         The model must be loaded: see `arrive`.
         """
+        if self._observers.active:
+            return self._observers.start(self._stream, request, on_done)
+        return self._stream(request, on_done)
+
+    def _stream(self, request: InferRequest, on_done: OnDone) -> Streaming:
         servable = self.servable(request.model_name, request.model_version)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)

@@ -1,78 +1,85 @@
-"""Request observers: tracer and taps wrap an engine while they are active; else requests go to the engine itself."""
+"""Request observers: the tracer and the taps of an engine, which see clients' requests while their settings enable it.
 
-from collections.abc import Callable
+An engine has its observers from the beginning; it passes a request here only while `active`. Steps of ensembles and
+requests of models to other models do not pass here.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable, InferRequest, OnDone, Outcome, RequestContext
-from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.telemetry.tap.tap import Recording
 from serving_runtime.telemetry.tap.taps import Taps
-from serving_runtime.telemetry.tracing.trace import BACKEND_OUTPUT, QUEUE_INPUT
+from serving_runtime.telemetry.tracing.trace import BACKEND_OUTPUT, QUEUE_INPUT, Trace
 from serving_runtime.telemetry.tracing.tracer import Tracer
 
 Started = TypeVar("Started", bound=Cancellable)
 Start = Callable[[InferRequest, OnDone], Started]
 
 
-def follow(engine: Engine, tracer: Tracer, taps: Taps) -> None:
-    """Let the tracer and the taps see clients' requests, whenever their settings enable it."""
-    plain = {"infer": engine.infer, "stream": engine.stream}
+class Observers:
+    """The observers of one engine.
 
-    def switch() -> None:
-        for name, start in plain.items():
-            seen = _recorded(start, taps) if taps.active else start
-            setattr(engine, name, _followed(seen, tracer) if tracer.active else seen)
+    Args:
+        tracer: None for none.
 
-    tracer.on_change = switch
-    taps.on_change(switch)
-    switch()
+    Attributes:
+        active: whether any request may be observed now; follows the settings of the tracer and the shares of the taps.
+    """
 
+    def __init__(self, tracer: Tracer | None = None, taps: Taps | None = None) -> None:
+        self.active = False
+        self._tracer = tracer
+        self._taps = taps if taps is not None else Taps()
+        self._traces = self._records = False
+        if tracer is not None:
+            tracer.on_change = self._look
+        self._taps.on_change(self._look)
+        self._look()
 
-def _recorded(start: "Start[Started]", taps: Taps) -> "Start[Started]":
-    """Wrap `start` so that the taps may record its requests; steps of ensembles do not pass here."""
+    def _look(self) -> None:
+        """Read the settings, which have changed."""
+        self._traces = self._tracer is not None and self._tracer.active
+        self._records = self._taps.active
+        self.active = self._traces or self._records
 
-    def tapped(request: InferRequest, on_done: OnDone) -> Started:
-        recordings = taps.recordings(request)
-        if not recordings:
+    def start(self, start: "Start[Started]", request: InferRequest, on_done: OnDone) -> Started:
+        """Start a request as `start` does, traced and recorded where it is sampled; raises ServingError as `start`."""
+        trace = self._begun(request) if self._traces else None
+        if trace is not None:
+            request = request._replace(context=(request.context or RequestContext())._replace(trace=trace))
+        recordings = self._taps.recordings(request) if self._records else ()
+        if trace is None and not recordings:
             return start(request, on_done)
 
         def noting(outcome: Outcome) -> None:
             on_done(outcome)
-            for recording in recordings:
-                recording.note(outcome)
+            self._note(outcome, trace, recordings)
 
         try:
             return start(request, noting)
         except ServingError as error:
-            for recording in recordings:
-                recording.note(error)
+            self._note(error, trace, recordings)
             raise
 
-    return tapped
+    def _begun(self, request: InferRequest) -> Trace | None:
+        """Return the trace of a sampled request."""
+        assert self._tracer is not None  # noqa: S101 - it is active
+        trace = self._tracer.begin(request.model_name, request.model_version, request.context)
+        if trace is not None:
+            trace.carried(QUEUE_INPUT, request.inputs)
+        return trace
 
-
-def _followed(start: "Start[Started]", tracer: Tracer) -> "Start[Started]":
-    def followed(request: InferRequest, on_done: OnDone) -> Started:
-        trace = tracer.begin(request.model_name, request.model_version, request.context)
-        if trace is None:
-            return start(request, on_done)
-
-        trace.carried(QUEUE_INPUT, request.inputs)
-
-        def noting(outcome: Outcome) -> None:
-            on_done(outcome)
-            if not isinstance(outcome, ServingError):
-                trace.carried(BACKEND_OUTPUT, outcome.outputs)
-            if isinstance(outcome, ServingError):
-                tracer.end(trace, "", outcome.message)
-            elif outcome.final:
-                tracer.end(trace, outcome.model_version)
-
-        context = (request.context or RequestContext())._replace(trace=trace)
-        try:
-            return start(request._replace(context=context), noting)
-        except ServingError as error:
-            tracer.end(trace, "", error.message)
-            raise
-
-    return followed
+    def _note(self, outcome: Outcome, trace: Trace | None, recordings: Sequence[Recording]) -> None:
+        """Note an outcome, after it was sent to the client."""
+        for recording in recordings:
+            recording.note(outcome)
+        if trace is None or self._tracer is None:
+            return
+        if isinstance(outcome, ServingError):
+            self._tracer.end(trace, "", outcome.message)
+            return
+        trace.carried(BACKEND_OUTPUT, outcome.outputs)
+        if outcome.final:
+            self._tracer.end(trace, outcome.model_version)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from google.protobuf.message import DecodeError
 
 from serving_runtime.common.errors import InvalidArgument, ServingError
+from serving_runtime.common.statuses import grpc_status
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc.access import FORWARDED, GROUPS, Sent, forwarded
 from serving_runtime.protocol.grpc.codec import part_limit
@@ -118,7 +119,7 @@ def _noted(name: str, answer: Answer) -> Answer:
             response = await answer(request, call)
             status = "OK"
         except ServingError as error:
-            status = error.grpc_code
+            status = grpc_status(error)
             raise
         finally:
             model = getattr(request, "model_name", None) or getattr(request, "name", "")

@@ -7,6 +7,7 @@ The Host handles requests: it makes the streams. `dispatch` reads incoming frame
 """
 
 import asyncio
+from functools import partial
 from typing import Any, Protocol, cast
 
 from serving_runtime.protocol.http2 import frames
@@ -66,6 +67,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         streams: the open ones, by number.
+        max_streams, interpret, open_stream: of the host; the last for this connection.
         last_accepted: the highest number of an accepted stream.
         inbound: grants windows beyond the default ones.
         out: outgoing frames and content.
@@ -75,6 +77,9 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, host: Host) -> None:
         self.host = host
+        self.max_streams = host.max_streams
+        self.interpret = host.interpret
+        self.open_stream = partial(host.stream, self)
         self.streams: dict[int, Stream] = {}
         self.last_accepted = frames.LAST_STREAM_ID
         self.inbound = InboundBudget()
@@ -101,7 +106,7 @@ class Connection(asyncio.Protocol):
         self.out.write(
             frames.settings(
                 {
-                    frames.MAX_CONCURRENT_STREAMS: self.host.max_streams,
+                    frames.MAX_CONCURRENT_STREAMS: self.max_streams,
                     frames.MAX_HEADER_LIST_SIZE: MAX_HEADER_LIST_BYTES,
                 }
             )
@@ -217,6 +222,9 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     # Ends
+
+    def bears_ping(self) -> bool:
+        return self.host.bears_ping(self)
 
     def answered_ping(self, payload: bytes) -> None:
         """Handle the answer to a ping: a client that has read the ping has read everything before it."""

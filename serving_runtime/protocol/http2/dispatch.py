@@ -1,14 +1,39 @@
 """HTTP/2 frame dispatch: order and rules of incoming frames, and their streams (RFC 9113, sections 3.4, 5 and 6)."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
-from serving_runtime.protocol.http2.header_blocks import Opening
+from serving_runtime.protocol.http2.header_blocks import Opening, OpeningConnection
 from serving_runtime.protocol.http2.limits import CONNECTION_WINDOW_BYTES, Patience
 
-if TYPE_CHECKING:
-    from serving_runtime.protocol.http2.connection import Connection
+
+class FrameConnection(OpeningConnection, Protocol):
+    """What frames do to a connection.
+
+    Attributes:
+        heard_at: the loop's time when the client last sent something.
+        over: nothing more is read or begun.
+    """
+
+    heard_at: float
+    over: bool
+
+    def reset(self, stream_id: int, code: ErrorCode) -> None:
+        """End a stream at once."""
+        ...
+
+    def forget(self, stream_id: int) -> None:
+        """Drop a stream, and notify it."""
+        ...
+
+    def bears_ping(self) -> bool:
+        """Return whether the client may send a ping now."""
+        ...
+
+    def answered_ping(self, payload: bytes) -> None:
+        """Handle the answer to a ping."""
+        ...
 
 
 class Dispatcher:
@@ -19,7 +44,7 @@ class Dispatcher:
         greeted: the connection's preface has arrived.
     """
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: FrameConnection) -> None:
         self.opening = Opening(connection, self._spend)
         self._connection = connection
         self._streams = connection.streams
@@ -139,7 +164,7 @@ class Dispatcher:
         if flags & frames.ACK:
             self._connection.answered_ping(payload)
             return
-        if not self._connection.host.bears_ping(self._connection):
+        if not self._connection.bears_ping():
             raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")
         self._connection.out.write(frames.frame(frames.PING, frames.ACK, 0, payload))
 

@@ -2,16 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
 from serving_runtime.protocol.http2.headers.blocks import HeaderReader
+from serving_runtime.protocol.http2.headers.fields import Fields
 from serving_runtime.protocol.http2.limits import MAX_HEADER_BLOCK_BYTES
+from serving_runtime.protocol.http2.outbound_flow import Outbound
 from serving_runtime.protocol.http2.stream import Stream
-
-if TYPE_CHECKING:
-    from serving_runtime.protocol.http2.connection import Connection
 
 _MOST_CHANGES = 16
 """Changes of the header table. A client with more of them, because it puts an id or a deadline of each request into the
@@ -19,6 +18,30 @@ table, is requested to use none: then equal headers are equal bytes, whatever ca
 
 _REMEMBERED = 128
 """Streams that were reset here, whose frames may still arrive, and gaps in the numbers of streams."""
+
+
+class OpeningConnection(Protocol):
+    """What opening streams needs of a connection.
+
+    Attributes:
+        streams: the open ones, by number.
+        last_accepted: the highest number of an accepted stream.
+        out: outgoing frames and content.
+        max_streams: limit of open streams.
+    """
+
+    streams: dict[int, Stream]
+    last_accepted: int
+    out: Outbound
+    max_streams: int
+
+    def interpret(self, fields: Fields, known: Any, /) -> Any:
+        """Return a stream's view of its request's headers (see connection.Host)."""
+        ...
+
+    def open_stream(self, stream_id: int, head: Any, /) -> Stream:
+        """Return a new stream of such a view."""
+        ...
 
 
 class Opening:
@@ -35,14 +58,14 @@ class Opening:
         awaits: the stream with incomplete headers, None for none.
     """
 
-    def __init__(self, connection: "Connection", spend: Callable[[], None]) -> None:
+    def __init__(self, connection: OpeningConnection, spend: Callable[[], None]) -> None:
         self.last_id = 0
         self.was_reset: deque[int] = deque(maxlen=_REMEMBERED)
         self.awaits: int | None = None
         self._connection = connection
         self._streams = connection.streams
         self._spend = spend
-        self.headers = HeaderReader(connection.host.interpret)
+        self.headers = HeaderReader(connection.interpret)
         self.no_table = False
         self._skipped: deque[range] = deque(maxlen=_REMEMBERED)
         self._flags = 0
@@ -93,9 +116,9 @@ class Opening:
         if self.headers.changes >= _MOST_CHANGES and not self.no_table:
             self.no_table = True
             connection.out.write(frames.settings({frames.HEADER_TABLE_SIZE: 0}))
-        if stream_id > connection.last_accepted or len(self._streams) >= connection.host.max_streams:
+        if stream_id > connection.last_accepted or len(self._streams) >= connection.max_streams:
             raise StreamFailure(ErrorCode.REFUSED_STREAM, "no more streams at once")
-        self._streams[stream_id] = stream = connection.host.stream(connection, stream_id, head)
+        self._streams[stream_id] = stream = connection.open_stream(stream_id, head)
         if content_length is not None:
             stream.expect(content_length)
         stream.ended = bool(flags & frames.END_STREAM)

@@ -1,13 +1,24 @@
 """HTTP/2 inbound flow control: bounds the content of large requests that one connection may hold; excess ones wait."""
 
 from collections import deque
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from serving_runtime.protocol.http2.stream import Stream
+from typing import Protocol
 
 MOST_BYTES = 128 * 1024 * 1024
 """Windows beyond the default ones; a single stream may have more, since its request could not be received otherwise."""
+
+
+class Receiver(Protocol):
+    """Stream that receives content.
+
+    Attributes:
+        finished: the answer is complete or no longer wanted.
+    """
+
+    finished: bool
+
+    def grant(self, size_bytes: int) -> None:
+        """Let the client send that much more."""
+        ...
 
 
 class InboundBudget:
@@ -18,16 +29,16 @@ class InboundBudget:
     """
 
     def __init__(self) -> None:
-        self.holders: dict[Stream, int] = {}
+        self.holders: dict[Receiver, int] = {}
         self._held_bytes = 0
-        self._waiting: deque[tuple[Stream, int]] = deque()
+        self._waiting: deque[tuple[Receiver, int]] = deque()
 
-    def ask(self, stream: "Stream", size_bytes: int) -> None:
+    def ask(self, stream: Receiver, size_bytes: int) -> None:
         """Widen a stream's window, now or when there is room; the stream holds it until `release`."""
         self._waiting.append((stream, size_bytes))
         self._grant()
 
-    def release(self, stream: "Stream") -> None:
+    def release(self, stream: Receiver) -> None:
         """Release a stream's windows."""
         self._held_bytes -= self.holders.pop(stream, 0)
         self._grant()

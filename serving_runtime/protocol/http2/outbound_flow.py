@@ -2,14 +2,37 @@
 
 import asyncio
 from collections import deque
+from typing import Protocol, TypeAlias
 
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, Http2Error
 from serving_runtime.protocol.http2.headers.blocks import NO_TABLE
 from serving_runtime.protocol.http2.limits import MAX_UNSENT_BYTES
-from serving_runtime.protocol.http2.stream import Stream
+
+Content: TypeAlias = bytes | memoryview
 
 _LONGEST_FRAME_BYTES = 256 * 1024
+
+
+class Sender(Protocol):
+    """Stream with content to send; its attributes are those of `stream.Stream`."""
+
+    finished: bool
+    id: int
+    send_window_bytes: int
+    unsent_bytes: int
+
+    def on_end(self) -> None:
+        """Handle the end of the request."""
+        ...
+
+    def take(self, most_bytes: int) -> Content:
+        """Return the next content to send, as much as its window allows."""
+        ...
+
+    def sent(self) -> None:
+        """Continue after all content is out."""
+        ...
 
 
 class Outbound:
@@ -32,31 +55,31 @@ class Outbound:
         self.unsent_bytes = self.frames_sent = 0
         self.paused = self.owes_table_size = False
         self._table_bytes = frames.DEFAULT_TABLE_BYTES  # reserved by the client, not used
-        self._ready: dict[Stream, None] = {}  # have content and an open window
-        self._held_up: deque[Stream] = deque()  # complete requests, while too much is unsent
+        self._ready: dict[Sender, None] = {}  # have content and an open window
+        self._held_up: deque[Sender] = deque()  # complete requests, while too much is unsent
         self._pumping = False
 
-    def has_content(self, stream: Stream) -> None:
+    def has_content(self, stream: Sender) -> None:
         """Send a stream's content in its turn."""
         if stream.send_window_bytes > 0:
             self._ready[stream] = None
             self.pump()
 
-    def begin(self, stream: Stream) -> None:
+    def begin(self, stream: Sender) -> None:
         """Call a stream's handler for its complete request, once the client has read enough of its pending answers."""
         if self.unsent_bytes > MAX_UNSENT_BYTES:
             self._held_up.append(stream)
         else:
             stream.on_end()
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: Sender) -> None:
         """Send no more of a stream."""
         self._ready.pop(stream, None)
         self.unsent_bytes -= stream.unsent_bytes
         if self._held_up:
             self._begin_held_up()
 
-    def configure(self, settings: dict[int, int], streams: "tuple[Stream, ...]") -> None:
+    def configure(self, settings: dict[int, int], streams: tuple[Sender, ...]) -> None:
         """Apply the client's settings; raises ConnectionFailure where a window grows out of bounds."""
         self.max_frame_bytes = min(settings.get(frames.MAX_FRAME_SIZE, self.max_frame_bytes), _LONGEST_FRAME_BYTES)
         if settings.get(frames.HEADER_TABLE_SIZE, self._table_bytes) < self._table_bytes:
@@ -83,7 +106,7 @@ class Outbound:
             raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR, "the connection's window is above 2^31-1")
         self.pump()
 
-    def widen_stream(self, stream: Stream, increment_bytes: int) -> None:
+    def widen_stream(self, stream: Sender, increment_bytes: int) -> None:
         """Widen a stream's window; raises StreamFailure."""
         if not increment_bytes:
             raise frames.StreamFailure(ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE by 0")
@@ -113,7 +136,7 @@ class Outbound:
         if self._held_up:
             self._begin_held_up()
 
-    def _widen(self, stream: Stream, size_bytes: int, failure: type[Http2Error]) -> None:
+    def _widen(self, stream: Sender, size_bytes: int, failure: type[Http2Error]) -> None:
         stream.send_window_bytes += size_bytes
         if stream.send_window_bytes > frames.MAX_WINDOW_BYTES:
             raise failure(ErrorCode.FLOW_CONTROL_ERROR, "a stream's window is above 2^31-1")

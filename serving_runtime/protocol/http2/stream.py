@@ -8,7 +8,7 @@ window, which only `grant` widens.
 """
 
 from collections import deque
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol
 
 from serving_runtime.protocol.http2.frames import (
     DATA,
@@ -23,11 +23,28 @@ from serving_runtime.protocol.http2.frames import (
     frame,
     window_update,
 )
+from serving_runtime.protocol.http2.inbound_flow import InboundBudget
+from serving_runtime.protocol.http2.outbound_flow import Content, Outbound
 
-if TYPE_CHECKING:
-    from serving_runtime.protocol.http2.connection import Connection
 
-Content: TypeAlias = bytes | memoryview
+class StreamConnection(Protocol):
+    """What a stream sees of its connection.
+
+    Attributes:
+        inbound: grants windows beyond the default ones.
+        out: outgoing frames and content.
+    """
+
+    inbound: InboundBudget
+    out: Outbound
+
+    def finished(self, stream: "Stream") -> None:
+        """Drop a stream whose answer is complete."""
+        ...
+
+    def reset(self, stream_id: int, code: ErrorCode) -> None:
+        """End a stream at once."""
+        ...
 
 
 _NOTHING: deque[Content] = deque(maxlen=0)
@@ -60,7 +77,7 @@ class Stream:
         "window_bytes",
     )
 
-    def __init__(self, connection: "Connection", stream_id: int) -> None:
+    def __init__(self, connection: StreamConnection, stream_id: int) -> None:
         self.connection = connection
         self.id = stream_id
         self.ended = self.finished = False

@@ -3,14 +3,10 @@
 Checked once a second: a request that arrives at once pays nothing.
 """
 
-from typing import TYPE_CHECKING
-
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
+from serving_runtime.protocol.http2.header_blocks import Opening
 from serving_runtime.protocol.http2.stream import Stream
 from serving_runtime.protocol.progress import Progress
-
-if TYPE_CHECKING:
-    from serving_runtime.protocol.http2.header_blocks import Opening
 
 _MOST_ENDED = 100
 """Streams that one check ends; the next one ends others."""
@@ -29,7 +25,7 @@ class Arrivals:
         self._incoming: dict[Stream, Progress] = {}
         self._outgoing: dict[Stream, Progress] = {}
 
-    def look(self, now: float, opening: "Opening", streams: list[Stream], *, greeted: bool) -> None:
+    def look(self, now: float, opening: Opening, streams: list[Stream], *, greeted: bool) -> None:
         """End overdue streams; raises ConnectionFailure for an overdue connection."""
         self._look_at_greeting(now, greeted=greeted)
         self._look_at_block(now, opening)
@@ -60,7 +56,7 @@ class Arrivals:
         elif self._greeting is not None and self._greeting.too_slow(now, 0):
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR, "the connection's preface did not arrive in time")
 
-    def _look_at_block(self, now: float, opening: "Opening") -> None:
+    def _look_at_block(self, now: float, opening: Opening) -> None:
         if opening.awaits is None:
             self._block = None
             return

@@ -4,8 +4,8 @@ Both return (rows, wait_us): the sequences to run, None for an empty row; no row
 or, where that is 0, until the next request.
 """
 
-from collections.abc import Callable, Collection
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Hashable
+from typing import NamedTuple, TypeAlias
 
 from serving_runtime.config.batching import BatchPolicy
 from serving_runtime.config.sequences import SequencePolicy
@@ -61,12 +61,13 @@ def oldest(ready: Collection[LiveSequence], now_ns: int, policy: BatchPolicy) ->
     if not ready:
         return [], 0
     by_age = sorted(ready, key=lambda sequence: sequence.jobs[0].arrived_ns)
-    head = by_age[0]
-    alike = 1
-    while alike < len(by_age) and by_age[alike].key == head.key:
-        alike += 1
-    waited_us = (now_ns - head.jobs[0].arrived_ns) // 1000
-    count = take([1] * alike, waited_us, policy, complete=alike < len(by_age))
-    if not count:
-        return [], policy.max_queue_delay_us - waited_us
-    return list(by_age[:count]), 0
+    count, wait_us = take([_Next(1, each.key, each.jobs[0].arrived_ns) for each in by_age], now_ns, policy)
+    return list(by_age[:count]), wait_us
+
+
+class _Next(NamedTuple):
+    """The next request of a sequence (batching.Waiting)."""
+
+    rows: int
+    shape_key: Hashable
+    arrived_ns: int

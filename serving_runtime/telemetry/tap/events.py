@@ -16,6 +16,7 @@ import numpy as np
 from serving_runtime.common.datatypes import BYTES, Array
 from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import InferRequest, Outcome, Tensor
+from serving_runtime.common.statuses import grpc_status
 from serving_runtime.telemetry.tap.writing import Binary
 
 REQUEST_TYPE = "org.kubeflow.serving.inference.request"
@@ -62,7 +63,7 @@ def event(exchange: Exchange, source: str) -> dict[str, Any]:
         "requestid": exchange.request_id,
         "modelname": request.model_name,
         **({"modelversion": version} if version else {}),
-        **({"errorcode": outcome.grpc_code} if isinstance(outcome, ServingError) else {}),
+        **({"errorcode": grpc_status(outcome)} if isinstance(outcome, ServingError) else {}),
         "datacontenttype": "application/json",
         "data": data,
     }

@@ -12,10 +12,9 @@ from django.utils import timezone
 
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
-from deployments.web.try_page import steps_at
 from jobs.services.claim_renewal import LEASE
 from model_jobs.models import Trial
-from model_jobs.trials.domain.order import Tried
+from model_jobs.trials.domain.order import Tried, steps_at
 from model_jobs.trials.services.trials import TrialClaim, trial_begin, trial_end, trial_renew
 from registry.models import ModelVersion
 from tests import scenes

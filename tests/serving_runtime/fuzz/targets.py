@@ -17,6 +17,7 @@ from onnx import TensorProto
 
 from serving_runtime.common.datatypes import DATATYPES
 from serving_runtime.common.errors import ModelError, ServingError
+from serving_runtime.common.statuses import http_status
 from serving_runtime.config import text
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.support import refuse_unsupported
@@ -234,7 +235,7 @@ class Runtime:
             async with asyncio.timeout(_ANSWER_S):
                 await self._service.model_infer(request)
         except ServingError as error:
-            if error.http_status == 500:
+            if http_status(error) == 500:
                 raise FindingError(error.message) from error
         self._tripwire.check()
 

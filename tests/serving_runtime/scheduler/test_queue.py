@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving_runtime.common.errors import Unavailable
-from serving_runtime.config.batching import BatchPolicy, QueuePolicy
-from serving_runtime.scheduler.batching import take
+from serving_runtime.config.batching import QueuePolicy
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.queue import JobQueue
 
@@ -29,7 +28,7 @@ def filled(queue: JobQueue, *priorities: int) -> list[Job]:
 def test_the_oldest_comes_first() -> None:
     queue = JobQueue()
     first, second, third = filled(queue, 0, 0, 0)
-    assert queue.head(2) == [first, second]
+    assert list(queue) == [first, second, third]
     assert queue.pop(2) == [first, second]
     assert queue.pop(5) == [third]
     assert len(queue) == 0
@@ -38,7 +37,7 @@ def test_the_oldest_comes_first() -> None:
 def test_a_lower_level_is_served_first_whenever_it_came() -> None:
     queue = JobQueue({1: QueuePolicy(), 2: QueuePolicy()})
     late, early = filled(queue, 2, 1)
-    assert queue.head(9) == [early, late]
+    assert list(queue) == [early, late]
     assert queue.pop(9) == [early, late]
 
 
@@ -47,7 +46,7 @@ def test_a_discarded_job_is_neither_shown_nor_counted_nor_taken() -> None:
     first, second, third = filled(queue, 0, 0, 0)
     queue.discard(second)
     assert len(queue) == 2
-    assert queue.head(3) == [first, third]
+    assert list(queue) == [first, third]
     queue.discard(first)
     assert queue.pop(3) == [third]
 
@@ -56,7 +55,7 @@ def test_a_delayed_job_comes_after_the_punctual_ones_of_its_level() -> None:
     queue = JobQueue({1: QueuePolicy(), 2: QueuePolicy()})
     first, second, low = filled(queue, 1, 1, 2)
     queue.delay(first)
-    assert queue.head(9) == [second, first, low]
+    assert list(queue) == [second, first, low]
     assert queue.pop(9) == [second, first, low]
 
 
@@ -71,32 +70,24 @@ def test_a_full_level_refuses_until_one_leaves() -> None:
     assert len(queue) == 3
 
 
-WAITING = st.tuples(
-    st.integers(1, 2), st.integers(1, 4), st.sampled_from("ab"), st.sampled_from(["stays", "goes", "is late"])
-)
+WAITING = st.tuples(st.integers(1, 2), st.sampled_from(["stays", "goes", "is late"]))
 LEVELS = MappingProxyType({1: QueuePolicy(), 2: QueuePolicy()})
 
 
-@given(st.lists(WAITING, min_size=1, max_size=12), st.integers(4, 9))
-def test_joined_jobs_are_those_that_a_batch_takes_that_waits_for_nothing(
-    waiting: list[tuple[int, int, str, str]], max_rows: int
-) -> None:
+@given(st.lists(WAITING, max_size=12), st.lists(st.integers(0, 5), max_size=6))
+def test_whatever_left_early_the_first_are_taken_out(waiting: list[tuple[int, str]], counts: list[int]) -> None:
     queue = JobQueue(LEVELS)
-    for priority, rows, key, fate in waiting:
-        entry = Job([], rows, key, lambda _result: None, 0)
-        entry.priority = priority
+    for priority, fate in waiting:
+        entry = job(priority)
         queue.push(entry)
         if fate == "goes":
             queue.discard(entry)
         elif fate == "is late":
             queue.delay(entry)
-    policy = BatchPolicy(max_rows, frozenset(), 0, 2, 1, LEVELS)
-    while head := queue.head(len(waiting)):
-        alike = next((i for i, entry in enumerate(head) if entry.shape_key != head[0].shape_key), len(head))
-        expected = head[: take([entry.rows for entry in head[:alike]], 0, policy)]
-        before = len(queue)
-        assert queue.pop_joined(max_rows) == expected
-        assert len(queue) == before - len(expected)
-        assert not any(entry.waiting for entry in expected)
-    assert len(queue) == 0
+    for count in (*counts, len(waiting)):
+        before = list(queue)
+        assert queue.pop(count) == before[:count]
+        assert list(queue) == before[count:]
+        assert len(queue) == len(before[count:])
+        assert not any(entry.waiting for entry in before[:count])
     assert not any(level.size for level in queue._levels.values())

@@ -2,29 +2,31 @@
 
 from typing import Any
 
-from serving_runtime.common.errors import BackendError, ServingError
+from serving_runtime.common.errors import BackendError, ErrorKind, ServingError
+from serving_runtime.common.statuses import GRPC_STATUS, grpc_status
 
 CODES = {
-    "UNKNOWN": (400, "UNKNOWN"),
-    "INTERNAL": (500, "INTERNAL"),
-    "NOT_FOUND": (404, "NOT_FOUND"),
-    "INVALID_ARG": (400, "INVALID_ARGUMENT"),
-    "UNAVAILABLE": (503, "UNAVAILABLE"),
-    "UNSUPPORTED": (501, "UNIMPLEMENTED"),
-    "ALREADY_EXISTS": (400, "ALREADY_EXISTS"),
-    "CANCELLED": (400, "CANCELLED"),
+    "UNKNOWN": ErrorKind.UNKNOWN,
+    "INTERNAL": ErrorKind.INTERNAL,
+    "NOT_FOUND": ErrorKind.NOT_FOUND,
+    "INVALID_ARG": ErrorKind.INVALID_ARGUMENT,
+    "UNAVAILABLE": ErrorKind.UNAVAILABLE,
+    "UNSUPPORTED": ErrorKind.UNSUPPORTED,
+    "ALREADY_EXISTS": ErrorKind.ALREADY_EXISTS,
+    "CANCELLED": ErrorKind.CANCELLED,
 }
-"""Triton's error codes (TRITONSERVER_Error_Code) and their HTTP status and gRPC code."""
+"""Triton's error codes (TRITONSERVER_Error_Code) and the kinds of the runtime's errors."""
 
 
 def error_from(failure: dict[str, Any]) -> ServingError:
-    """Return the error that a model raised, with the status of its code."""
+    """Return the error that a model raised, of the kind of its code."""
     error = BackendError(failure["message"])
-    error.http_status, error.grpc_code = CODES[failure.get("code", "INTERNAL")]
+    error.kind = CODES[failure.get("code", "INTERNAL")]
     return error
 
 
 def failure_from(error: ServingError) -> dict[str, Any]:
     """Return a request's error in the form for a calling model."""
-    code = next((code for code, (_, grpc_code) in CODES.items() if grpc_code == error.grpc_code), "INTERNAL")
+    status = grpc_status(error)
+    code = next((code for code, kind in CODES.items() if GRPC_STATUS[kind] == status), "INTERNAL")
     return {"message": str(error), "code": code}

@@ -13,6 +13,7 @@ from typing import Any
 
 from serving_runtime.common import side_thread
 from serving_runtime.common.errors import ServingError
+from serving_runtime.common.statuses import grpc_status
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
 from serving_runtime.protocol.grpc.policy import parsed
@@ -67,7 +68,7 @@ class RefusedCall(Stream):
     def on_begin(self) -> None:
         error = self._head.error
         if error is not None:
-            trailers = statuses.trailers(error.grpc_code, error.message)
+            trailers = statuses.trailers(grpc_status(error), error.message)
             self.send_headers(self._settings.beginnings.plain + trailers, end=True)
 
     def on_end(self) -> None:

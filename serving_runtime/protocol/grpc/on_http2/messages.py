@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from serving_runtime.common.errors import InvalidArgument, ServingError, Unsupported
+from serving_runtime.common.errors import ErrorKind, InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol import inflating
 
 PREFIX_BYTES = 5
@@ -20,7 +20,7 @@ _IN_THREAD_BYTES = 64 * 1024
 class TooLarge(ServingError):  # noqa: N818 - the words of the protocol
     """A message above the limit."""
 
-    grpc_code = "RESOURCE_EXHAUSTED"
+    kind = ErrorKind.EXHAUSTED
 
 
 class Message(NamedTuple):

@@ -11,11 +11,14 @@ CODES = {
     "INVALID_ARGUMENT": 3,
     "DEADLINE_EXCEEDED": 4,
     "NOT_FOUND": 5,
+    "ALREADY_EXISTS": 6,
+    "PERMISSION_DENIED": 7,
     "RESOURCE_EXHAUSTED": 8,
     "UNIMPLEMENTED": 12,
     "INTERNAL": 13,
     "UNAVAILABLE": 14,
 }
+"""Numbers of the gRPC statuses, of those of errors (common.statuses) and those of calls alone."""
 
 _MOST_MESSAGE_BYTES = 4096
 """Limit of an encoded message: clients refuse metadata that is much larger."""

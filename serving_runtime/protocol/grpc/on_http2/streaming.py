@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 
 from serving_runtime.common.errors import InvalidArgument, ServingError
+from serving_runtime.common.statuses import grpc_status
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RunningCall
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
@@ -33,7 +34,7 @@ class StreamCall(RunningCall):
             self._hold(len(content))
         except ServingError as error:
             self._stop()
-            self._fail(error.grpc_code, error.message)
+            self._fail(grpc_status(error), error.message)
             return
         try:
             found = self._assembly.feed(content)
@@ -91,7 +92,7 @@ class StreamCall(RunningCall):
             await self._endpoint.answer(self, Call(self._head.metadata, self._write))
         except ServingError as error:
             self._work = None
-            self._fail(error.grpc_code, error.message)
+            self._fail(grpc_status(error), error.message)
         except Exception as error:
             self._work = None
             self._crash(error)

@@ -1,6 +1,7 @@
 """Unary gRPC calls: one message and one answer, without a task where the method needs none."""
 
 from serving_runtime.common.errors import InvalidArgument, ServingError
+from serving_runtime.common.statuses import grpc_status
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RunningCall
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
@@ -39,7 +40,7 @@ class UnaryCall(RunningCall):
             if len(found) > (self._request is None):
                 raise InvalidArgument("the method takes one message, and there are more")
         except ServingError as error:
-            self._fail(error.grpc_code, error.message)
+            self._fail(grpc_status(error), error.message)
             return
         if found:
             self._request = found[0]
@@ -51,7 +52,7 @@ class UnaryCall(RunningCall):
             self._check_memory()
         except ServingError as error:
             self._request = self._assembly = None
-            self._fail(error.grpc_code, error.message)
+            self._fail(grpc_status(error), error.message)
             return False
         return True
 
@@ -68,7 +69,7 @@ class UnaryCall(RunningCall):
         try:
             work = direct(request.content, self._reply)
         except ServingError as error:
-            self._fail(error.grpc_code, error.message)
+            self._fail(grpc_status(error), error.message)
         except Exception as error:
             self._crash(error)
         else:
@@ -80,7 +81,7 @@ class UnaryCall(RunningCall):
         if self.finished:
             return
         if isinstance(outcome, ServingError):
-            self._fail(outcome.grpc_code, outcome.message)
+            self._fail(grpc_status(outcome), outcome.message)
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -94,7 +95,7 @@ class UnaryCall(RunningCall):
             answer = await self._endpoint.answer(await self._message(request), Call(self._head.metadata, _no_write))
         except ServingError as error:
             self._work = None
-            self._fail(error.grpc_code, error.message)
+            self._fail(grpc_status(error), error.message)
         except Exception as error:
             self._work = None
             self._crash(error)

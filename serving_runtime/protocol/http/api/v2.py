@@ -20,8 +20,8 @@ from serving_runtime.protocol.http.api.routes import EVENTS, Call, Route, Routes
 from serving_runtime.protocol.http.api.sse import EventStream
 from serving_runtime.protocol.http.api.wait_for_model import when_there
 from serving_runtime.protocol.http.codec.infer import InferCodec
-from serving_runtime.protocol.http.codec.infer_head import InferHead
 from serving_runtime.protocol.http.codec.render_response import rendered
+from serving_runtime.protocol.http.codec.response_head import AnswerForm
 from serving_runtime.protocol.http.wire.message import Reply, Request, error_response
 from serving_runtime.protocol.http.wire.reader import KeepsHeader
 from serving_runtime.protocol.restrictions import Restrictions
@@ -131,18 +131,18 @@ class V2Application:
         """Answer with V2's JSON as events, one per response (MLServer)."""
         codec = InferCodec(call.model, call.version, self._engine)
 
-        def decode() -> tuple[InferRequest, InferHead]:
-            found, head = codec.decode(call.request)
-            if not head.forms.all_json:
+        def decode() -> tuple[InferRequest, AnswerForm]:
+            found, form = codec.decode(call.request)
+            if not form.outputs.all_json:
                 raise InvalidArgument("infer_stream answers in JSON only; leave binary outputs and shared memory out")
-            return self._completed(found, call.request), head
+            return self._completed(found, call.request), form
 
-        def begin(found: tuple[InferRequest, InferHead]) -> Cancellable:
-            request, head = found
+        def begin(found: tuple[InferRequest, AnswerForm]) -> Cancellable:
+            request, form = found
             empty_final = request.parameters.get("triton_enable_empty_final_response") is True
             events = EventStream(
                 call.reply,
-                lambda response: b"".join(codec.encode(response, head).chunks),
+                lambda response: b"".join(codec.encode(response, form).chunks),
                 shows_empty_final=empty_final,
             )
             events.job = self._engine.stream(request, events.on_done)
@@ -159,28 +159,25 @@ class V2Application:
                 lambda error: reply(error_response(error)),
             )
         try:
-            decoded, head = self._decoded(codec, request)
+            decoded, form = self._decoded(codec, request)
         except ServingError as error:
             refusals.count(self._engine, codec.model, codec.version, error)
             raise
-        return self._begin(codec, decoded, head, reply)
+        return self._begin(codec, decoded, form, reply)
 
-    def _decoded(self, codec: InferCodec, request: Request) -> tuple[InferRequest, InferHead]:
-        decoded, head = codec.decode(request)
+    def _decoded(self, codec: InferCodec, request: Request) -> tuple[InferRequest, AnswerForm]:
+        decoded, form = codec.decode(request)
         if request.headers or self.with_context:
             decoded = self._completed(decoded, request)
-        return decoded, head
+        return decoded, form
 
-    def _begin(self, codec: InferCodec, decoded: InferRequest, head: InferHead, reply: Reply) -> Cancellable | None:
-        if head.answers is None:  # not reusable: its JSON data are arrays now
-            head.inputs = ()
-
+    def _begin(self, codec: InferCodec, decoded: InferRequest, form: AnswerForm, reply: Reply) -> Cancellable | None:
         def answer(outcome: Outcome) -> None:
             rendered(
                 outcome,
                 reply,
-                lambda response: codec.encode(response, head),
-                lambda response: codec.answer_is_slow(response, head),
+                lambda response: codec.encode(response, form),
+                lambda response: codec.answer_is_slow(response, form),
             )
 
         return self._engine.infer(decoded, answer)

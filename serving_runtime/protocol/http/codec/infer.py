@@ -16,10 +16,10 @@ from serving_runtime.config.model import ModelConfig
 from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol.http.codec import json_body, raw_infer
-from serving_runtime.protocol.http.codec.infer_head import InferHead
+from serving_runtime.protocol.http.codec.infer_head import OutputForms
 from serving_runtime.protocol.http.codec.infer_head_reuse import HeadCache
 from serving_runtime.protocol.http.codec.render_response import text_chunks
-from serving_runtime.protocol.http.codec.response_head import HEADERS, AnswerHead
+from serving_runtime.protocol.http.codec.response_head import HEADERS, AnswerForm, AnswerHead
 from serving_runtime.protocol.http.wire.message import JSON, Request, Response
 from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES
 from serving_runtime.protocol.tensors import binary as tensors
@@ -63,13 +63,16 @@ class InferCodec:
         if _IN_MEMORY not in text and b"\\" not in text:
             return False
         try:
-            head, _ = self._heads.head(bytes(text))
+            head, _, _ = self._heads.head(bytes(text))
         except ServingError:  # `decode` raises it
             return False
         return tensors.copy_takes_long(sum(item.part.byte_size for item in head.inputs if item.part is not None))
 
-    def decode(self, request: Request) -> tuple[InferRequest, InferHead]:
-        """Return the inference request in an HTTP request; raises InvalidArgument, NotFound or Unsupported."""
+    def decode(self, request: Request) -> tuple[InferRequest, AnswerForm]:
+        """Return the inference request in an HTTP request, and the form of its answers.
+
+        Raises InvalidArgument, NotFound or Unsupported.
+        """
         body, start, json_length = request.body, request.body_offset, request.json_length
         end = len(body)
         position = end if json_length is None else start + json_length
@@ -80,10 +83,10 @@ class InferCodec:
         if json_length == 0:
             config = self._engine.servable(self.model, self.version).config
             tensor = raw_infer.tensor(memoryview(body)[start:], config)
-            return InferRequest(self.model, self.version, (tensor,)), raw_infer.HEAD
+            return InferRequest(self.model, self.version, (tensor,)), raw_infer.ANSWER
         if position - start > LARGE_REQUEST_BYTES:
             self._check_values(memoryview(body)[start:position])
-        head, request_id = self._heads.head(bytes(body[start:position]))
+        head, request_id, answer = self._heads.head(bytes(body[start:position]))
         inputs = []
         shared_bytes = 0
         for name, datatype, shape, size, data, part, is_view in head.inputs:
@@ -112,7 +115,7 @@ class InferCodec:
         decoded = InferRequest(
             self.model, self.version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes
         )
-        return decoded, head
+        return decoded, answer
 
     def _check_values(self, text: memoryview) -> None:
         """Raise InvalidArgument for a JSON text of more values than the model takes, before it is decoded."""
@@ -120,9 +123,9 @@ class InferCodec:
         if most is not None:
             json_body.check_values(text, most)
 
-    def answer_is_slow(self, response: InferResponse, head: InferHead) -> bool:
+    def answer_is_slow(self, response: InferResponse, form: AnswerForm) -> bool:
         """Return whether to encode an answer off the event loop."""
-        forms = head.forms
+        forms = form.outputs
         for name, datatype, array in response.outputs:
             if name in forms.parts and tensors.copy_takes_long(array.nbytes):
                 return True
@@ -132,30 +135,29 @@ class InferCodec:
                     return True
         return False
 
-    def encode(self, response: InferResponse, head: InferHead) -> Response:
-        """Return the HTTP answer, each output in the form that the request's head requests.
+    def encode(self, response: InferResponse, form: AnswerForm) -> Response:
+        """Return the HTTP answer, each output in the form that the request wants.
 
         Raises ServingError where an output has no such form.
         """
-        answers = head.answers
+        answers = form.heads
         if answers is None or response.parameters:
-            return self._encode(response, head)[0]
+            return self._encode(response, form.outputs)[0]
         key = (response.model_version, *[output.array.shape for output in response.outputs])
         known = answers.get(key)
         if known is not None:
             return known.response(
                 response.id, [tensors.encode(array, datatype) for _, datatype, array in response.outputs]
             )
-        answer, always_the_same = self._encode(response, head)
+        answer, always_the_same = self._encode(response, form.outputs)
         if always_the_same and len(answers) < _KEPT_ANSWERS:
-            without, _ = self._encode(response._replace(id=""), head) if response.id else (answer, True)
+            without, _ = self._encode(response._replace(id=""), form.outputs) if response.id else (answer, True)
             text = without.chunks[0]
             answers[key] = AnswerHead.of(text, without.length - len(text))
         return answer
 
-    def _encode(self, response: InferResponse, head: InferHead) -> tuple[Response, bool]:
+    def _encode(self, response: InferResponse, forms: OutputForms) -> tuple[Response, bool]:
         """Return the answer, and whether its head depends only on the shapes of the outputs."""
-        forms = head.forms
         outputs: list[dict[str, Any]] = []
         binary: list[Any] = []
         total = 0

@@ -9,7 +9,6 @@ from serving_runtime.common.request import NO_PARAMETERS
 from serving_runtime.engine.memory.shared_memory import Slice
 from serving_runtime.protocol.http.codec import json_floats, json_numbers
 from serving_runtime.protocol.http.codec.json_body import json_object
-from serving_runtime.protocol.http.codec.response_head import AnswerHead
 from serving_runtime.protocol.tensors import binary as tensors
 from serving_runtime.protocol.tensors import parameters
 from serving_runtime.protocol.tensors.shared_memory import slice_of
@@ -61,24 +60,17 @@ class OutputForms(NamedTuple):
         return not (self.binary or self.parts or any(self.binary_by_name.values()))
 
 
-class InferHead:
+class InferHead(NamedTuple):
     """A checked head.
 
     Attributes:
         id: where it is not at the beginning; see infer_head_reuse.py.
-        answers: answer heads by model version and output shapes; None for a head that is not kept.
     """
 
-    __slots__ = ("answers", "forms", "id", "inputs", "parameters")
-
-    def __init__(
-        self, inputs: tuple[InputHead, ...], forms: OutputForms, parameters: Mapping[str, Any], id: str = ""
-    ) -> None:
-        self.inputs = inputs
-        self.forms = forms
-        self.parameters = parameters
-        self.id = id
-        self.answers: dict[tuple[object, ...], AnswerHead] | None = None
+    inputs: tuple[InputHead, ...]
+    forms: OutputForms
+    parameters: Mapping[str, Any]
+    id: str = ""
 
 
 def parse(text: bytes) -> InferHead:

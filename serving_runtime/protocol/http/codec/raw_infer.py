@@ -6,13 +6,14 @@ dimension is 1. A BYTES input must be of shape [1]: the body is its one element,
 
 from serving_runtime.common.datatypes import BYTES, Array
 from serving_runtime.common.errors import InvalidArgument
-from serving_runtime.common.request import NO_PARAMETERS, Tensor
+from serving_runtime.common.request import Tensor
 from serving_runtime.config.model import ModelConfig
-from serving_runtime.protocol.http.codec.infer_head import InferHead, OutputForms
+from serving_runtime.protocol.http.codec.infer_head import OutputForms
+from serving_runtime.protocol.http.codec.response_head import AnswerForm
 from serving_runtime.protocol.tensors import binary
 
-HEAD = InferHead((), OutputForms(binary=True), NO_PARAMETERS)
-"""Head of such a request, which sends none: all outputs in binary."""
+ANSWER = AnswerForm(OutputForms(binary=True))
+"""Form of the answers to such a request, which has no head: all outputs in binary."""
 
 
 def tensor(body: memoryview, config: ModelConfig) -> Tensor:

@@ -1,9 +1,13 @@
-"""Reused response heads, for answers with only binary outputs of a fixed size: made once, sent many times."""
+"""Form of a request's answers, and reused response heads.
+
+The head of an answer with only binary outputs of a fixed size is made once and sent many times.
+"""
 
 from typing import Any, NamedTuple
 
 import orjson
 
+from serving_runtime.protocol.http.codec.infer_head import OutputForms
 from serving_runtime.protocol.http.wire.message import Response
 
 HEADERS = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n"
@@ -35,5 +39,17 @@ class AnswerHead(NamedTuple):
         text = self.text
         if not request_id:
             return Response(200, self.headers, (text, *tensors), len(text) + self.binary_length)
-        told = b'%s"id":%s,%s' % (text[: self.id_at], orjson.dumps(request_id), text[self.id_at :])
-        return Response(200, HEADERS % len(told), (told, *tensors), len(told) + self.binary_length)
+        text = b'%s"id":%s,%s' % (text[: self.id_at], orjson.dumps(request_id), text[self.id_at :])
+        return Response(200, HEADERS % len(text), (text, *tensors), len(text) + self.binary_length)
+
+
+class AnswerForm(NamedTuple):
+    """Form of the answers to one request, or to all with the same head.
+
+    Attributes:
+        outputs: requested forms of the outputs.
+        heads: those of earlier answers by model version and output shapes; None where no request has this head again.
+    """
+
+    outputs: OutputForms
+    heads: dict[tuple[object, ...], AnswerHead] | None = None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable
+from serving_runtime.common.statuses import http_status
 from serving_runtime.protocol.http.wire.message import Application, Reply, Request, Response
 from serving_runtime.telemetry import request_log
 
@@ -51,7 +52,7 @@ class LoggedApplication:
         try:
             job = self._application.handle(request, noted)
         except ServingError as error:
-            note(str(error.http_status))
+            note(str(http_status(error)))
             raise
         return None if job is None else _NotedJob(job, note)
 

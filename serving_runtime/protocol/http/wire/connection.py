@@ -11,7 +11,8 @@ in pieces (BodySource) holds the connection until its last piece is written.
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import Protocol, cast
 
 import httptools
 
@@ -19,7 +20,14 @@ from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable
 from serving_runtime.protocol.http.wire import large_body, response_writer
 from serving_runtime.protocol.http.wire.inflation import inflate
-from serving_runtime.protocol.http.wire.limits import LINGER_S, MAX_HEADER_BYTES, MAX_PIPELINED, MUCH_BYTES, write_stuck
+from serving_runtime.protocol.http.wire.limits import (
+    LINGER_S,
+    MAX_HEADER_BYTES,
+    MAX_PIPELINED,
+    MUCH_BYTES,
+    HttpLimits,
+    write_stuck,
+)
 from serving_runtime.protocol.http.wire.message import (
     Application,
     BodySource,
@@ -33,17 +41,42 @@ from serving_runtime.protocol.http.wire.reader import KeepsHeader, RequestReader
 from serving_runtime.protocol.http.wire.response_writer import CONTINUE, BodyWriter
 from serving_runtime.protocol.progress import Progress
 from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES, RequestMemory
-
-if TYPE_CHECKING:
-    from serving_runtime.protocol.http.wire.listener import Listener
+from serving_runtime.protocol.turns import ReadTurns
 
 logger = logging.getLogger(__name__)
 
 
-class Connection(asyncio.Protocol):
-    """Speaks HTTP/1.1 with one client; `listener` holds the application, the limits and the coarse clock."""
+class Host(Protocol):
+    """Server of a connection: the application, the limits and the coarse clock.
 
-    def __init__(self, listener: "Listener") -> None:
+    Attributes:
+        begun: beginnings of answers, by status.
+        draining: whether answers request clients to close.
+        now: the loop's time, updated once a second.
+    """
+
+    application: Application
+    begun: Mapping[int, bytes]
+    draining: bool
+    keeps_header: KeepsHeader | None
+    limits: HttpLimits
+    memory: RequestMemory
+    now: float
+    turns: ReadTurns
+
+    def add(self, connection: "Connection") -> None: ...
+
+    def remove(self, connection: "Connection") -> None: ...
+
+    def discard_delay_s(self) -> float:
+        """Return how long a connection waits before its next discarding read."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """Speaks HTTP/1.1 with one client."""
+
+    def __init__(self, listener: Host) -> None:
         self._listener = listener
         self._app = listener.application
         self._begun = listener.begun
@@ -160,7 +193,7 @@ class Connection(asyncio.Protocol):
             reader.noted_bytes, reader.header_bytes = reader.received_bytes, 0
         if reader.bytes_to_come >= large_body.WORTH_BYTES:
             self._large = True
-            self._transport.set_protocol(large_body.LargeBody(self, reader, self._body_arrived))
+            self._transport.set_protocol(large_body.LargeBody(self, reader, self._body_arrived, self.take_turns))
             self.take_turns()
 
     def _body_arrived(self) -> None:

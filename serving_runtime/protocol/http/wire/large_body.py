@@ -7,24 +7,33 @@ left to the connection.
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from serving_runtime.protocol.http.wire.limits import MUCH_BYTES
 from serving_runtime.protocol.http.wire.reader import RequestReader
-
-if TYPE_CHECKING:
-    from serving_runtime.protocol.http.wire.connection import Connection
 
 WORTH_BYTES = 64 * 1024
 """Smaller bodies are as fast on the normal path."""
 
 
 class LargeBody(asyncio.BufferedProtocol):
-    """Fills the buffer of one body; `arrived` is called once it is full."""
+    """Fills the buffer of one body.
 
-    def __init__(self, connection: "Connection", reader: RequestReader, arrived: Callable[[], None]) -> None:
+    Args:
+        connection: handles all but the body.
+        arrived: called once the body is full.
+        take_turns: called after a large read, so that other connections have their turn.
+    """
+
+    def __init__(
+        self,
+        connection: asyncio.BaseProtocol,
+        reader: RequestReader,
+        arrived: Callable[[], None],
+        take_turns: Callable[[], None],
+    ) -> None:
         self._connection = connection
         self._reader = reader
+        self._take_turns = take_turns
         self._arrived = arrived
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as much as is good for all
@@ -34,7 +43,7 @@ class LargeBody(asyncio.BufferedProtocol):
         if self._reader.filled(nbytes):
             self._arrived()
         if nbytes >= MUCH_BYTES:
-            self._connection.take_turns()
+            self._take_turns()
 
     def pause_writing(self) -> None:
         self._connection.pause_writing()

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Mapping
 from typing import Any
 
 from serving_runtime.protocol import tls
@@ -51,7 +52,7 @@ class Listener:
         self.memory = memory if memory is not None else RequestMemory()
         self.turns = ReadTurns()
         self.keeps_header = keeps_header
-        self.begun = {status: line + own_headers for status, line in STATUS_LINES.items()}
+        self.begun: Mapping[int, bytes] = {status: line + own_headers for status, line in STATUS_LINES.items()}
         self.draining = False
         self._loop = asyncio.get_running_loop()
         self.now = self._discard_at = self._loop.time()

@@ -8,6 +8,7 @@ import orjson
 
 from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable
+from serving_runtime.common.statuses import http_status
 from serving_runtime.protocol.tensors.binary import Buffer
 
 JSON = b"Content-Type: application/json\r\n"
@@ -101,7 +102,7 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 def error_response(error: ServingError) -> Response:
     headers = b"" if error.retry_after_s is None else b"Retry-After: %d\r\n" % error.retry_after_s
-    return text_error(error.http_status, error.message, headers)
+    return text_error(http_status(error), error.message, headers)
 
 
 def text_error(status: int, message: str, headers: bytes = b"") -> Response:

@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 
+from serving_runtime import proto
 from tests.serving_runtime._support.processes import ServerProcess, command
 from tests.serving_runtime.backends.python.python_repository import ask, asked, output, repository, serving, until
 
@@ -120,6 +122,25 @@ def test_a_models_failure_is_told_in_its_own_words(
 ) -> None:
     answer = ask(served, text)
     assert (answer.status_code, answer.json()["error"]) == (status, sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("fail INVALID_ARG", grpc.StatusCode.INVALID_ARGUMENT),
+        ("fail ALREADY_EXISTS", grpc.StatusCode.ALREADY_EXISTS),
+        ("fail UNKNOWN", grpc.StatusCode.UNKNOWN),
+    ],
+)
+def test_a_models_failure_has_its_status_over_grpc(served: ServerProcess, text: str, status: grpc.StatusCode) -> None:
+    request = proto.ModelInferRequest(model_name="tricks")
+    tensor = request.inputs.add(name="do", datatype="BYTES", shape=[1, 1])
+    tensor.contents.bytes_contents.append(text.encode())
+    with grpc.insecure_channel(f"127.0.0.1:{served.grpc}") as channel:
+        infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+        with pytest.raises(grpc.RpcError) as failed:
+            infer(request.SerializeToString(), timeout=60)
+    assert (failed.value.code(), failed.value.details()) == (status, "as asked")
 
 
 def test_a_request_that_fails_leaves_those_of_its_batch_alone(served: ServerProcess) -> None:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from serving_runtime.common.datatypes import DATATYPES
-from serving_runtime.common.errors import ModelError, NotFound, Unavailable
+from serving_runtime.common.errors import ModelError, NoRoom, NotFound, Unavailable
 from serving_runtime.common.request import InferRequest, InferResponse, Outcome, Tensor
 from serving_runtime.engine.lifecycle import on_demand
 from serving_runtime.engine.lifecycle.control_mode import Control, ControlMode
 from serving_runtime.engine.memory import process_memory
 from serving_runtime.engine.memory.admission import Admission, Unused
-from serving_runtime.engine.memory.budget import Budget, NoRoom
+from serving_runtime.engine.memory.budget import Budget
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.engine.serving.statistics import statistics_message
 from tests.serving_runtime import onnx_models

@@ -2,7 +2,8 @@
 
 import pytest
 
-from serving_runtime.engine.memory.budget import Budget, Idle, NoRoom, estimate_bytes, victims
+from serving_runtime.common.errors import NoRoom
+from serving_runtime.engine.memory.budget import Budget, Idle, estimate_bytes, victims
 
 MIB = 2**20
 

@@ -18,7 +18,8 @@ from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol.http.codec import infer_head
 from serving_runtime.protocol.http.codec.infer import InferCodec
-from serving_runtime.protocol.http.codec.infer_head import InferHead, head_of
+from serving_runtime.protocol.http.codec.infer_head import head_of
+from serving_runtime.protocol.http.codec.response_head import AnswerForm
 from serving_runtime.protocol.http.wire.message import Request, Response
 
 X = {"name": "x", "datatype": "FP32", "shape": [2]}
@@ -32,8 +33,8 @@ def codec_of() -> InferCodec:
     return InferCodec("m", "1", Engine([], LoadSettings(), shared_memory=SharedMemory(allowed=False)))
 
 
-def encode(response: InferResponse, head: InferHead) -> Response:
-    return codec_of().encode(response, head)
+def encode(response: InferResponse, form: AnswerForm) -> Response:
+    return codec_of().encode(response, form)
 
 
 def decode_bytes(body: bytes, json_length: int | None, *, offset: int = 0, codec: InferCodec | None = None):
@@ -54,13 +55,13 @@ def test_json_and_binary_inputs_in_one_request() -> None:
         "inputs": [{**X, "data": [1, 2]}, {**binary(8), "name": "y"}],
         "outputs": [{"name": "a"}, {"name": "b", "parameters": {"binary_data": False}}],
     }
-    request, head = decode(content, np.array([3, 4], "f4").tobytes(), offset=5)
+    request, form = decode(content, np.array([3, 4], "f4").tobytes(), offset=5)
     assert (request.model_name, request.model_version, request.id) == ("m", "1", "42")
     assert [(tensor.name, tensor.array.tolist()) for tensor in request.inputs] == [("x", [1, 2]), ("y", [3, 4])]
     assert request.outputs == ("a", "b")
     assert request.parameters["timeout"] == 5
-    assert head.forms.binary_by_name == {"b": False}
-    assert head.forms.binary
+    assert form.outputs.binary_by_name == {"b": False}
+    assert form.outputs.binary
 
 
 @pytest.mark.parametrize(
@@ -187,10 +188,10 @@ def test_custom_parameters_come_as_they_are() -> None:
 
 @pytest.mark.feature("E16")
 def test_a_models_own_parameters_are_in_the_answer() -> None:
-    head = decode({"inputs": [binary(8)], "parameters": {"binary_data_output": True}}, bytes(8))[1]
+    form = decode({"inputs": [binary(8)], "parameters": {"binary_data_output": True}}, bytes(8))[1]
     plain = response(("a", "FP32", np.ones((1, 2), "f4")))
     for parameters in ({}, {"token": "t", "left": 3}, {}):
-        content, _ = parted(encode(plain._replace(parameters=parameters), head))
+        content, _ = parted(encode(plain._replace(parameters=parameters), form))
         assert content.get("parameters", {}) == parameters
 
 
@@ -250,11 +251,10 @@ def parted(answer: Response) -> tuple[dict[str, Any], bytes]:
     return orjson.loads(whole[:length]), whole[length:]
 
 
-def asking(outputs: list[dict[str, object]] | None = None, *, binary: bool = False) -> InferHead:
-    """Return the head of a request that asks for outputs in this form."""
-    return head_of(
-        {"inputs": [{**X, "data": [1, 2]}], "outputs": outputs, "parameters": {"binary_data_output": binary}}
-    )
+def asking(outputs: list[dict[str, object]] | None = None, *, binary: bool = False) -> AnswerForm:
+    """Return the form of the answers to a request that asks for outputs in this form."""
+    own = {"binary_data_output": binary}
+    return AnswerForm(head_of({"inputs": [{**X, "data": [1, 2]}], "outputs": outputs, "parameters": own}).forms)
 
 
 @pytest.mark.feature("E2")
@@ -306,20 +306,20 @@ def test_a_head_that_comes_again_gives_the_same_with_other_data() -> None:
     ],
 )
 def test_a_head_that_is_unlikely_to_come_again_is_not_kept(content: object) -> None:
-    assert decode(content, bytes(8))[1].answers is None
+    assert decode(content, bytes(8))[1].heads is None
 
 
 def test_kept_answers_follow_version_shapes_and_values() -> None:
-    head = decode({"inputs": [binary(8)], "parameters": {"binary_data_output": True}}, bytes(8))[1]
-    assert head.answers is not None
+    form = decode({"inputs": [binary(8)], "parameters": {"binary_data_output": True}}, bytes(8))[1]
+    assert form.heads is not None
     for version, rows, text in (("1", 1, b"a"), ("2", 1, b"bc"), ("1", 2, b"d"), ("1", 1, b"efg"), ("1", 2, b"")):
         numbers, strings = np.full((rows, 2), len(text), "f4"), np.full((rows, 1), text, dtype=object)
         for outputs in ((("n", "FP32", numbers),), (("n", "FP32", numbers), ("s", "BYTES", strings))):
             given = response(*outputs)._replace(model_version=version)
-            content, tail = parted(encode(given, head))
+            content, tail = parted(encode(given, form))
             assert content["model_version"] == version
             assert content["outputs"][0]["shape"] == [rows, 2]
             assert tail[: numbers.nbytes] == numbers.tobytes()
             if len(outputs) == 2:
                 assert tail[numbers.nbytes :] == (len(text).to_bytes(4, "little") + text) * rows
-    assert len(head.answers) == 3
+    assert len(form.heads) == 3

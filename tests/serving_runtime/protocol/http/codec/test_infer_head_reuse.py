@@ -30,9 +30,10 @@ def head_text(request_id: str | None, *, compact: bool = True) -> bytes:
 def test_heads_that_differ_in_their_ids_are_one(compact: bool) -> None:
     cache = HeadCache()
     found = [cache.head(head_text(name, compact=compact)) for name in ("a", "b-7", None, "a")]
-    assert [request_id for _, request_id in found] == ["a", "b-7", "", "a"]
+    assert [request_id for _, request_id, _ in found] == ["a", "b-7", "", "a"]
     assert len(cache._heads) == (1 if compact else 2)  # json puts a space after each comma
     assert found[0][0] is found[1][0] is found[3][0]
+    assert found[0][2] is found[1][2] is found[3][2]
 
 
 @pytest.mark.parametrize(
@@ -82,10 +83,10 @@ def test_whatever_the_ids_are_each_answer_has_that_of_its_request(ids: list[str 
     for number, request_id in enumerate(ids):
         text = head_text(request_id, compact=compact)
         body = text + np.float32(number).tobytes()
-        request, head = codec.decode(Request(b"POST", b"/", body, 0, len(text)))
+        request, form = codec.decode(Request(b"POST", b"/", body, 0, len(text)))
         assert request.id == (request_id or "")
         response = InferResponse("m", "1", (Tensor("y", DATATYPES["FP32"], request.inputs[0].array),), request.id)
-        answer = codec.encode(response, head)
+        answer = codec.encode(response, form)
         whole = b"".join(bytes(chunk) for chunk in answer.chunks)
         length = int(answer.headers.split(b"Inference-Header-Content-Length: ")[1].split(b"\r\n")[0])
         content = orjson.loads(whole[:length])
