@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any, cast
@@ -16,6 +17,7 @@ from clusters.domain.cluster_file import KIND, STORED, ClusterFile, Way, parse_c
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL, access_of, driver_of, opened, sealed
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
+from common.plans import Outcome
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes.access import Credentials
 from integrations.clusters.kubernetes.api.tls import tls_of
@@ -53,12 +55,37 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
     return row, before is None
 
 
-def cluster_planned(*, document: object, name: str | None, now: datetime) -> tuple[Cluster, object, bool]:
-    """Return the cluster's row after `cluster_apply`, its file before, None for a new one, and whether it changes.
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """What applying a cluster file would do, as plans of service files say it; a cluster itself has no rollout.
 
-    Writes nothing; raises what `cluster_apply` raises.
+    Attributes:
+        before, after: the files; None without one.
+        patched: the effect of patches on an example, as a unified diff; empty without patches.
+        untried: why the cluster did not check them, in a sentence; empty where it did, or need not.
     """
-    return _followed(document, name, now, Cluster.objects.all())
+
+    outcome: Outcome
+    message: str
+    before: object
+    after: object
+    patched: str = ""
+    untried: str = ""
+    contract: None = None
+    analysis: None = None
+    room: None = None
+    warnings: tuple[()] = ()
+
+
+def cluster_plan(*, document: object, name: str | None, now: datetime) -> ClusterPlan:
+    """Return what `cluster_apply` would do, without a write; raises what that raises."""
+    row, before, changed = _followed(document, name, now, Cluster.objects.all())
+    if before is None:
+        return ClusterPlan(Outcome.CREATED, f"cluster {row.name} is new", None, row.document)
+    if not changed:
+        return ClusterPlan(Outcome.UNCHANGED, f"cluster {row.name} is as its file says", before, row.document)
+    message = f"cluster {row.name} changes, and what runs there follows with the next turn of the reconciler"
+    return ClusterPlan(Outcome.CHANGED, message, before, row.document)
 
 
 def _followed(

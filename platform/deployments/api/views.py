@@ -18,12 +18,12 @@ from accounts.auth.permissions import actor_of, caller_token
 from accounts.domain.roles import Owned
 from clusters.services.cluster_selection import cluster_of
 from clusters.services.connection import driver_of
+from common.http.dry_run import DRY_RUN, is_dry_run, or_plan
 from common.http.filters import Filter, Kind
 from common.http.listing import ListView as _ListView
 from deployments import selectors, services
 from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query
 from deployments.api.approval_serializers import CommentSerializer, said
-from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.serializers import (
     PlanSerializer,
     PolicySerializer,
@@ -72,7 +72,7 @@ class PolicyDetailView(APIView):
     @extend_schema(
         parameters=[DRY_RUN],
         request=OpenApiTypes.OBJECT,
-        responses={200: or_plan(PolicySerializer, "PolicyOrPlan"), 201: PolicySerializer},
+        responses={200: or_plan(PolicySerializer, PlanSerializer, "PolicyOrPlan"), 201: PolicySerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         """Make or change the policy; the body is the policy file. Rollouts in progress keep what they began with."""
@@ -136,7 +136,7 @@ class ServiceDetailView(APIView):
     @extend_schema(
         parameters=[DRY_RUN, ACCEPT, REASON],
         request=OpenApiTypes.OBJECT,
-        responses={200: or_plan(ServiceSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
+        responses={200: or_plan(ServiceSerializer, PlanSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
     )
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Make or change the service; the body is the service file. A change for a live service starts a rollout."""

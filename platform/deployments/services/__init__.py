@@ -2,7 +2,7 @@
 
 from deployments.services.approvals import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.contracts import check_reason
-from deployments.services.dry_run import cluster_plan, policy_plan, rollout_plan, service_plan
+from deployments.services.dry_run import policy_plan, rollout_plan, service_plan
 from deployments.services.gpu_assignment import gpus_of
 from deployments.services.import_models import import_follow
 from deployments.services.policies import policy_apply, policy_delete
@@ -16,7 +16,6 @@ from deployments.services.services import alias_follow, service_delete
 __all__ = [
     "alias_follow",
     "check_reason",
-    "cluster_plan",
     "gpus_of",
     "import_follow",
     "plan_check",

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from clusters.services.clusters import cluster_planned
+from common.plans import Outcome
 from deployments import mapping
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
@@ -24,7 +24,7 @@ from deployments.services.rollout_forecast import Look, Survey, analysis_plan, r
 from deployments.services.rollouts import rollout_begin, rollout_start
 from deployments.services.service_files import service_apply, service_planned
 from deployments.services.services import service_named
-from deployments.views.shapes import Outcome, Plan
+from deployments.views.shapes import Plan
 from integrations.clusters.base import Desired
 
 Result = TypeVar("Result")
@@ -127,17 +127,6 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_r
         outcome = Outcome.CHANGED
         message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
     return Plan(outcome, message, before, row.document, warnings=_warnings(policy))
-
-
-def cluster_plan(*, document: object, name: str | None, now: datetime) -> Plan:
-    """Return what `cluster_apply` would do, without changing anything; raises what that raises."""
-    row, before, changed = cluster_planned(document=document, name=name, now=now)
-    if before is None:
-        return Plan(Outcome.CREATED, f"cluster {row.name} is new", None, row.document)
-    if not changed:
-        return Plan(Outcome.UNCHANGED, f"cluster {row.name} is as its file says", before, row.document)
-    message = f"cluster {row.name} changes, and what runs there follows with the next turn of the reconciler"
-    return Plan(Outcome.CHANGED, message, before, row.document)
 
 
 def _warnings(policy: Policy) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
+from common.plans import Outcome
 from deployments.domain.analysis.forecast import StepPlan
 from deployments.domain.analysis.verdict import Measurement
 from deployments.domain.policy import stored_match
@@ -361,14 +361,6 @@ class ServiceView:
     waits: Wait | None = None
     drift_policy: str = "heal"
     drift: tuple[DriftView, ...] = ()
-
-
-class Outcome(StrEnum):
-    """The outcome of applying a file."""
-
-    UNCHANGED = "unchanged"
-    CREATED = "created"
-    CHANGED = "changed"
 
 
 @dataclass(frozen=True, slots=True)

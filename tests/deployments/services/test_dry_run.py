@@ -12,12 +12,11 @@ from rest_framework.test import APIClient
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from clusters.models import Cluster
-from clusters.services.clusters import cluster_apply
+from clusters.services.clusters import cluster_apply, cluster_plan
 from common.uris import parse
 from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.reconcile.service_change import load
 from deployments.services import (
-    cluster_plan,
     policy_plan,
     rollout_plan,
     rollout_start,

@@ -7,7 +7,6 @@ from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
 from common.errors import InvalidInput
-from deployments.api.serializers import PlanSerializer
 
 DRY_RUN = OpenApiParameter(
     "dry_run", bool, description="With `true` the file is only checked: the answer says what applying it would do."
@@ -22,8 +21,6 @@ def is_dry_run(request: Request) -> bool:
     return text == "true"
 
 
-def or_plan(form: type[Serializer[Any]], name: str) -> PolymorphicProxySerializer:
+def or_plan(form: type[Serializer[Any]], plan: type[Serializer[Any]], name: str) -> PolymorphicProxySerializer:
     """Return the OpenAPI form of an answer that is a plan where it was a dry run."""
-    return PolymorphicProxySerializer(
-        component_name=name, serializers=[form, PlanSerializer], resource_type_field_name=None
-    )
+    return PolymorphicProxySerializer(component_name=name, serializers=[form, plan], resource_type_field_name=None)
