@@ -14,7 +14,7 @@ SCHEMES = tuple(_LIBRARIES)
 
 
 class Failure(Enum):
-    """Why a store did not do what it was asked; the libraries raise the errors of the libraries that they use."""
+    """Why a store did not give an object; the libraries raise the errors of the libraries that they use."""
 
     MISSING = "nothing is there"
     FORBIDDEN = "the credentials may not read it"
