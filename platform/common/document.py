@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from common import durations
 from common.errors import InvalidInput
@@ -100,8 +100,7 @@ def parse_document(value: object, what: str, parse: Callable[["Document"], T]) -
     document = Document.of(value, what, faults=faults)
     result = document.attempt(None, parse, document)
     faults.raise_any(what)
-    assert result is not None, "a parser returns a value or reports a fault"  # noqa: S101
-    return result
+    return cast(T, result)
 
 
 class Document:
@@ -241,19 +240,15 @@ class Document:
             return default
         return duration
 
-    def document(self, name: str) -> "Document":
-        """Return the object under `name`."""
-        value = self.raw(name)
+    def document(self, name: str, read: Callable[[Any], object] = lambda value: value) -> "Document":
+        """Return the object under `name`; `read` makes it of the field, such as of a text."""
+        value = self.attempt(None, read, self.raw(name))
         return Document({}, self.path(name), self._faults) if value is None else self._of(value, self.path(name))
 
     def optional(self, name: str) -> "Document | None":
         """Return the object under `name`, None where it is missing."""
         value = self.raw(name, None)
         return None if value is None else self._of(value, self.path(name))
-
-    def nested(self, name: str, value: object) -> "Document":
-        """Return the object `value`, which was read from the text under `name`."""
-        return self._of(value, self.path(name))
 
     def or_empty(self, name: str) -> "Document":
         """Return the object under `name`, an empty one where it is missing."""

@@ -8,8 +8,9 @@ from typing import Any
 from serving_runtime.artifacts.remotes import InterruptedTransferError, Opened
 from serving_runtime.artifacts.unpack import is_known
 from serving_runtime.common.errors import ModelError
-from serving_runtime.engine.catalog.bucket_repository import file_system
+from serving_runtime.engine.catalog.bucket_repository import opened
 from serving_runtime.engine.catalog.repository_location import Bucket, parse
+from serving_runtime.shared.object_storage import Failure, failure_of
 
 _NO_NAMES = frozenset(("", ".", ".."))
 _CHUNK_BYTES = 8 << 20
@@ -54,7 +55,7 @@ def objects_at(uri: str) -> list[ObjectFile]:
     bucket = parse(uri)
     if not isinstance(bucket, Bucket):
         raise ModelError(f"{uri} is no address of a bucket")
-    system = file_system(bucket, f"--origin {bucket}")
+    system = opened(bucket, f"--origin {bucket}")
     try:
         if is_known(bucket.path):
             return [ObjectFile(system, str(system.info(bucket.path)["name"]), bucket.scheme)]
@@ -71,13 +72,14 @@ def objects_at(uri: str) -> list[ObjectFile]:
 
 
 def _told(what: str, error: Exception) -> Exception:
-    """Return our error for one of the libraries, each of which raises its dependencies' errors."""
-    if isinstance(error, FileNotFoundError):
-        return ModelError(f"there is nothing at {what}, or no such bucket")
-    if isinstance(error, PermissionError):
-        return ModelError(f"{what} may not be read with the pod's credentials: {error}")
-    if "Credentials" in type(error).__name__:
-        return ModelError(f"{what} cannot be read without credentials in the pod's environment: {error}")
+    """Return our error for one of the library."""
+    match failure_of(error):
+        case Failure.MISSING:
+            return ModelError(f"there is nothing at {what}, or no such bucket")
+        case Failure.FORBIDDEN:
+            return ModelError(f"{what} may not be read with the pod's credentials: {error}")
+        case Failure.NO_CREDENTIALS:
+            return ModelError(f"{what} cannot be read without credentials in the pod's environment: {error}")
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
         return error  # a failure of the local disk
     return InterruptedTransferError(f"{what} cannot be read: {error or type(error).__name__}")

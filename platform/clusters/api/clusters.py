@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.helpers import lazy_serializer
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -18,14 +17,12 @@ from clusters.api.serializers import ClusterCheckSerializer, ClusterDetailSerial
 from clusters.selectors import cluster_get, cluster_query
 from clusters.services.clusters import cluster_apply, cluster_check, cluster_delete, cluster_plan
 from clusters.services.trial import cluster_patches_try
-from common.http.dry_run import DRY_RUN, is_dry_run, or_plan
+from common.http.dry_run import DRY_RUN, is_dry_run, or_plan, plan_form
 from common.http.listing import ListView
 from common.identifiers import check_dns_label
 from events.api.serializers import EventSerializer
 from events.selectors import cluster_event_query, event_view
 
-_PLAN = lazy_serializer("deployments.api.serializers.PlanSerializer")
-"""Named as text, as foreign keys are: that room is above."""
 _NAMESPACE = OpenApiParameter(
     "namespace", str, description="Check this namespace too, in which a service is to run; those of services are."
 )
@@ -58,7 +55,7 @@ class ClusterDetailView(APIView):
     @extend_schema(
         parameters=[DRY_RUN, _TRIED_IN],
         request=OpenApiTypes.OBJECT,
-        responses={200: or_plan(ClusterDetailSerializer, _PLAN, "ClusterOrPlan"), 201: ClusterDetailSerializer},
+        responses={200: or_plan(ClusterDetailSerializer, "ClusterOrPlan"), 201: ClusterDetailSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         """Make or change the cluster; the body is the cluster file. A kubeconfig is kept encrypted and never shown."""
@@ -71,7 +68,7 @@ class ClusterDetailView(APIView):
         plan = cluster_plan(document=request.data, name=name, now=wish["now"])
         patched, untried = cluster_patches_try(document=request.data, name=name, namespaces=_namespaces(request))
         if is_dry_run(request):
-            return Response(_PLAN(replace(plan, patched=patched, untried=untried)).data)
+            return Response(plan_form()(replace(plan, patched=patched, untried=untried)).data)
         cluster, created = cluster_apply(**wish)
         return Response(ClusterDetailSerializer(cluster).data, status=201 if created else 200)
 

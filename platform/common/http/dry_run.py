@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.module_loading import import_string
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
@@ -21,6 +22,14 @@ def is_dry_run(request: Request) -> bool:
     return text == "true"
 
 
-def or_plan(form: type[Serializer[Any]], plan: type[Serializer[Any]], name: str) -> PolymorphicProxySerializer:
+def plan_form() -> type[Serializer[Any]]:
+    """Return the form of a plan, which belongs to the room of services: named as text, as foreign keys upward are."""
+    found: type[Serializer[Any]] = import_string("deployments.api.serializers.PlanSerializer")
+    return found
+
+
+def or_plan(form: type[Serializer[Any]], name: str) -> PolymorphicProxySerializer:
     """Return the OpenAPI form of an answer that is a plan where it was a dry run."""
-    return PolymorphicProxySerializer(component_name=name, serializers=[form, plan], resource_type_field_name=None)
+    return PolymorphicProxySerializer(
+        component_name=name, serializers=lambda: [form, plan_form()], resource_type_field_name=None
+    )

@@ -72,7 +72,7 @@ class PolicyDetailView(APIView):
     @extend_schema(
         parameters=[DRY_RUN],
         request=OpenApiTypes.OBJECT,
-        responses={200: or_plan(PolicySerializer, PlanSerializer, "PolicyOrPlan"), 201: PolicySerializer},
+        responses={200: or_plan(PolicySerializer, "PolicyOrPlan"), 201: PolicySerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         """Make or change the policy; the body is the policy file. Rollouts in progress keep what they began with."""
@@ -136,7 +136,7 @@ class ServiceDetailView(APIView):
     @extend_schema(
         parameters=[DRY_RUN, ACCEPT, REASON],
         request=OpenApiTypes.OBJECT,
-        responses={200: or_plan(ServiceSerializer, PlanSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
+        responses={200: or_plan(ServiceSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
     )
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Make or change the service; the body is the service file. A change for a live service starts a rollout."""

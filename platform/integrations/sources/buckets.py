@@ -1,47 +1,28 @@
-"""Object storage source: S3 and Google Cloud Storage, through fsspec's `s3fs` and `gcsfs`, each its own extra.
+"""Object storage source: the objects of S3 and Google Cloud Storage as files to import.
 
-Both read their credentials and endpoints from the environment, as docs/how-to/import-models.md says.
+Credentials and endpoints are those of the environment, as docs/how-to/import-models.md says.
 """
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from common.errors import InvalidInput, NotFound, TooLarge, Unavailable
+from common.errors import FairleadError, InvalidInput, NotFound, TooLarge, Unavailable
 from common.uris import Address
 from integrations.sources.content import Content, SourceFile
+from serving_runtime.shared.object_storage import SCHEMES, Failure, failure_of, file_system, missing_package
 
 _BLOCK_BYTES = 8 << 20
 _IDENTITY = ("ETag", "etag", "generation", "size")
 _MAX_DEPTH = 9
 
 
-@dataclass(frozen=True, slots=True)
-class _Library:
-    module: str
-    file_system: str
-    options: dict[str, Any]
-
-
-_LIBRARIES = {
-    "s3": _Library(
-        "s3fs",
-        "S3FileSystem",
-        {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}},
-    ),
-    "gs": _Library("gcsfs", "GCSFileSystem", {"requests_timeout": 60}),
-}
-
-
 def check_installed(scheme: str) -> None:
     """Raise InvalidInput where the scheme needs a package that is not installed."""
-    library = _LIBRARIES.get(scheme)
-    if library is not None and importlib.util.find_spec(library.module) is None:
+    if scheme in SCHEMES and (package := missing_package(scheme)):
         raise InvalidInput(
-            f"{scheme}:// needs the package {library.module}, which is not installed; install it with Fairlead's extra "
+            f"{scheme}:// needs the package {package}, which is not installed; install it with Fairlead's extra "
             f"{scheme!r}: pip install 'fairlead[{scheme}]'",
             field="uri",
         )
@@ -56,10 +37,7 @@ def files_at(address: Address, *, is_folder: bool, max_files: int) -> list[Sourc
         Unavailable: the store did not answer as it should.
     """
     check_installed(address.scheme)
-    library = _LIBRARIES[address.scheme]
-    system = getattr(importlib.import_module(library.module), library.file_system)(
-        **library.options, skip_instance_cache=True, use_listings_cache=False
-    )
+    system = file_system(address.scheme)
     place = f"{address.host}/{address.path}"
     if not is_folder:
         found = _asked(address, lambda: system.info(place))
@@ -126,14 +104,16 @@ def _asked(address: Address, ask: Callable[[], Any]) -> Any:
         return ask()
     except (InvalidInput, NotFound, TooLarge, Unavailable):
         raise
-    except FileNotFoundError as error:
-        raise NotFound(f"there is nothing at {address.shown}, or no such bucket") from error
-    except PermissionError as error:
-        raise InvalidInput(f"{address.shown} may not be read with the worker's credentials: {error}") from error
     except Exception as error:
-        # Each library raises what its own libraries raise: botocore's, aiohttp's, google-auth's errors.
-        if "Credentials" in type(error).__name__:
-            raise InvalidInput(
-                f"{address.shown} cannot be read without credentials in the worker's environment: {error}"
-            ) from error
-        raise Unavailable(f"{address.shown} cannot be read: {error or type(error).__name__}") from error
+        raise _failed(address.shown, error) from error
+
+
+def _failed(what: str, error: Exception) -> FairleadError:
+    match failure_of(error):
+        case Failure.MISSING:
+            return NotFound(f"there is nothing at {what}, or no such bucket")
+        case Failure.FORBIDDEN:
+            return InvalidInput(f"{what} may not be read with the worker's credentials: {error}")
+        case Failure.NO_CREDENTIALS:
+            return InvalidInput(f"{what} cannot be read without credentials in the worker's environment: {error}")
+    return Unavailable(f"{what} cannot be read: {error or type(error).__name__}")

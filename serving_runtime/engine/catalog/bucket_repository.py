@@ -1,15 +1,13 @@
-"""Cloud storage repositories: S3 and Google Cloud Storage, by fsspec's `s3fs` and `gcsfs`, each an extra of its own.
+"""Cloud storage repositories: models in S3 and Google Cloud Storage.
 
     <cache>/<digest of the repository>/<model>/<digest of its marks>/config.pbtxt, 1/model.onnx, ...
 
 Files that all versions share are fetched to read the config, a version's only before it is opened; each is checked
-and renamed into place. Both libraries find credentials in the environment, as their makers' own tools do.
+and renamed into place.
 """
 
 import base64
 import hashlib
-import importlib
-import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterable
@@ -19,10 +17,10 @@ from typing import Any, TypeVar
 from serving_runtime.common.errors import ModelError
 from serving_runtime.engine.catalog.repository import Marks, is_model_name, is_version_path
 from serving_runtime.engine.catalog.repository_location import Bucket
+from serving_runtime.shared.object_storage import Failure, failure_of, file_system, missing_package
 
 T = TypeVar("T")
 
-_LIBRARIES = {"s3": ("s3fs", "S3FileSystem"), "gs": ("gcsfs", "GCSFileSystem")}
 _KEPT = 2
 """Copies of a model in the cache: the served one, and its replacement."""
 
@@ -36,7 +34,7 @@ class BucketRoot:
 
     def __init__(self, bucket: Bucket, cache: Path) -> None:
         self._bucket = bucket
-        self._system = file_system(bucket, f"--model-repository {bucket}")
+        self._system = opened(bucket, f"--model-repository {bucket}")
         self._cache = cache / _digest([str(bucket)])
 
     @property
@@ -120,22 +118,17 @@ class BucketRoot:
         """Return the library's result; raise its errors as ours."""
         try:
             return ask()
-        except FileNotFoundError as error:
-            raise ModelError(
-                f"--model-repository {self._bucket}: there is no such bucket or object: {error}"
-            ) from error
-        except PermissionError as error:
-            raise ModelError(f"--model-repository {self._bucket} may not be read: {error}") from error
-        except Exception as error:  # libraries raise exceptions of the libraries they use
-            if "Credentials" in type(error).__name__:
-                raise ModelError(
-                    f"--model-repository {self._bucket}: there are no credentials in the environment: {error}"
-                ) from error
-            reason = str(error) or type(error).__name__
-            raise ModelError(f"--model-repository {self._bucket} cannot be read: {reason}") from error
+        except Exception as error:
+            why = {
+                Failure.MISSING: f": there is no such bucket or object: {error}",
+                Failure.FORBIDDEN: f" may not be read: {error}",
+                Failure.NO_CREDENTIALS: f": there are no credentials in the environment: {error}",
+                Failure.UNAVAILABLE: f" cannot be read: {error or type(error).__name__}",
+            }[failure_of(error)]
+            raise ModelError(f"--model-repository {self._bucket}{why}") from error
 
 
-def file_system(bucket: Bucket, asked: str) -> Any:
+def opened(bucket: Bucket, asked: str) -> Any:
     """Return fsspec's file system for a bucket.
 
     Args:
@@ -144,18 +137,9 @@ def file_system(bucket: Bucket, asked: str) -> Any:
     Raises:
         ModelError: the extra with the library is not installed.
     """
-    module, kind = _LIBRARIES[bucket.scheme]
-    if importlib.util.find_spec(module) is None:
-        raise ModelError(f"{asked} needs the package {module}: pip install 'fairlead[{bucket.scheme}]'")
-    options: dict[str, Any] = {"requests_timeout": 60}
-    if bucket.scheme == "s3":
-        config: dict[str, Any] = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}
-        options = {"config_kwargs": config}
-        if bucket.endpoint:  # servers other than Amazon's seldom have a host name for each bucket
-            config["s3"] = {"addressing_style": "path"}
-            options["client_kwargs"] = {"endpoint_url": bucket.endpoint}
-    make = getattr(importlib.import_module(module), kind)
-    return make(**options, skip_instance_cache=True, use_listings_cache=False)
+    if package := missing_package(bucket.scheme):
+        raise ModelError(f"{asked} needs the package {package}: pip install 'fairlead[{bucket.scheme}]'")
+    return file_system(bucket.scheme, bucket.endpoint)
 
 
 def _mark(info: dict[str, Any]) -> str:

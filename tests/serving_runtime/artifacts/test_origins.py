@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from serving_runtime.__main__ import main
-from serving_runtime.engine.catalog import bucket_repository as module
 from tests.integrations._support.buckets import Bucket, environment, gs_bucket, s3_bucket
 from tests.servers import buckets
 from tests.servers.broken_web import serving
@@ -102,7 +101,7 @@ def test_a_missing_extra_is_named(
 ) -> None:
     real = importlib.util.find_spec
     missing = {"s3fs", "gcsfs"}
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None if name in missing else real(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else real(name))
     assert prepare(tmp_path, ONE, f"--origin={scheme}://models/digits.onnx") == 2
     assert f"pip install 'fairlead[{scheme}]'" in capsys.readouterr().err
 

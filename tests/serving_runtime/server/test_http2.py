@@ -38,7 +38,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     onnx_models.identity(root / "echo" / "1" / "model.onnx", TensorProto.FLOAT, ("N", "W"))
     repeat = 'backend: "repeat" model_transaction_policy { decoupled: true }'
     (onnx_models.configure(root / "repeat", repeat) / "1").mkdir()
-    flags = f"--backend-directory={OWN}"
+    flags = (f"--backend-directory={OWN}",)
     with server(root, *flags, scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 

@@ -51,7 +51,7 @@ def parse_kubeconfig(connection: Document, name: str, context: str) -> Credentia
         InvalidInput: it is no kubeconfig, or has a field that cannot be honoured, by its dotted name.
     """
     field = connection.path(name)
-    document = connection.nested(name, _read(connection.raw(name), field))
+    document = connection.document(name, lambda value: _read(value, field))
     current = document.text("current-context", default="")
     chosen = context or current
     if not chosen:
