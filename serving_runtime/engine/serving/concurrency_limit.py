@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from serving_runtime.common.errors import FailureReason, ServingError, Unavailable
 from serving_runtime.common.request import InferRequest, OnDone, Streaming
+from serving_runtime.scheduler import counting
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 WAITING_PER_PLACE = 10
@@ -53,7 +54,7 @@ class Door:
             return start(request, on_done)
         if len(self._waiting) >= self._limit * WAITING_PER_PLACE:
             raise self._refusal(statistics)
-        statistics.accepted += 1
+        counting.wait(statistics)
         visitor = Visitor(self, start, statistics, request, on_done)
         visitor.decoupled = decoupled
         self._waiting.append(visitor)
@@ -64,8 +65,7 @@ class Door:
         return not self._waiting and self._in_flight() < self._limit
 
     def _refusal(self, statistics: ModelStatistics) -> Unavailable:
-        statistics.accepted += 1
-        statistics.record_failure(FailureReason.REJECTED, 0)
+        counting.refuse(statistics, FailureReason.REJECTED)
         return Unavailable(
             f"{self._limit} requests are being answered, as many as --max-concurrent-requests allows, and "
             f"{len(self._waiting)} wait for them; try again soon"
@@ -110,7 +110,7 @@ class Visitor:
     def enter(self) -> None:
         """Start the request; its callback receives an error like any other outcome."""
         self._door = None
-        self._statistics.accepted -= 1  # the model counts it from now on
+        counting.end_wait(self._statistics)
         try:
             self._job = self._start(self._request, self._on_done)
         except ServingError as error:
@@ -131,4 +131,4 @@ class Visitor:
         elif self._door is not None:
             self._door.forget(self)
             self._door = None
-            self._statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - self._arrived_ns)
+            counting.fail(self._statistics, FailureReason.CANCELED, self._arrived_ns)

@@ -23,6 +23,7 @@ from serving_runtime.engine.servables.servable import Servable
 from serving_runtime.engine.serving.concurrency_limit import Door
 from serving_runtime.engine.serving.observers import Observers
 from serving_runtime.engine.serving.statistics import statistics_message
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.cache.response_cache import ResponseCache
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.telemetry.metrics.families import ModelSeries
@@ -335,6 +336,6 @@ def _answering_classes(request: InferRequest, servable: Servable, on_done: OnDon
     try:
         classification.check(request.classes, config.outputs)
     except ServingError as error:
-        servable.statistics.record_refusal(error.reason)
+        counting.refuse(servable.statistics, error.reason)
         raise
     return classification.answering(request.classes, servable.labels, on_done, batched=config.max_batch_size > 0)
