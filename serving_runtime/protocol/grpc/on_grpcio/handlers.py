@@ -22,13 +22,13 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
     found: dict[str, Any] = {}
     for method, call in service.methods.items():
         found[method] = grpc.unary_unary_rpc_method_handler(
-            _telling(policy.told, _aborting(governed(method, unary(call), policy))),
+            _with_metadata(policy.answer_metadata, _aborting(governed(method, unary(call), policy))),
             request_deserializer=functools.partial(_parsed, proto.request_type(name, method)),
             response_serializer=_serialized,
         )
     for method, stream in service.streams.items():
         takes_stream = proto.takes_stream(name, method)
-        handler = _telling_first(policy.told, _aborting(governed(method, streaming(stream), policy)))
+        handler = _with_metadata_first(policy.answer_metadata, _aborting(governed(method, streaming(stream), policy)))
         make = grpc.stream_stream_rpc_method_handler if takes_stream else grpc.unary_stream_rpc_method_handler
         found[method] = make(
             handler if takes_stream else _asked_once(handler),
@@ -47,31 +47,31 @@ def _aborting(answer: Answer) -> Handler:
     return aborting
 
 
-def _telling(told: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
-    """Wrap a call to send `told` with its one answer, or with its error, which stays one frame: trailers alone."""
-    if not told:
+def _with_metadata(metadata: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
+    """Wrap a call to send `metadata` with its one answer, or with its error, which stays one frame: trailers alone."""
+    if not metadata:
         return handler
 
-    async def telling(request: Any, context: Context) -> Any:
-        context.set_trailing_metadata(told)
+    async def with_metadata(request: Any, context: Context) -> Any:
+        context.set_trailing_metadata(metadata)
         response = await handler(request, context)
         context.set_trailing_metadata(())
-        await context.send_initial_metadata(told)
+        await context.send_initial_metadata(metadata)
         return response
 
-    return telling
+    return with_metadata
 
 
-def _telling_first(told: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
-    """Wrap a stream to send `told` before its first answer."""
-    if not told:
+def _with_metadata_first(metadata: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
+    """Wrap a stream to send `metadata` before its first answer."""
+    if not metadata:
         return handler
 
-    async def telling(request: Any, context: Context) -> Any:
-        await context.send_initial_metadata(told)
+    async def with_metadata(request: Any, context: Context) -> Any:
+        await context.send_initial_metadata(metadata)
         return await handler(request, context)
 
-    return telling
+    return with_metadata
 
 
 def _asked_once(handler: Handler) -> Handler:
