@@ -42,7 +42,7 @@ class ObjectFile:
         except (InterruptedTransferError, ModelError):
             raise
         except Exception as error:
-            raise _told(str(self), error) from error
+            raise _translated(str(self), error) from error
 
 
 def objects_at(uri: str) -> list[ObjectFile]:
@@ -61,7 +61,7 @@ def objects_at(uri: str) -> list[ObjectFile]:
             return [ObjectFile(system, str(system.info(bucket.path)["name"]), bucket.scheme)]
         found = [name for name in system.find(bucket.path) if not name.endswith("/")]
     except Exception as error:
-        raise _told(str(bucket), error) from error
+        raise _translated(str(bucket), error) from error
     if not found:
         raise ModelError(f"there is nothing below {bucket}/")
     files = [ObjectFile(system, name, bucket.scheme, name.removeprefix(f"{bucket.path}/")) for name in sorted(found)]
@@ -71,7 +71,7 @@ def objects_at(uri: str) -> list[ObjectFile]:
     return files
 
 
-def _told(what: str, error: Exception) -> Exception:
+def _translated(what: str, error: Exception) -> Exception:
     """Return our error for one of the library."""
     match failure_of(error):
         case Failure.MISSING:

@@ -26,7 +26,7 @@ _LOCKS = ".locks"
 _TURNS = 3
 _POLL_S = 0.2
 _ABANDONED_AFTER_S = 24 * 3600.0
-_TOLD_EVERY_S = 10.0
+_LOG_EVERY_S = 10.0
 
 
 class CacheUnusableError(Exception):
@@ -141,7 +141,7 @@ class Cache:
     @contextmanager
     def _locked(self, order: Order, kind: int) -> Iterator[None]:
         """Take the artifact's lock; waits for the fetching pod."""
-        ends_at, told_at = time.monotonic() + self.wait_s, 0.0
+        ends_at, logged_at = time.monotonic() + self.wait_s, 0.0
         with self._lock_file(order.hex) as handle:
             while True:
                 try:
@@ -153,8 +153,8 @@ class Cache:
                         raise CacheUnusableError(
                             f"another pod holds {order.digest} in the cache for more than {self.wait_s:g} s"
                         ) from None
-                    if now - told_at > _TOLD_EVERY_S:
-                        told_at = now
+                    if now - logged_at > _LOG_EVERY_S:
+                        logged_at = now
                         order.say(f"waiting for another pod, which fetches {order.digest} into the cache")
                     time.sleep(_POLL_S)
             yield

@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 """Logs one line."""
 
 _MIB = 1 << 20
-_TOLD_EVERY_S = 5.0
+_LOG_EVERY_S = 5.0
 
 
 class NoRoomError(ModelError):
@@ -124,7 +124,7 @@ class _Attempt:
                 content.write(piece)
                 self._hash.update(piece)
                 self.size += len(piece)
-                progress.tell(self.size)
+                progress.log(self.size)
             content.flush()
             os.fsync(content.fileno())
             if opened.size_bytes is not None and self.size != opened.size_bytes:
@@ -146,13 +146,13 @@ class _Progress:
 
     def __init__(self, say: Say, name: str, opened: Opened) -> None:
         self._say, self._name, self._all = say, name, opened.size_bytes
-        self._told_at = time.monotonic()
+        self._logged_at = time.monotonic()
         say(f"fetching {name}{'' if self._all is None else f', {self._all / _MIB:.1f} MiB'}")
 
-    def tell(self, size: int) -> None:
+    def log(self, size: int) -> None:
         now = time.monotonic()
-        if now - self._told_at >= _TOLD_EVERY_S:
-            self._told_at = now
+        if now - self._logged_at >= _LOG_EVERY_S:
+            self._logged_at = now
             share = f" of {self._all / _MIB:.1f} MiB ({100 * size // self._all} %)" if self._all else " MiB"
             self._say(f"{self._name}: {size / _MIB:.1f}{share}")
 

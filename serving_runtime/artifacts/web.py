@@ -74,8 +74,8 @@ class WebFile:
     def _opened(self, answer: httpx.Response, first: int) -> Opened:
         status, span = answer.status_code, answer.headers.get("Content-Range", "")
         name = urlsplit(self.url).path.rpartition("/")[2]
-        if not is_known(name) and (told := _FILENAME.search(answer.headers.get("Content-Disposition", ""))):
-            name = told[1]
+        if not is_known(name) and (named := _FILENAME.search(answer.headers.get("Content-Disposition", ""))):
+            name = named[1]
         if status == 200:
             length = answer.headers.get("Content-Length", "")
             return Opened(0, int(length) if length.isdecimal() else None, name, answer.iter_raw())

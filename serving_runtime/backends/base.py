@@ -87,7 +87,7 @@ class Asked(Protocol):
         """Return the request's parameters: those the runtime understands, those of the model, forwarded headers."""
         ...
 
-    def when_cancelled(self, tell: Callable[[], None]) -> None:
+    def when_cancelled(self, notify: Callable[[], None]) -> None:
         """Have a function called, in any thread, once the request is cancelled; at once where it already is."""
         ...
 
@@ -187,7 +187,7 @@ class Send(Protocol):
         """Return the request's parameters: those the runtime understands, those of the model, forwarded headers."""
         ...
 
-    def when_cancelled(self, tell: Callable[[], None]) -> None:
+    def when_cancelled(self, notify: Callable[[], None]) -> None:
         """Have a function called, in any thread, once the request is cancelled; at once where it already is."""
         ...
 

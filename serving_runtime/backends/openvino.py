@@ -162,7 +162,7 @@ def _tensor(array: Array) -> Any:
 def _reason(error: Exception) -> str:
     """Return OpenVINO's message without the source locations before all lines but the reason's."""
     lines = [line.strip() for line in str(error).splitlines()]
-    told = [
+    reasons = [
         line for line in lines if line and not line.startswith(("Exception from ", "Check '", "FrontEnd API failed"))
     ]
-    return " ".join(" ".join(told).split())[:500] or one_line(error)
+    return " ".join(" ".join(reasons).split())[:500] or one_line(error)

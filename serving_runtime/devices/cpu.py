@@ -12,5 +12,5 @@ def cpu_name(cpuinfo: Path = _CPUINFO) -> str:
         lines = cpuinfo.read_text(errors="replace").splitlines()
     except OSError:
         lines = []
-    told = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next((name for name in told if name), platform.machine())
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next((name for name in names if name), platform.machine())

@@ -89,10 +89,10 @@ def _gpus(library: Any) -> Iterator[Gpu]:
         whole = Gpu(
             library.nvmlDeviceGetUUID(handle),
             library.nvmlDeviceGetName(handle),
-            getattr(_told(library, library.nvmlDeviceGetMemoryInfo, handle), "total", 0),
+            getattr(_answer(library, library.nvmlDeviceGetMemoryInfo, handle), "total", 0),
             ".".join(str(part) for part in library.nvmlDeviceGetCudaComputeCapability(handle)),
         )
-        mode = _told(library, library.nvmlDeviceGetMigMode, handle)
+        mode = _answer(library, library.nvmlDeviceGetMigMode, handle)
         if mode and mode[0] == library.NVML_DEVICE_MIG_ENABLE:
             yield from _slices(library, handle, whole)
         else:
@@ -101,7 +101,7 @@ def _gpus(library: Any) -> Iterator[Gpu]:
 
 def _slices(library: Any, handle: Any, whole: Gpu) -> Iterator[Gpu]:
     for index in range(library.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        mig = _told(library, library.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+        mig = _answer(library, library.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
         if mig is None:  # unused MIG indices
             continue
         shape = library.nvmlDeviceGetAttributes(mig)
@@ -125,27 +125,27 @@ def _profile(name: str, shape: Any) -> str:
 
 
 def _reading(library: Any, gpu: Gpu) -> Reading:
-    handle = _told(library, library.nvmlDeviceGetHandleByUUID, gpu.uuid)
+    handle = _answer(library, library.nvmlDeviceGetHandleByUUID, gpu.uuid)
     if handle is None:
         return Reading(gpu)
     cut = not gpu.memory_bytes  # a whole GPU in MIG mode: its memory is reported slice by slice
-    memory = None if cut else _told(library, library.nvmlDeviceGetMemoryInfo, handle)
+    memory = None if cut else _answer(library, library.nvmlDeviceGetMemoryInfo, handle)
     used, total = (memory.used, memory.total) if memory is not None else (None, None)
     if gpu.parent:
         return Reading(gpu, memory_used_bytes=used, memory_total_bytes=total)
-    rates = None if cut else _told(library, library.nvmlDeviceGetUtilizationRates, handle)
+    rates = None if cut else _answer(library, library.nvmlDeviceGetUtilizationRates, handle)
     return Reading(
         gpu,
         utilization=None if rates is None else rates.gpu / 100,
         memory_used_bytes=used,
         memory_total_bytes=total,
-        power_watts=_thousandth(_told(library, library.nvmlDeviceGetPowerUsage, handle)),
-        power_limit_watts=_thousandth(_told(library, library.nvmlDeviceGetPowerManagementLimit, handle)),
-        energy_joules=_thousandth(_told(library, library.nvmlDeviceGetTotalEnergyConsumption, handle)),
+        power_watts=_thousandth(_answer(library, library.nvmlDeviceGetPowerUsage, handle)),
+        power_limit_watts=_thousandth(_answer(library, library.nvmlDeviceGetPowerManagementLimit, handle)),
+        energy_joules=_thousandth(_answer(library, library.nvmlDeviceGetTotalEnergyConsumption, handle)),
     )
 
 
-def _told(library: Any, ask: Callable[..., Any], *about: Any) -> Any:
+def _answer(library: Any, ask: Callable[..., Any], *about: Any) -> Any:
     """Return a value, None where NVML has none: not every GPU, slice or container reports everything."""
     try:
         return ask(*about)

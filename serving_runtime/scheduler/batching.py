@@ -1,7 +1,7 @@
 """Dynamic batching decisions, as pure functions: the size of the next batch, and the thread that runs it."""
 
 from collections.abc import Hashable, Iterable
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Protocol
 
 from serving_runtime.config.batching import BatchPolicy
@@ -38,32 +38,31 @@ def take(waiting: Iterable[Waiting], now_ns: int, policy: BatchPolicy) -> tuple[
     when no later request can join (Triton: model configuration, dynamic batcher).
 
     Args:
-        waiting: in the order in which they are to run; at least one.
+        waiting: in the order in which they are to run; at least one, and every loop over them begins with the first.
 
     Returns:
         A prefix length, 0 to wait; and then the microseconds until the delay has passed, unless another request comes.
     """
-    joined: list[Waiting] = []
-    rows, limit = 0, policy.max_batch_size
-    key: Hashable = None
-    full = False
-    for request in waiting:
+    requests = iter(waiting)
+    first = next(requests)
+    key, rows, limit = first.shape_key, first.rows, policy.max_batch_size
+    count, full = 1, False
+    for request in requests:
         rows += request.rows
-        if joined and (rows > limit or request.shape_key != key):
+        if rows > limit or request.shape_key != key:
             full = True
             break
-        key = request.shape_key
-        joined.append(request)
+        count += 1
     if policy.preferred_batch_sizes:
-        sizes = accumulate([request.rows for request in joined])
-        preferred = [count for count, size in enumerate(sizes, 1) if size in policy.preferred_batch_sizes]
+        sizes = accumulate([request.rows for request in islice(waiting, count)])
+        preferred = [number for number, size in enumerate(sizes, 1) if size in policy.preferred_batch_sizes]
         if preferred:
             return preferred[-1], 0
     delay_us = policy.max_queue_delay_us
     if full or not delay_us or rows >= limit:
-        return len(joined), 0
-    waited_us = (now_ns - min([request.arrived_ns for request in joined])) // 1000
-    return (len(joined), 0) if waited_us >= delay_us else (0, delay_us - waited_us)
+        return count, 0
+    waited_us = (now_ns - min([request.arrived_ns for request in islice(waiting, count)])) // 1000
+    return (count, 0) if waited_us >= delay_us else (0, delay_us - waited_us)
 
 
 def runs_inline(*, now_inline: bool, run_us: float, request_us: float) -> bool:

@@ -1,15 +1,19 @@
 """Priority queue of one model version: by priority level, oldest first.
 
 A job that is cancelled or expires while it waits stays in its deque as an empty shell until it reaches the front;
-removing it from the middle would cost the length of the queue.
+removing it from the middle would cost the length of the queue. No deque begins with one.
 """
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import chain
+from operator import attrgetter
 
 from serving_runtime.common.errors import Unavailable
 from serving_runtime.config.batching import QueuePolicy
 from serving_runtime.scheduler.job import Job
+
+_is_waiting = attrgetter("waiting")
 
 NO_POLICY: Mapping[int, QueuePolicy] = {0: QueuePolicy()}
 
@@ -32,6 +36,7 @@ class JobQueue:
     def __init__(self, policies: Mapping[int, QueuePolicy] = NO_POLICY) -> None:
         self._levels = {level: _Level(policies[level]) for level in sorted(policies)}
         self._lines = [(level, line) for level in self._levels.values() for line in (level.punctual, level.delayed)]
+        self._in_order = [line for _, line in self._lines]
         self._size = 0
 
     def __len__(self) -> int:
@@ -52,30 +57,33 @@ class JobQueue:
 
     def discard(self, job: Job) -> None:
         """Remove a waiting job and release its memory."""
-        self._left(job)
+        level = self._levels[job.priority]
+        job.waiting = False
         job.arrays = ()
+        level.size -= 1
+        self._size -= 1
+        _drop_empty(level.punctual)
+        _drop_empty(level.delayed)
 
     def delay(self, job: Job) -> None:
         """Move a waiting job behind all punctual ones of its level."""
         level = self._levels[job.priority]
         level.punctual.remove(job)
+        _drop_empty(level.punctual)
         level.delayed.append(job)
 
     def __iter__(self) -> Iterator[Job]:
-        """Yield the waiting jobs in the order in which they are to run."""
-        for _, line in self._lines:
-            while line and not line[0].waiting:
-                line.popleft()
-            for job in line:
-                if job.waiting:
-                    yield job
+        """Return the waiting jobs in the order in which they are to run."""
+        return filter(_is_waiting, chain.from_iterable(self._in_order))
 
     def pop(self, count: int) -> list[Job]:
         """Take out the first `count` waiting jobs."""
         jobs: list[Job] = []
         for level, line in self._lines:
+            if not line:
+                continue
             before = len(jobs)
-            while line and len(jobs) < count:
+            while line and (len(jobs) < count or not line[0].waiting):
                 job = line.popleft()
                 if job.waiting:
                     job.waiting = False
@@ -84,7 +92,8 @@ class JobQueue:
         self._size -= len(jobs)
         return jobs
 
-    def _left(self, job: Job) -> None:
-        job.waiting = False
-        self._levels[job.priority].size -= 1
-        self._size -= 1
+
+def _drop_empty(line: deque[Job]) -> None:
+    """Drop the empty shells at the front."""
+    while line and not line[0].waiting:
+        line.popleft()

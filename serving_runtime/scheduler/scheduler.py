@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 
 from serving_runtime.config.batching import BatchPolicy
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.batching import take
 from serving_runtime.scheduler.execution import completion
 from serving_runtime.scheduler.execution.execution import Execution, Run, execute
@@ -144,7 +145,7 @@ class Scheduler:
         for execution in executions:
             if execution.timing is not None:
                 self._meter.observe(execution.timing.infer_done - execution.timing.input_done, len(execution.jobs))
-        completion.count(executions, self._statistics)
+        counting.count(executions, self._statistics)
         if self._order is not None:
             executions = self._order.ended(executions)
         completion.answer(executions, self._loop)

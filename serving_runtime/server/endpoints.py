@@ -127,7 +127,7 @@ def grpc_server(
         context_wanted=functools.partial(_wants_context, options, taps) if options.exports_traces or taps else None,
         restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX, closed=options.closed_groups),
         forwarded=options.grpc.header_forward_pattern,
-        told=revision.metadata(options.revision),
+        answer_metadata=revision.metadata(options.revision),
     )
     services: list[Service] = [
         V2Service(engine, memory),

@@ -22,7 +22,7 @@ from serving_runtime.engine.lifecycle.control_mode import Control, ControlMode
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.memory import process_memory
 from serving_runtime.engine.memory.budget import SHARE
-from serving_runtime.engine.memory.idle_memory_trim import EVERY_S, Resting
+from serving_runtime.engine.memory.idle_memory_trim import EVERY_S, IdleMemoryTrim
 from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.engine.serving.observers import Observers
@@ -82,7 +82,7 @@ def open_log(options: Options) -> LogControl:
     return log
 
 
-def tell_ready(places: Mapping[str, int | str]) -> None:
+def log_ready(places: Mapping[str, int | str]) -> None:
     """Log that a server is ready, and where each endpoint is."""
     logger.info(
         "ready on %s",
@@ -223,7 +223,7 @@ class Server:
         if isinstance(self._engine, OneOfSeveral):  # its metrics port is for its parent process only
             logger.info("worker process %d is ready", os.getpid())
         else:
-            tell_ready(self._places)
+            log_ready(self._places)
         if options.port_file is not None:
             write_port_file(options.port_file, self._places)
         await self._stop.wait()
@@ -283,7 +283,7 @@ class Server:
         gc.freeze()  # loaded objects are permanent; exclude them from garbage collection
         self._engine.guard_others()
         self._engine.start_polling()
-        again_and_again(Resting().look, EVERY_S)
+        again_and_again(IdleMemoryTrim().look, EVERY_S)
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:

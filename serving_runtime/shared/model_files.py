@@ -14,7 +14,7 @@ HEAD_BYTES = 4096
 
 _SUFFIXES = (".onnx", ".graphdef", ".pt2", ".skops", ".ubj")
 _NAMES = ("model.json", "model.txt", "xgboost.json")
-_TOLD_BY_CONTENT = (".bst", ".json")
+_BY_CONTENT = (".bst", ".json")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 # Beginnings of XGBoost's and LightGBM's Booster.save_model; XGBoost's objects may have their two fields in any order.
@@ -34,7 +34,7 @@ _IN_FOLDERS = (
     "saved_model.pb",
 )
 
-ACCEPTED = ", ".join([*(f"*{suffix}" for suffix in (*_SUFFIXES, *_TOLD_BY_CONTENT)), "model.txt"])
+ACCEPTED = ", ".join([*(f"*{suffix}" for suffix in (*_SUFFIXES, *_BY_CONTENT)), "model.txt"])
 """Single files, as listed in messages."""
 IN_FOLDERS = ", ".join([*(f"*{suffix}" for suffix in _SUFFIXES), "model.bst", *_NAMES])
 """Folder models, as listed in messages."""
@@ -53,7 +53,7 @@ def stored_name(filename: str) -> str:
 
 def may_be_model(filename: str) -> bool:
     """Return whether a single file of that name can be a model, judged by its name only."""
-    return bool(stored_name(filename)) or PurePosixPath(filename.lower()).suffix in _TOLD_BY_CONTENT
+    return bool(stored_name(filename)) or PurePosixPath(filename.lower()).suffix in _BY_CONTENT
 
 
 def stored_name_by_content(head: bytes) -> str:

@@ -99,8 +99,8 @@ class LogControl:
         """Change some settings; raises InvalidArgument, changing nothing, where one of them is invalid."""
         self.settings = changed(self.settings, changes)
         self._apply()
-        for tell in self.on_change:
-            tell()
+        for notify in self.on_change:
+            notify()
 
     def _apply(self) -> None:
         if self._handler is None:

@@ -1,5 +1,7 @@
 """Model statistics: counters of one model version that only grow, written on the event loop only.
 
+Requests are counted by scheduler.counting alone.
+
 The statistics endpoint and the metrics page are rendered from these; nothing is formatted while a request runs.
 Durations are nanoseconds of the monotonic clock. As in Triton's statistics extension, queue and compute durations
 are summed per request: a batch of three adds its compute time three times; `batches` adds it once.
@@ -155,11 +157,6 @@ class ModelStatistics:
         self.failure_ns += duration_ns
         if self.on_finished is not None:
             self.on_finished()
-
-    def record_refusal(self, reason: FailureReason) -> None:
-        """Count one request that was refused before it was accepted, without a duration."""
-        self.accepted += 1
-        self.record_failure(reason, 0)
 
     def record_cache_hit(self, looked_up_ns: int, duration_ns: int) -> None:
         """Count one response cache hit."""

@@ -37,7 +37,7 @@ def tune(
     model: Path,
     scratch: Path,
     order: Order,
-    told: Callable[[Sequence[Measurement], float], None],
+    on_measured: Callable[[Sequence[Measurement], float], None],
     *,
     allow_python_models: bool = False,
     config_name: str = "",
@@ -45,7 +45,7 @@ def tune(
     """Return the search's document, and the config.pbtxt of the chosen setting (the model's own where none was chosen).
 
     Args:
-        told: gets all measurements after each, and the used share of the budget.
+        on_measured: gets all measurements after each, and the used share of the budget.
 
     Raises:
         ModelError: the model cannot be served, cannot be tuned, or accepts no synthetic request.
@@ -69,7 +69,7 @@ def tune(
             if len(measured) == 1 and measured[0].load is None:
                 raise ModelError(f"model '{model.name}' as it is cannot be measured: {measured[0].reason}")
             spent = (time.monotonic() - began) / order.budget_s
-            told(measured, spent)
+            on_measured(measured, spent)
         document = report(space, limit_ms, measured)
         document["rows_per_request"] = order.rows
         document["seconds"] = round(time.monotonic() - began, 1)

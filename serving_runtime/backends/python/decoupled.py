@@ -15,10 +15,10 @@ class DecoupledPythonModel(RemotePythonModel):
     """One version of a decoupled model; a process runs many requests concurrently, each with a waiting thread."""
 
     def stream(self, inputs: Sequence[Array], send: Send) -> None:
-        told = {"id": send.id, "outputs": list(send.outputs), "parameters": dict(send.parameters)}
+        asked = {"id": send.id, "outputs": list(send.outputs), "parameters": dict(send.parameters)}
         with self._pool.lent() as worker:
             responses: queue.SimpleQueue[Response] = queue.SimpleQueue()
-            (number,) = worker.execute([Asking(told, self._tensors(inputs), responses.put)])
+            (number,) = worker.execute([Asking(asked, self._tensors(inputs), responses.put)])
             send.when_cancelled(partial(worker.cancel, number))
             while True:
                 response = responses.get()

@@ -70,7 +70,7 @@ class PythonModel(RemotePythonModel):
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run one request without a client, as warm-up does."""
-        (answer,) = self.run_requests([_Nobodys(inputs)])
+        (answer,) = self.run_requests([_OwnRequest(inputs)])
         if isinstance(answer, ServingError):
             raise answer
         return answer
@@ -179,7 +179,7 @@ class _Gathering(Generic[A]):
             return error
 
 
-class _Nobodys:
+class _OwnRequest:
     """A request of the server itself."""
 
     id = ""
@@ -189,7 +189,7 @@ class _Nobodys:
     def __init__(self, inputs: Sequence[Array]) -> None:
         self.inputs = inputs
 
-    def when_cancelled(self, tell: Any) -> None:
+    def when_cancelled(self, notify: Any) -> None:
         """Does nothing: it is never cancelled."""
 
 

@@ -60,7 +60,7 @@ OnResponse = Callable[[Response], None]
 class Asking(NamedTuple):
     """One request to a worker: the content of `worker.messages.IncomingRequest`."""
 
-    told: Mapping[str, Any]
+    content: Mapping[str, Any]
     inputs: Sequence[Tensor]
     on_response: OnResponse
 
@@ -151,8 +151,8 @@ class WorkerProcess:
             ended = self._ended
             if not ended:
                 self._pending.update(zip(numbers, [request.on_response for request in requests], strict=True))
-        told = [
-            {**request.told, "number": number, "inputs": len(request.inputs)}
+        content = [
+            {**request.content, "number": number, "inputs": len(request.inputs)}
             for number, request in zip(numbers, requests, strict=True)
         ]
         tensors = [tensor for request in requests for tensor in request.inputs]
@@ -161,16 +161,16 @@ class WorkerProcess:
                 request.on_response(self._lost())
             return numbers
         with contextlib.suppress(ChannelClosedError):  # the receiving thread wakes those that wait
-            self._channel.send({"do": "execute", "requests": told, "explain": explain}, tensors)
+            self._channel.send({"do": "execute", "requests": content, "explain": explain}, tensors)
         return numbers
 
     def cancel(self, number: int) -> None:
         """Cancel a request: its client has gone."""
-        self._tell({"do": "cancel", "number": number})
+        self._send_later({"do": "cancel", "number": number})
 
     def taken(self, number: int) -> None:
         """Let the model send another response."""
-        self._tell({"do": "taken", "number": number})
+        self._send_later({"do": "taken", "number": number})
 
     def stop(self) -> None:
         """Finalize the model and end the process, in any state; returns when it has ended."""
@@ -188,15 +188,15 @@ class WorkerProcess:
                 thread.join()
         self._channel.close()
 
-    def _tell(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
+    def _send_later(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
         """Queue a message for sending, without blocking: the event loop calls this too."""
         self._outbox.put((message, tensors))
 
     def _answer_call(self, message: dict[str, Any], tensors: Sequence[Tensor]) -> None:
-        self._tell({**message, "do": "answer"}, tensors)
+        self._send_later({**message, "do": "answer"}, tensors)
 
     def _answer_metric(self, message: dict[str, Any]) -> None:
-        self._tell({**message, "do": "answer"})
+        self._send_later({**message, "do": "answer"})
 
     def _send_orders(self) -> None:
         with contextlib.suppress(ChannelClosedError):
@@ -237,8 +237,8 @@ class WorkerProcess:
         match message["do"]:
             case "responses":
                 remaining = iter(tensors)
-                for told in message["responses"]:
-                    self._respond(told, [next(remaining) for _ in range(told.get("outputs", 0))])
+                for content in message["responses"]:
+                    self._respond(content, [next(remaining) for _ in range(content.get("outputs", 0))])
             case "log":
                 for line in message["text"].splitlines():
                     logger.log(_LEVELS[message["level"]], "%s: %s", self._where, line)
@@ -249,15 +249,15 @@ class WorkerProcess:
             case _:
                 self._replies.put(message)
 
-    def _respond(self, told: Mapping[str, Any], outputs: list[Tensor]) -> None:
-        number, final = told["number"], told["final"]
+    def _respond(self, content: Mapping[str, Any], outputs: list[Tensor]) -> None:
+        number, final = content["number"], content["final"]
         with self._lock:
             on_response = self._pending.pop(number, None) if final else self._pending.get(number)
         if on_response is None:
             return
-        error = error_from(told["error"]) if "error" in told else None
-        has_outputs = "outputs" in told and error is None
-        on_response(Response(outputs if has_outputs else None, error, told.get("parameters", NO_PARAMETERS), final))
+        error = error_from(content["error"]) if "error" in content else None
+        has_outputs = "outputs" in content and error is None
+        on_response(Response(outputs if has_outputs else None, error, content.get("parameters", NO_PARAMETERS), final))
 
     def _lost(self) -> Response:
         return Response(None, BackendError(f"{self._where}: its worker process {self._end()}; it is started again"))

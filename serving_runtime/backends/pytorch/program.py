@@ -55,8 +55,8 @@ def load_program(file: Path, device: str) -> TorchProgram:
 def reason(error: BaseException) -> str:
     """Return torch's error message, without the program's traceback, on one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith("RuntimeError: ")] or lines[:1]
-    return " ".join(" ".join(told).split())[:500] or type(error).__name__
+    reasons = [line for line in lines if line.startswith("RuntimeError: ")] or lines[:1]
+    return " ".join(" ".join(reasons).split())[:500] or type(error).__name__
 
 
 def _scripted(file: Path, device: str) -> TorchProgram:

@@ -82,13 +82,13 @@ class TensorRtModel:
         for profile, bounds in self._bounds:
             if all(_within(shape, bound) for shape, bound in zip(shapes, bounds, strict=True)):
                 return profile
-        told = [
+        reasons = [
             f"'{spec.name}' {list(shape)} (profile {profile} takes {list(smallest)} to {list(largest)})"
             for profile, bounds in self._bounds
             for spec, shape, (smallest, largest) in zip(self.signature.inputs, shapes, bounds, strict=True)
             if not _within(shape, (smallest, largest))
         ]
-        raise BackendError(f"no optimization profile of the plan takes input {', '.join(told)}")
+        raise BackendError(f"no optimization profile of the plan takes input {', '.join(reasons)}")
 
 
 def _within(shape: tuple[int, ...], bounds: Bounds) -> bool:

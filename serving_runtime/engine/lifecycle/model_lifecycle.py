@@ -243,8 +243,8 @@ class Lifecycle:
         for servable in serving.values():  # ascending: the highest becomes the default
             self.servables[model.name, servable.version] = servable
             self.servables[model.name, ""] = servable
-        for tell in self.on_switch:
-            tell()
+        for notify in self.on_switch:
+            notify()
         self._alive.update(serving.values())
         leaving = []
         for version, servable in old.items():

@@ -35,7 +35,7 @@ def run_samples(config: ModelConfig, model: Any, folder: Path, initial_states: M
                 given = SequenceInputs(config.sequences, model.signature, initial_states, config.name)
                 arrays = given.first_requests(arrays, sample.batch_size)
             if config.ragged is not None:
-                alone = Job(arrays, sample.batch_size, None, _nobody, 0)
+                alone = Job(arrays, sample.batch_size, None, _drop, 0)
                 arrays = list(joining(config.ragged, model.signature).join([alone]))
             for _ in range(sample.count):
                 _run(model, arrays)
@@ -115,7 +115,7 @@ def _run(model: Any, arrays: list[Array]) -> None:
         model.run(arrays)
 
 
-def _nobody(_result: object) -> None:
+def _drop(_result: object) -> None:
     """Discard the result of a sample."""
 
 
@@ -127,6 +127,6 @@ class _Unheard:
     outputs: Sequence[str] = ()
     parameters = NO_PARAMETERS
 
-    def when_cancelled(self, tell: Any) -> None: ...
+    def when_cancelled(self, notify: Any) -> None: ...
 
     def __call__(self, outputs: Any) -> None: ...

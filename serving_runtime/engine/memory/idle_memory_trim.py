@@ -23,7 +23,7 @@ _WORTH_BYTES = 4 * 1024 * 1024
 """Less than this is not worth the page faults of the next requests."""
 
 
-class Resting:
+class IdleMemoryTrim:
     """Tracks the processor time and the memory of this process; `look` is called every `EVERY_S` seconds."""
 
     def __init__(

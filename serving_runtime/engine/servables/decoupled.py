@@ -1,13 +1,13 @@
 """Servable of a decoupled model: any number of responses per request, so only streams may call it."""
 
 import asyncio
-import time
 from typing import Any
 
 from serving_runtime.backends.base import CallingModel, Outputs, RemoteModel
 from serving_runtime.common.errors import ServingError, Unsupported
 from serving_runtime.common.request import NO_PARAMETERS, InferRequest, InferResponse, OnDone
 from serving_runtime.engine.servables.servable import Servable
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.decoupled.job import StreamJob
 from serving_runtime.scheduler.decoupled.scheduler import StreamScheduler
 from serving_runtime.scheduler.job import Job, Result
@@ -51,27 +51,23 @@ class DecoupledServable(Servable):
 
         Raises ServingError when it is refused right away.
         """
-        arrived_ns = time.monotonic_ns()
-        self.statistics.accepted += 1
-        try:
-            arrays, rows, shape_key = self._plan.arrange(request.inputs)
-            selection = self._plan.selection(request.outputs)
+        return counting.admitted(self._stream_job, request, on_done, self.scheduler, self.statistics)
 
-            def answer(result: Result) -> None:
-                if isinstance(result, ServingError):
-                    on_done(result)
-                    return
-                outputs = self._plan.select(selection, result) if result else ()
-                own = result.parameters if isinstance(result, Outputs) else NO_PARAMETERS
-                on_done(InferResponse(self.name, self.version, outputs, request.id, own, final=not result))
+    def _stream_job(self, request: InferRequest, on_done: OnDone, arrived_ns: int) -> StreamJob:
+        arrays, rows, shape_key = self._plan.arrange(request.inputs)
+        selection = self._plan.selection(request.outputs)
 
-            job = StreamJob(arrays, rows, shape_key, answer, arrived_ns)
-            job.request = request
-            if request.context is not None:
-                job.follow = self._follower(request.context)
-            self._schedule(job, request)
-            self.scheduler.submit(job)
-        except ServingError as error:
-            self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
-            raise
+        def answer(result: Result) -> None:
+            if isinstance(result, ServingError):
+                on_done(result)
+                return
+            outputs = self._plan.select(selection, result) if result else ()
+            own = result.parameters if isinstance(result, Outputs) else NO_PARAMETERS
+            on_done(InferResponse(self.name, self.version, outputs, request.id, own, final=not result))
+
+        job = StreamJob(arrays, rows, shape_key, answer, arrived_ns)
+        job.request = request
+        if request.context is not None:
+            job.follow = self._follower(request.context)
+        self._schedule(job, request)
         return job

@@ -1,6 +1,5 @@
 """Servable of a model that takes requests one by one, such as one in worker processes."""
 
-import time
 from typing import Any
 
 from serving_runtime.backends.base import CallingModel, ExplainingModel, Outputs
@@ -9,6 +8,7 @@ from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import InferRequest, InferResponse, OnDone
 from serving_runtime.engine.requests.checks import Selection
 from serving_runtime.engine.servables.servable import Servable
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.execution.instance import Execute
 from serving_runtime.scheduler.execution.per_request import RequestJob, executing
 from serving_runtime.scheduler.job import Job
@@ -38,22 +38,18 @@ class RequestServable(Servable):
 
     def explain(self, request: InferRequest, on_done: OnDone) -> Job:
         self.check_explains()
-        arrived_ns = time.monotonic_ns()
-        self.statistics.accepted += 1
-        try:
-            arrays, rows, shape_key = self._plan.arrange(request.inputs)
+        return counting.admitted(self._explaining_job, request, on_done, self.scheduler, self.statistics)
 
-            def answer(result: Any) -> None:
-                failed = isinstance(result, ServingError)
-                on_done(result if failed else InferResponse(self.name, self.version, result, request.id))
+    def _explaining_job(self, request: InferRequest, on_done: OnDone, arrived_ns: int) -> Job:
+        arrays, rows, shape_key = self._plan.arrange(request.inputs)
 
-            job = RequestJob(arrays, rows, ("explain", shape_key), answer, arrived_ns)
-            job.explaining = True
-            self._schedule(job, request)
-            self.scheduler.submit(job)
-        except ServingError as error:
-            self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
-            raise
+        def answer(result: Any) -> None:
+            failed = isinstance(result, ServingError)
+            on_done(result if failed else InferResponse(self.name, self.version, result, request.id))
+
+        job = RequestJob(arrays, rows, ("explain", shape_key), answer, arrived_ns)
+        job.explaining = True
+        self._schedule(job, request)
         return job
 
     def _schedule(self, job: Job, request: InferRequest) -> None:

@@ -15,6 +15,7 @@ from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.engine.requests.checks import RequestPlan, Selection
 from serving_runtime.engine.requests.classification import NO_LABELS, Labels
 from serving_runtime.engine.requests.parameters import unsigned
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.base import ModelScheduler
 from serving_runtime.scheduler.execution.execution import PLAIN, Joining, execute
 from serving_runtime.scheduler.execution.instance import Execute
@@ -91,26 +92,23 @@ class Servable:
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:
         """Check and queue a request; on_done is called later. Raises ServingError when it is refused right away."""
-        arrived_ns = time.monotonic_ns()
-        self.statistics.accepted += 1
-        try:
-            arrays, rows, shape_key = self._plan.arrange(request.inputs)
-            selection = self._plan.selection(request.outputs)
+        return counting.admitted(self._job, request, on_done, self.scheduler, self.statistics)
 
-            def answer(result: Result) -> None:
-                if isinstance(result, ServingError):
-                    on_done(result)
-                else:
-                    on_done(self._response(request, selection, result))
+    def _job(self, request: InferRequest, on_done: OnDone, arrived_ns: int) -> Job:
+        """Return the job of a request; raises ServingError where it does not fit the model."""
+        arrays, rows, shape_key = self._plan.arrange(request.inputs)
+        selection = self._plan.selection(request.outputs)
 
-            job = self._job_type(arrays, rows, shape_key, answer, arrived_ns)
-            if request.context is not None:
-                job.follow = self._follower(request.context)
-            self._schedule(job, request)
-            self.scheduler.submit(job)
-        except ServingError as error:
-            self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
-            raise
+        def answer(result: Result) -> None:
+            if isinstance(result, ServingError):
+                on_done(result)
+            else:
+                on_done(self._response(request, selection, result))
+
+        job = self._job_type(arrays, rows, shape_key, answer, arrived_ns)
+        if request.context is not None:
+            job.follow = self._follower(request.context)
+        self._schedule(job, request)
         return job
 
     def check_explains(self) -> None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from serving_runtime.common.errors import FailureReason, ServingError, Unavailable
 from serving_runtime.common.request import InferRequest, OnDone, Streaming
+from serving_runtime.scheduler import counting
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 WAITING_PER_PLACE = 10
@@ -21,7 +22,7 @@ WAITING_PER_PLACE = 10
 Start: TypeAlias = Callable[[InferRequest, OnDone], Streaming]
 
 
-class Door:
+class ConcurrencyLimit:
     """Admits at most `limit` requests to the models.
 
     Args:
@@ -31,7 +32,7 @@ class Door:
     def __init__(self, limit: int, in_flight: Callable[[], int]) -> None:
         self._limit = limit
         self._in_flight = in_flight
-        self._waiting: deque[Visitor] = deque()
+        self._waiting: deque[WaitingRequest] = deque()
         self._calling = False
 
     def infer(
@@ -53,27 +54,26 @@ class Door:
             return start(request, on_done)
         if len(self._waiting) >= self._limit * WAITING_PER_PLACE:
             raise self._refusal(statistics)
-        statistics.accepted += 1
-        visitor = Visitor(self, start, statistics, request, on_done)
-        visitor.decoupled = decoupled
-        self._waiting.append(visitor)
-        return visitor
+        counting.wait(statistics)
+        waiting = WaitingRequest(self, start, statistics, request, on_done)
+        waiting.decoupled = decoupled
+        self._waiting.append(waiting)
+        return waiting
 
     @property
     def _has_room(self) -> bool:
         return not self._waiting and self._in_flight() < self._limit
 
     def _refusal(self, statistics: ModelStatistics) -> Unavailable:
-        statistics.accepted += 1
-        statistics.record_failure(FailureReason.REJECTED, 0)
+        counting.refuse(statistics, FailureReason.REJECTED)
         return Unavailable(
             f"{self._limit} requests are being answered, as many as --max-concurrent-requests allows, and "
             f"{len(self._waiting)} wait for them; try again soon"
         )
 
-    def forget(self, visitor: "Visitor") -> None:
+    def forget(self, waiting: "WaitingRequest") -> None:
         """Remove a waiting request."""
-        self._waiting.remove(visitor)
+        self._waiting.remove(waiting)
 
     def _freed(self) -> None:
         # Not from here: a model is in the middle of answering.
@@ -87,7 +87,7 @@ class Door:
             self._waiting.popleft().enter()
 
 
-class Visitor:
+class WaitingRequest:
     """A waiting request, and its job once it is admitted.
 
     Attributes:
@@ -97,9 +97,9 @@ class Visitor:
     decoupled = False
 
     def __init__(
-        self, door: Door, start: Start, statistics: ModelStatistics, request: InferRequest, on_done: OnDone
+        self, limit: ConcurrencyLimit, start: Start, statistics: ModelStatistics, request: InferRequest, on_done: OnDone
     ) -> None:
-        self._door: Door | None = door
+        self._owner: ConcurrencyLimit | None = limit
         self._start = start
         self._statistics = statistics
         self._request = request
@@ -109,8 +109,8 @@ class Visitor:
 
     def enter(self) -> None:
         """Start the request; its callback receives an error like any other outcome."""
-        self._door = None
-        self._statistics.accepted -= 1  # the model counts it from now on
+        self._owner = None
+        counting.end_wait(self._statistics)
         try:
             self._job = self._start(self._request, self._on_done)
         except ServingError as error:
@@ -128,7 +128,7 @@ class Visitor:
         """Cancel the request, waiting or running."""
         if self._job is not None:
             self._job.cancel()
-        elif self._door is not None:
-            self._door.forget(self)
-            self._door = None
-            self._statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - self._arrived_ns)
+        elif self._owner is not None:
+            self._owner.forget(self)
+            self._owner = None
+            counting.fail(self._statistics, FailureReason.CANCELED, self._arrived_ns)

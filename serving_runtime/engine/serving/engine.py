@@ -20,9 +20,10 @@ from serving_runtime.engine.memory.budget import Budget
 from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.requests import classification
 from serving_runtime.engine.servables.servable import Servable
-from serving_runtime.engine.serving.concurrency_limit import Door
+from serving_runtime.engine.serving.concurrency_limit import ConcurrencyLimit
 from serving_runtime.engine.serving.observers import Observers
 from serving_runtime.engine.serving.statistics import statistics_message
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.cache.response_cache import ResponseCache
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.telemetry.metrics.families import ModelSeries
@@ -96,7 +97,9 @@ class Engine:
         self._models = self._lifecycle.models
         self._servables = self._lifecycle.servables
         self._strict_readiness = strict_readiness
-        self._door = Door(max_concurrent_requests, lambda: self.inflight) if max_concurrent_requests else None
+        self._limit = (
+            ConcurrencyLimit(max_concurrent_requests, lambda: self.inflight) if max_concurrent_requests else None
+        )
         self.draining = False
         self.shared_memory = shared_memory or SharedMemory(allowed=False)
 
@@ -152,8 +155,8 @@ class Engine:
             return demand.infer(request, on_done, self._infer)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
-        if self._door is not None:
-            return self._door.infer(servable.infer, servable.statistics, request, on_done)
+        if self._limit is not None:
+            return self._limit.infer(servable.infer, servable.statistics, request, on_done)
         return servable.infer(request, on_done)
 
     def infer_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
@@ -169,8 +172,8 @@ class Engine:
     def explain(self, request: InferRequest, on_done: OnDone) -> Cancellable:
         """Infer an explanation of the answer; raises Unsupported where the model cannot explain."""
         servable = self.servable(request.model_name, request.model_version)
-        if self._door is not None:
-            return self._door.infer(servable.explain, servable.statistics, request, on_done)
+        if self._limit is not None:
+            return self._limit.infer(servable.explain, servable.statistics, request, on_done)
         return servable.explain(request, on_done)
 
     def stream_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
@@ -210,9 +213,9 @@ class Engine:
         servable = self.servable(request.model_name, request.model_version)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
-        if self._door is not None:
+        if self._limit is not None:
             decoupled = servable.config.decoupled
-            return self._door.infer(servable.stream, servable.statistics, request, on_done, decoupled=decoupled)
+            return self._limit.infer(servable.stream, servable.statistics, request, on_done, decoupled=decoupled)
         return servable.stream(request, on_done)
 
     def watch(self, on_switch: Callable[[], None]) -> None:
@@ -335,6 +338,6 @@ def _answering_classes(request: InferRequest, servable: Servable, on_done: OnDon
     try:
         classification.check(request.classes, config.outputs)
     except ServingError as error:
-        servable.statistics.record_refusal(error.reason)
+        counting.refuse(servable.statistics, error.reason)
         raise
     return classification.answering(request.classes, servable.labels, on_done, batched=config.max_batch_size > 0)

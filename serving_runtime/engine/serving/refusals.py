@@ -8,12 +8,13 @@ from contextlib import contextmanager, suppress
 
 from serving_runtime.common.errors import NotFound, ServingError, Unavailable
 from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.scheduler import counting
 
 
 def count(engine: Engine, name: str, version: str, error: ServingError) -> None:
     """Count one request that failed before the engine was called."""
     with suppress(NotFound, Unavailable):
-        engine.servable(name, version).statistics.record_refusal(error.reason)
+        counting.refuse(engine.servable(name, version).statistics, error.reason)
 
 
 @contextmanager

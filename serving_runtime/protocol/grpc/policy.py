@@ -46,13 +46,13 @@ class CallPolicy:
         context_wanted: returns whether the methods use the request context now; None where they never do.
         restrictions: which groups of calls need which metadata.
         forwarded: names of metadata that become request parameters; None for none.
-        told: metadata of every answer, sent before it, or in the trailers of an answer that is only an error.
+        answer_metadata: metadata of every answer, sent before it, or in the trailers of an answer that is only an error.
     """
 
     context_wanted: Callable[[], bool] | None = None
     restrictions: Restrictions = Restrictions(())  # noqa: RUF009 - never changes
     forwarded: "re.Pattern[str] | None" = None
-    told: tuple[tuple[str, str], ...] = ()
+    answer_metadata: tuple[tuple[str, str], ...] = ()
 
     def governs(self, method: str) -> bool:
         """Return whether calls of a method are always checked or changed."""

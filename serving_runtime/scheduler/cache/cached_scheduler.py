@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from serving_runtime.common.datatypes import Array
 from serving_runtime.common.errors import ServingError
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.base import ModelScheduler
 from serving_runtime.scheduler.cache.response_cache import ResponseCache, digest
 from serving_runtime.scheduler.job import Job, Result
@@ -67,7 +68,7 @@ class CachedScheduler:
         self._scheduler.close()
 
     def _hit(self, job: Job, outputs: list[Array], looked_up_ns: int) -> None:
-        self._statistics.record_cache_hit(looked_up_ns, time.monotonic_ns() - job.arrived_ns)
+        counting.cache_hit(job, looked_up_ns, self._statistics)
         job.on_result(outputs)
 
     def _keep(self, key: bytes, outputs: Sequence[Array]) -> None:

@@ -17,7 +17,7 @@ from serving_runtime.config.signature import TensorSpec
 from serving_runtime.scheduler.job import Job, OnResult
 
 WINDOW = 4
-_NOBODYS = InferRequest("", "", ())
+_NO_REQUEST = InferRequest("", "", ())
 
 OnResponse: TypeAlias = Callable[["StreamJob", list[Array], int, int], None]
 """Called on the event loop with one response, and the nanoseconds to compute it and to pass it on."""
@@ -32,7 +32,7 @@ class StreamJob(Job):
         sent, sent_ns: how many responses the event loop has passed on, and the time of the last one.
     """
 
-    __slots__ = ("_credit", "_owed", "_paused", "_tell", "cancelled", "request", "sent", "sent_ns")
+    __slots__ = ("_credit", "_notify", "_owed", "_paused", "cancelled", "request", "sent", "sent_ns")
 
     decoupled = True
 
@@ -41,8 +41,8 @@ class StreamJob(Job):
     ) -> None:
         super().__init__(arrays, rows, shape_key, on_result, arrived_ns)
         self.cancelled = False
-        self.request = _NOBODYS
-        self._tell: Callable[[], None] | None = None
+        self.request = _NO_REQUEST
+        self._notify: Callable[[], None] | None = None
         self.sent = 0
         self.sent_ns = arrived_ns
         self._credit = threading.Semaphore(WINDOW)
@@ -52,16 +52,16 @@ class StreamJob(Job):
     def cancel(self) -> None:
         """Take the job out of its queue, or stop the model: its next `send` raises Cancelled."""
         self.cancelled = True
-        if self._tell is not None:
-            self._tell()
+        if self._notify is not None:
+            self._notify()
         self.resume()
         self._credit.release()  # wakes a waiting send
         super().cancel()
 
-    def when_cancelled(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+    def when_cancelled(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
         if self.cancelled:
-            tell()
+            notify()
 
     def pause(self) -> None:
         self._paused = not self.cancelled
@@ -118,8 +118,8 @@ class Sender:
     def parameters(self) -> Mapping[str, Any]:
         return self._job.request.parameters
 
-    def when_cancelled(self, tell: Callable[[], None]) -> None:
-        self._job.when_cancelled(tell)
+    def when_cancelled(self, notify: Callable[[], None]) -> None:
+        self._job.when_cancelled(notify)
 
     def __call__(self, outputs: Sequence[Array]) -> None:
         made_ns = time.monotonic_ns()

@@ -14,6 +14,7 @@ from serving_runtime.common.datatypes import Array
 from serving_runtime.common.errors import BackendError, Cancelled, ServingError
 from serving_runtime.config.batching import BatchPolicy
 from serving_runtime.config.signature import TensorSpec
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.decoupled.job import Sender, StreamJob
 from serving_runtime.scheduler.execution import completion
 from serving_runtime.scheduler.execution.execution import Execution
@@ -115,6 +116,7 @@ class StreamScheduler:
     def _finished(self, instance: Instance, executions: list[Execution]) -> None:
         self._idle.append(instance)
         self._dispatch()
+        counting.count(executions, self._statistics)
         for execution in executions:
             for job, result in zip(execution.jobs, execution.results, strict=True):
                 self._end(job, result, execution.timing)
@@ -122,14 +124,9 @@ class StreamScheduler:
     def _end(self, job: Job, result: list[Array] | ServingError, timing: BatchTiming | None) -> None:
         assert isinstance(job, StreamJob)  # noqa: S101 - see _execute
         now_ns = time.monotonic_ns()
-        reason = None
-        if isinstance(result, ServingError):
-            reason = result.reason
-            self._statistics.record_failure(reason, now_ns - job.arrived_ns)
-        elif timing is not None:
-            self._statistics.record_batch([job.arrived_ns], job.rows, timing)
-            if job.follow is not None:
-                job.follow(job.arrived_ns, timing)
+        reason = result.reason if isinstance(result, ServingError) else None
+        if timing is not None and job.follow is not None:
+            job.follow(job.arrived_ns, timing)
         self._statistics.record_stream_end(job.sent, reason, now_ns - job.sent_ns)
         self._answer(job, result)
 

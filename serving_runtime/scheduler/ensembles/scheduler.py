@@ -15,7 +15,9 @@ from serving_runtime.common.datatypes import ABSENT, Array
 from serving_runtime.common.errors import FailureReason, ServingError
 from serving_runtime.common.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone, Outcome, Tensor
 from serving_runtime.config.ensembles import Ensemble
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.ensembles.graph import Graph
+from serving_runtime.scheduler.execution.execution import Execution
 from serving_runtime.scheduler.job import Job, OnResult
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
 
@@ -110,7 +112,7 @@ class EnsembleScheduler:
         assert isinstance(job, EnsembleJob)  # noqa: S101
         assert job.run is not None  # noqa: S101 - it was submitted
         self._stop(job.run)
-        self._statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - job.arrived_ns)
+        counting.fail(self._statistics, FailureReason.CANCELED, job.arrived_ns)
 
     def close(self) -> None: ...
 
@@ -159,14 +161,15 @@ class EnsembleScheduler:
         job, now_ns = run.job, time.monotonic_ns()
         job.waiting = False
         started = run.started_ns
-        self._statistics.record_batch([job.arrived_ns], job.rows, BatchTiming(started, started, now_ns, now_ns))
         tensors = run.tensors
-        job.on_result([tensors[name].array if name in tensors else ABSENT for name in self._outputs])
+        result = [tensors[name].array if name in tensors else ABSENT for name in self._outputs]
+        counting.count([Execution([job], [result], BatchTiming(started, started, now_ns, now_ns))], self._statistics)
+        job.on_result(result)
 
     def _fail(self, run: _Run, error: ServingError) -> None:
         """Fail in the loop's next pass: the request may still be inside `submit`."""
         self._stop(run)
-        self._statistics.record_failure(error.reason, time.monotonic_ns() - run.job.arrived_ns)
+        counting.fail(self._statistics, error.reason, run.job.arrived_ns)
         failure = error.within(f"ensemble '{self._name}'")
         self._loop.call_soon(lambda: run.job.on_result(failure))
 

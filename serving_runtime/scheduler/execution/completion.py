@@ -1,28 +1,15 @@
-"""Completion of requests: counts and answers executions; expires and cancels waiting jobs."""
+"""Completion of requests: answers executions; expires and cancels waiting jobs."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 
-from serving_runtime.common.errors import FailureReason, ServingError, Unavailable
+from serving_runtime.common.errors import FailureReason, Unavailable
 from serving_runtime.config.batching import TimeoutAction
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.execution.execution import Execution
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.queue import JobQueue
 from serving_runtime.telemetry.statistics import ModelStatistics
-
-
-def count(executions: Sequence[Execution], statistics: ModelStatistics) -> None:
-    for execution in executions:
-        jobs = execution.jobs
-        if execution.timing is not None:
-            rows = sum([job.rows for job in jobs])
-            statistics.record_batch([job.arrived_ns for job in jobs], rows, execution.timing)
-            continue
-        now = time.monotonic_ns()
-        for job, error in zip(jobs, execution.results, strict=True):
-            reason = error.reason if isinstance(error, ServingError) else FailureReason.OTHER
-            statistics.record_failure(reason, now - job.arrived_ns)
 
 
 def answer(executions: Sequence[Execution], loop: asyncio.AbstractEventLoop) -> None:
@@ -44,8 +31,7 @@ def expire(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
         queue.delay(job)
         return
     queue.discard(job)
-    duration_ns = time.monotonic_ns() - job.arrived_ns
-    statistics.record_failure(FailureReason.REJECTED, duration_ns)
+    duration_ns = counting.fail(statistics, FailureReason.REJECTED, job.arrived_ns)
     job.on_result(Unavailable(f"Request timeout expired after {duration_ns // 1000} us in the queue"))
 
 
@@ -53,4 +39,4 @@ def cancel(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
     """Drop a waiting job whose client has gone; counted as cancelled."""
     job.stop_timer()
     queue.discard(job)
-    statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - job.arrived_ns)
+    counting.fail(statistics, FailureReason.CANCELED, job.arrived_ns)

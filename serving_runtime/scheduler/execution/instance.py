@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from serving_runtime.scheduler.execution.execution import Execution, execute
-from serving_runtime.scheduler.execution.loop_wakeup import Bell
+from serving_runtime.scheduler.execution.loop_wakeup import LoopWakeup
 from serving_runtime.scheduler.job import Job
 
 Execute: TypeAlias = Callable[[Any, Sequence[Job]], list[Execution]]
@@ -42,8 +42,8 @@ class Instance:
     def start(self, jobs: Sequence[Job]) -> None:
         """Run a batch; `on_done` is called on the event loop with its executions."""
         if self._thread is None:
-            bell = Bell(self._loop, self._rung)
-            self._thread = threading.Thread(target=self._work, args=(bell,), name=self._name, daemon=True)
+            wakeup = LoopWakeup(self._loop, self._pass_on)
+            self._thread = threading.Thread(target=self._work, args=(wakeup,), name=self._name, daemon=True)
             self._thread.start()
         self._batches.put(jobs)
 
@@ -52,16 +52,16 @@ class Instance:
         if self._thread is not None:
             self._batches.put(None)
 
-    def _work(self, bell: Bell) -> None:
+    def _work(self, wakeup: LoopWakeup) -> None:
         while (jobs := self._batches.get()) is not None:
             executions = self._execute(self._run, jobs)
             if self._loop.is_closed():  # the server has stopped waiting for this batch
                 return
             self._executed.append(executions)
-            bell.ring()
-        bell.silence()
+            wakeup.wake()
+        wakeup.close()
 
-    def _rung(self) -> None:
+    def _pass_on(self) -> None:
         # Not at once: responses that a model sent while it ran are in the loop's queue, and come before its end.
         while self._executed:
             self._loop.call_soon(self._on_done, self, self._executed.popleft())

@@ -9,31 +9,31 @@ import os
 from collections.abc import Callable
 
 
-class Bell:
-    """Rung in a thread, handled on the event loop. Made on the loop, silenced from any thread."""
+class LoopWakeup:
+    """Called in a thread, handled on the event loop. Made on the loop, closed from any thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_rung: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_wake: Callable[[], None]) -> None:
         self._loop = loop
-        self._on_rung = on_rung
+        self._on_wake = on_wake
         self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        loop.add_reader(self._fd, self._rung)
+        loop.add_reader(self._fd, self._woken)
 
-    def ring(self) -> None:
-        """Schedule a call of `on_rung`; several rings before it count as one."""
+    def wake(self) -> None:
+        """Schedule a call of `on_wake`; several wakes before it count as one."""
         os.eventfd_write(self._fd, 1)
 
-    def silence(self) -> None:
-        """Ring no more; earlier rings are still handled."""
+    def close(self) -> None:
+        """Wake no more; earlier wakes are still handled."""
         try:
             self._loop.call_soon_threadsafe(self._close)
         except RuntimeError:  # the loop has ended and handles nothing more
             os.close(self._fd)
 
-    def _rung(self) -> None:
+    def _woken(self) -> None:
         os.eventfd_read(self._fd)
-        self._on_rung()
+        self._on_wake()
 
     def _close(self) -> None:
         self._loop.remove_reader(self._fd)
         os.close(self._fd)
-        self._on_rung()
+        self._on_wake()

@@ -20,7 +20,7 @@ class RequestJob(Job):
         explaining: the model is to explain its answer; the result is a tuple of tensors.
     """
 
-    __slots__ = ("_cancelled", "_tell", "explaining", "request")
+    __slots__ = ("_cancelled", "_notify", "explaining", "request")
 
     def __init__(
         self, arrays: Sequence[Array], rows: int, shape_key: Hashable, on_result: OnResult, arrived_ns: int
@@ -29,7 +29,7 @@ class RequestJob(Job):
         self.request: InferRequest
         self.explaining = False
         self._cancelled = False
-        self._tell: Callable[[], None] | None = None
+        self._notify: Callable[[], None] | None = None
 
     @property
     def id(self) -> str:
@@ -47,16 +47,16 @@ class RequestJob(Job):
     def parameters(self) -> Mapping[str, Any]:
         return self.request.parameters
 
-    def when_cancelled(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+    def when_cancelled(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
         if self._cancelled:
-            tell()
+            notify()
 
     def cancel(self) -> None:
         """Take the job out of its queue, or notify its model of the cancellation."""
         self._cancelled = True
-        if self._tell is not None:
-            self._tell()
+        if self._notify is not None:
+            self._notify()
         super().cancel()
 
 

@@ -57,7 +57,7 @@ class SequenceInputs:
 
     def first_requests(self, arrays: Sequence[Array], rows: int) -> list[Array]:
         """Return a batch of `rows` requests with all inputs, each the first of a sequence."""
-        job = SequenceJob(arrays, 1, None, _nobody, 0)
+        job = SequenceJob(arrays, 1, None, _drop, 0)
         job.start = True
         self.complete(job, LiveSequence(0, self._tag_array(0)))
         completed = list(job.arrays)
@@ -77,7 +77,7 @@ class SequenceInputs:
             arrays = [array if array is ABSENT else _zeros_like(array) for array in like.arrays]
             for position, _, false, _ in self._flags:
                 arrays[position] = false
-            null = SequenceJob(arrays, 1, None, _nobody, 0)
+            null = SequenceJob(arrays, 1, None, _drop, 0)
             null.null = True
             if len(self._nulls) < _KEPT_NULLS:
                 self._nulls[key] = null
@@ -121,5 +121,5 @@ def _zeros_like(array: Array) -> Array:
     return np.full_like(array, b"") if array.dtype == BYTES.dtype else np.zeros_like(array)
 
 
-def _nobody(_result: object) -> None:
+def _drop(_result: object) -> None:
     """Discard the result of a filler row."""

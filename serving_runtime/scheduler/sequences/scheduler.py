@@ -18,6 +18,7 @@ from serving_runtime.common.datatypes import Array
 from serving_runtime.common.errors import Cancelled, InvalidArgument, ServingError, Unavailable
 from serving_runtime.config.sequences import SequencePolicy
 from serving_runtime.config.signature import Signature
+from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.execution import completion
 from serving_runtime.scheduler.execution.execution import Execution, Run, execute_once
 from serving_runtime.scheduler.execution.instance import Instance
@@ -250,7 +251,7 @@ class SequenceScheduler:
                 assert job.sequence is not None  # noqa: S101
                 self._answered(job.sequence, result, now_ns)
         self._wake(lane)
-        completion.count(executions, self._statistics)
+        counting.count(executions, self._statistics)
         completion.answer(executions, self._loop)
 
     def _answered(self, sequence: LiveSequence, result: Sequence[Array] | ServingError, now_ns: int) -> None:
@@ -291,7 +292,7 @@ class SequenceScheduler:
             job.stop_timer()
             job.waiting = False
             job.arrays = ()
-            self._statistics.record_failure(error.reason, now_ns - job.arrived_ns)
+            counting.fail(self._statistics, error.reason, job.arrived_ns, now_ns)
             job.on_result(error)
 
     def _forget(self, sequence: LiveSequence) -> None:

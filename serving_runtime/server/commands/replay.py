@@ -49,18 +49,18 @@ def main(arguments: Sequence[str]) -> int:
     flags.append(f"--allow-python-models={str(found.allow_python_models).lower()}")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if found.http_port is not None:
-            return runner.run(_listen(command_line.parse(flags), folder.name, replay_http.Door.of(found)))
+            return runner.run(_listen(command_line.parse(flags), folder.name, replay_http.Endpoint.of(found)))
         return runner.run(_run(command_line.parse(flags), folder.name))
 
 
-async def _listen(chosen: command_line.Options, model: str, door: replay_http.Door) -> int:
-    sock = bind(door.address, door.port, "http")
+async def _listen(chosen: command_line.Options, model: str, endpoint: replay_http.Endpoint) -> int:
+    sock = bind(endpoint.address, endpoint.port, "http")
     engine = make_engine(chosen)
     errors = await engine.load_all()
     if errors:
         sys.stderr.write(f"{errors[0]}\n")
         return 2
-    await replay_http.serve(door, sock, lambda line: answered(engine, model, line))
+    await replay_http.serve(endpoint, sock, lambda line: answered(engine, model, line))
     engine.close()
     return 0
 
@@ -69,11 +69,11 @@ async def _run(chosen: command_line.Options, model: str) -> int:
     engine = make_engine(chosen)
     errors = await engine.load_all()
     if errors:
-        _tell(orjson.dumps({"schema": SCHEMA, "error": str(errors[0])}))
+        _write(orjson.dumps({"schema": SCHEMA, "error": str(errors[0])}))
         return 2
-    _tell(orjson.dumps({"schema": SCHEMA, "ready": True}))
+    _write(orjson.dumps({"schema": SCHEMA, "ready": True}))
     while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-        _tell(await answered(engine, model, line))
+        _write(await answered(engine, model, line))
     engine.close()
     return 0
 
@@ -131,6 +131,6 @@ def _tensor(item: Mapping[str, Any]) -> Tensor:
     return Tensor(name, datatype, binary.decode(content, datatype, shape, name))
 
 
-def _tell(line: bytes) -> None:
+def _write(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()

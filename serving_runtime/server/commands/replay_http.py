@@ -37,7 +37,7 @@ Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Endpoint:
     """Its address, and its idle timeout."""
 
     address: str
@@ -46,7 +46,7 @@ class Door:
     port_file: Path | None
 
     @classmethod
-    def of(cls, found: argparse.Namespace) -> "Door":
+    def of(cls, found: argparse.Namespace) -> "Endpoint":
         """Return the options of the command line."""
         return cls(found.http_address, found.http_port, found.idle_timeout_secs, found.port_file)
 
@@ -64,18 +64,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--port-file", type=Path, metavar="FILE", help="gets the port, as JSON, once it listens")
 
 
-async def serve(door: Door, sock: socket.socket, answer: Answer) -> None:
+async def serve(endpoint: Endpoint, sock: socket.socket, answer: Answer) -> None:
     """Serve on a bound socket until terminated or idle for too long."""
     application = _Application(answer)
     listener = Listener(application, sock, HttpLimits(max_body_bytes=_MAX_BODY_BYTES))
-    await listen(listener, door.address, place(sock), "http")
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
-    if door.port_file is not None:
-        write_port_file(door.port_file, {"http": place(sock)})
-    while not told.is_set() and application.idle_s < door.idle_timeout_s:
+    await listen(listener, endpoint.address, place(sock), "http")
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    if endpoint.port_file is not None:
+        write_port_file(endpoint.port_file, {"http": place(sock)})
+    while not stopped.is_set() and application.idle_s < endpoint.idle_timeout_s:
         with suppress(TimeoutError):
-            await asyncio.wait_for(told.wait(), _LOOK_S)
+            await asyncio.wait_for(stopped.wait(), _LOOK_S)
     listener.stop_accepting()
     listener.abort()
 

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # its server ends with it
     limit_ms = found.max_latency_p99_ms
 
-    def told(measured: Sequence[Measurement], spent: float) -> None:
+    def on_measured(measured: Sequence[Measurement], spent: float) -> None:
         line = json.dumps(reporting.progress(limit_ms, measured, spent)) if found.json else None
         sys.stderr.write(f"{line or reporting.progress_line(measured, spent)}\n")
         sys.stderr.flush()
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
                 model,
                 Path(scratch),
                 _order(found),
-                told,
+                on_measured,
                 allow_python_models=found.allow_python_models,
                 config_name=found.model_config_name,
             )

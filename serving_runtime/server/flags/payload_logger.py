@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from serving_runtime.server.flags.types import positive
 from serving_runtime.shared.egress import Network, networks
 from serving_runtime.telemetry.tap.share import Share
-from serving_runtime.telemetry.tap.tap import Tap, Told
+from serving_runtime.telemetry.tap.tap import RecordedEvents, Tap
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class LoggerOptions:
     """Payload logger options; off without a url."""
 
     url: str
-    told: Told
+    recorded_events: RecordedEvents
     attributes: Mapping[str, str]
     max_pending_bytes: int
     allowed: tuple[Network, ...] | None = None
@@ -28,7 +28,7 @@ class LoggerOptions:
     def parsed(cls, found: argparse.Namespace) -> "LoggerOptions":
         return cls(
             url=found.payload_logger or "",
-            told=Told(found.payload_logger_mode),
+            recorded_events=RecordedEvents(found.payload_logger_mode),
             attributes=dict(found.payload_logger_attribute),
             max_pending_bytes=found.payload_logger_max_pending_bytes,
             allowed=found.payload_logger_allowed_networks,
@@ -41,7 +41,13 @@ def open_logger(options: LoggerOptions, source: str) -> Tap:
     from serving_runtime.telemetry.tap.delivering import LoggerSink  # noqa: PLC0415 - httpx: a third of a start's imports
 
     sink = LoggerSink(options.url, options.attributes, options.allowed, through=options.through)
-    return Tap(sink, source=source, share=Share(1.0), max_pending_bytes=options.max_pending_bytes, told=options.told)
+    return Tap(
+        sink,
+        source=source,
+        share=Share(1.0),
+        max_pending_bytes=options.max_pending_bytes,
+        recorded_events=options.recorded_events,
+    )
 
 
 def add(group: "argparse._ArgumentGroup") -> None:
@@ -54,8 +60,8 @@ def add(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--payload-logger-mode",
-        choices=[str(told) for told in Told],
-        default=str(Told.ALL),
+        choices=[str(recorded_events) for recorded_events in RecordedEvents],
+        default=str(RecordedEvents.ALL),
         help="what of them is posted (all)",
     )
     group.add_argument(

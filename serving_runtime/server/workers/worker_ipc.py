@@ -131,10 +131,10 @@ class Member:
         try:
             self._channel.send(await self._does[what](payload), kind="done", id=number)
         except ServingError as error:
-            self._channel.send(kind="done", id=number, error=_told(error))
+            self._channel.send(kind="done", id=number, error=_described(error))
         except Exception:  # a bug of ours: the caller must not wait for ever
             logger.exception("what all workers were to do, %s, failed", what)
-            self._channel.send(kind="done", id=number, error=_told(ServingError("internal error")))
+            self._channel.send(kind="done", id=number, error=_described(ServingError("internal error")))
 
 
 class Hub:
@@ -181,7 +181,7 @@ class Hub:
                 found = await self._all(what, payload)
             channel.send(found, kind="answer", id=number)
         except ServingError as error:
-            channel.send(kind="answer", id=number, error=_told(error))
+            channel.send(kind="answer", id=number, error=_described(error))
 
     async def _all(self, what: str, payload: bytes) -> bytes:
         outcomes = await asyncio.gather(
@@ -193,7 +193,7 @@ class Hub:
         return b"".join(outcome for outcome in outcomes if isinstance(outcome, bytes))
 
 
-def _told(error: ServingError) -> tuple[str, str]:
+def _described(error: ServingError) -> tuple[str, str]:
     return type(error).__name__, error.message
 
 

@@ -138,7 +138,7 @@ class Workers:
             sock.close()
         if metrics is not None:
             await self._show(metrics)
-        serve.tell_ready(places)
+        serve.log_ready(places)
         if options.port_file is not None:
             write_port_file(options.port_file, places)
         ended = [asyncio.ensure_future(process.wait()) for process in self._processes]

@@ -10,14 +10,14 @@ _NEWEST = frozenset({"process_start_time_seconds"})
 
 def summed(pages: Sequence[str]) -> str:
     """Return one page in Prometheus' text format, with the sum of each series over the pages."""
-    told: dict[str, list[str]] = {}
+    merged: dict[str, list[str]] = {}
     values: dict[str, dict[str, float]] = {}
     for page in pages:
         name = ""
         for line in page.splitlines():
             if line.startswith("# "):
                 name = line.split(" ", 3)[2]
-                lines = told.setdefault(name, [])
+                lines = merged.setdefault(name, [])
                 if line not in lines:
                     lines.append(line)
             elif line:
@@ -26,7 +26,7 @@ def summed(pages: Sequence[str]) -> str:
                 found = values.setdefault(name, {})
                 found[series] = add(found[series], float(value)) if series in found else float(value)
     lines = []
-    for name, own in told.items():
+    for name, own in merged.items():
         lines += own + [f"{series} {number(value)}" for series, value in values.get(name, {}).items()]
     return "".join(f"{line}\n" for line in lines)
 

@@ -51,7 +51,7 @@ class TapCounts:
     failed: int = 0
 
 
-class Told(StrEnum):
+class RecordedEvents(StrEnum):
     """Events of a recorded request to write, in the terms of KServe's payload logger."""
 
     ALL = "all"
@@ -88,20 +88,28 @@ class Tap:
         source: of the events, a URI reference that names the server.
         share: of the requests; while it is 0 requests need not pass here at all.
         max_pending_bytes: of tensors that wait for the sink.
-        told: the events of a recorded request that the sink gets.
+        recorded_events: the events of a recorded request that the sink gets.
 
     Attributes:
         on_change: called after `active` has changed.
     """
 
-    def __init__(self, sink: Sink, *, source: str, share: Share, max_pending_bytes: int, told: Told = Told.ALL) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        source: str,
+        share: Share,
+        max_pending_bytes: int,
+        recorded_events: RecordedEvents = RecordedEvents.ALL,
+    ) -> None:
         self.counts = TapCounts()
         self.on_change: list[Callable[[], None]] = []
         self._sink = sink
         self._source = source
         self._share = share
         self._max_pending_bytes = max_pending_bytes
-        self._told = told
+        self._recorded_events = recorded_events
         self._put_bytes = 0  # written by the event loop only
         self._taken_bytes = 0  # written by the thread only
         self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
@@ -119,8 +127,8 @@ class Tap:
         was_active = self.active
         self._share.look()
         if self.active is not was_active:
-            for tell in self.on_change:
-                tell()
+            for notify in self.on_change:
+                notify()
 
     def recording(self, request: InferRequest) -> "Recording | None":
         """Return the recorder of a request's responses, None where it is not recorded.
@@ -133,8 +141,14 @@ class Tap:
 
     def put(self, *exchanges: Exchange) -> None:
         """Queue exchanges to be written together, or drop and count them where the queue is full."""
-        if self._told is not Told.ALL:
-            exchanges = tuple([each for each in exchanges if (each.outcome is None) is (self._told is Told.REQUEST)])
+        if self._recorded_events is not RecordedEvents.ALL:
+            exchanges = tuple(
+                [
+                    each
+                    for each in exchanges
+                    if (each.outcome is None) is (self._recorded_events is RecordedEvents.REQUEST)
+                ]
+            )
             if not exchanges:
                 return
         size = sum([size_bytes(exchange) for exchange in exchanges])
@@ -187,7 +201,7 @@ class Tap:
         try:
             self._sink.flush()
         except SinkError as error:
-            self._tell(failing=True, reason=str(error))
+            self._log_change(failing=True, reason=str(error))
 
     def _write(self, exchanges: Sequence[Exchange]) -> None:
         try:
@@ -195,15 +209,15 @@ class Tap:
         except SinkError as error:
             self.counts.written += error.taken
             self.counts.failed += len(exchanges) - error.taken
-            self._tell(failing=True, reason=str(error))
+            self._log_change(failing=True, reason=str(error))
         except Exception as error:  # a payload that cannot be rendered must not end the thread
             self.counts.failed += len(exchanges)
             logger.exception("payload tap: %d events could not be made", len(exchanges), exc_info=error)
         else:
             self.counts.written += len(exchanges)
-            self._tell(failing=False, reason="")
+            self._log_change(failing=False, reason="")
 
-    def _tell(self, *, failing: bool, reason: str) -> None:
+    def _log_change(self, *, failing: bool, reason: str) -> None:
         """Log when the sink begins to refuse and when it accepts events again, not in between."""
         if failing and not self._is_failing:
             logger.warning("payload tap: events are lost until the sink takes them again: %s", reason)

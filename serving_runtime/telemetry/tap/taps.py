@@ -26,10 +26,10 @@ class Taps:
         """Return whether any request is recorded."""
         return any(tap.active for tap in self)
 
-    def on_change(self, tell: Callable[[], None]) -> None:
-        """Have `tell` called after `active` may have changed."""
+    def on_change(self, notify: Callable[[], None]) -> None:
+        """Have `notify` called after `active` may have changed."""
         for tap in self:
-            tap.on_change.append(tell)
+            tap.on_change.append(notify)
 
     def look(self) -> None:
         """Check whether a share was changed from outside."""

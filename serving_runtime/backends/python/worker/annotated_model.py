@@ -68,12 +68,12 @@ class AnnotatedModel:
         self._batched = batched
         self.explains = hasattr(self._model, "explain")
 
-    def execute(self, told: Sequence[Mapping[str, Any]], tensors: Sequence[WireTensor], *, explain: bool) -> None:
+    def execute(self, content: Sequence[Mapping[str, Any]], tensors: Sequence[WireTensor], *, explain: bool) -> None:
         """Run the requests of one batch and send their responses."""
         remaining = iter(tensors)
         requests: list[Asked] = [
             (request, {tensor.name: tensor.array for tensor in [next(remaining) for _ in range(request["inputs"])]})
-            for request in told
+            for request in content
         ]
         run = self._model.explain if explain else self._run
         together = self._batched and len(requests) > 1
@@ -111,11 +111,11 @@ class AnnotatedModel:
                 failure = TritonError(f"the model failed: {type(error).__name__}: {error}")
             responses = [InferenceResponse(error=failure)]
         messages, outputs = [], []
-        for (told, _), response in zip(requests, responses, strict=True):
-            message, arrays = response.told(told["number"], final=True)
+        for (content, _), response in zip(requests, responses, strict=True):
+            message, arrays = response.content(content["number"], final=True)
             messages.append(message)
             outputs += arrays
-            current().answered(told["number"])
+            current().answered(content["number"])
         current().send({"do": "responses", "responses": messages}, outputs)
         return True
 

@@ -84,7 +84,7 @@ class InferenceRequest:
     def exec(self, decoupled: bool = False) -> InferenceResponse | Iterator[InferenceResponse]:
         """Return the response, or for a decoupled model an iterator of its responses."""
         answers: queue.SimpleQueue[tuple[dict[str, Any], list[WireTensor]]] = queue.SimpleQueue()
-        current().call(self._told(decoupled=decoupled), [tensor.wire for tensor in self._inputs], answers.put)
+        current().call(self._message(decoupled=decoupled), [tensor.wire for tensor in self._inputs], answers.put)
         if decoupled:
             return _responses(answers)
         return _response(*answers.get())
@@ -100,12 +100,12 @@ class InferenceRequest:
         def take(answer: tuple[dict[str, Any], list[WireTensor]]) -> None:
             loop.call_soon_threadsafe(answers.put_nowait, answer)
 
-        current().call(self._told(decoupled=decoupled), [tensor.wire for tensor in self._inputs], take)
+        current().call(self._message(decoupled=decoupled), [tensor.wire for tensor in self._inputs], take)
         if decoupled:
             return _responses_later(answers)
         return _response(*await answers.get())
 
-    def _told(self, *, decoupled: bool) -> dict[str, Any]:
+    def _message(self, *, decoupled: bool) -> dict[str, Any]:
         parameters = dict(self._parameters)
         if self._correlation_id:
             parameters["sequence_id"] = self._correlation_id

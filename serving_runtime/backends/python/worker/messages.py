@@ -67,7 +67,7 @@ class InferenceResponse:
         """Return the parameters as JSON."""
         return json.dumps(self._parameters)
 
-    def told(self, number: int, *, final: bool) -> tuple[dict[str, Any], list[WireTensor]]:
+    def content(self, number: int, *, final: bool) -> tuple[dict[str, Any], list[WireTensor]]:
         """Return the response to a request, as sent to the server."""
         outputs = [] if self._error is not None else [tensor.wire for tensor in self._outputs]
         message: dict[str, Any] = {"number": number, "final": final, "outputs": len(outputs)}
@@ -99,7 +99,7 @@ class InferenceResponseSender:
         else:
             self._state.wait_for_room()
             final = final or response.has_error()
-            message, outputs = response.told(self._number, final=final)
+            message, outputs = response.content(self._number, final=final)
         self.closed = final
         if final:
             current().answered(self._number)
@@ -116,16 +116,16 @@ class InferenceResponseSender:
 class IncomingRequest:
     """One request of a client, as `execute` gets it (pb_utils.InferenceRequest)."""
 
-    def __init__(self, told: Mapping[str, Any], inputs: Iterable[WireTensor], model: tuple[str, int]) -> None:
-        self._told = told
+    def __init__(self, content: Mapping[str, Any], inputs: Iterable[WireTensor], model: tuple[str, int]) -> None:
+        self._content = content
         self._inputs = [Tensor.received(tensor) for tensor in inputs]
         self._model = model
-        self._state = current().answering(told["number"])
+        self._state = current().answering(content["number"])
         self._sender: InferenceResponseSender | None = None
 
     @property
     def number(self) -> int:
-        number: int = self._told["number"]
+        number: int = self._content["number"]
         return number
 
     @property
@@ -137,23 +137,23 @@ class IncomingRequest:
         return self._inputs
 
     def requested_output_names(self) -> list[str]:
-        return list(self._told["outputs"])
+        return list(self._content["outputs"])
 
     def request_id(self) -> str:
-        return str(self._told["id"])
+        return str(self._content["id"])
 
     def correlation_id(self) -> int | str:
-        correlation_id: int | str = self._told["parameters"].get("sequence_id", 0)
+        correlation_id: int | str = self._content["parameters"].get("sequence_id", 0)
         return correlation_id
 
     def flags(self) -> int:
-        given = self._told["parameters"]
+        given = self._content["parameters"]
         start = TRITONSERVER_REQUEST_FLAG_SEQUENCE_START if given.get("sequence_start") else 0
         return start | (TRITONSERVER_REQUEST_FLAG_SEQUENCE_END if given.get("sequence_end") else 0)
 
     def timeout(self) -> int:
         """Return the client's queue timeout, in microseconds; 0 for none."""
-        return int(self._told["parameters"].get("timeout", 0))
+        return int(self._content["parameters"].get("timeout", 0))
 
     def model_name(self) -> str:
         return self._model[0]
@@ -163,7 +163,7 @@ class IncomingRequest:
 
     def parameters(self) -> str:
         """Return the request's own parameters as JSON."""
-        return json.dumps({name: value for name, value in self._told["parameters"].items() if name not in _RESERVED})
+        return json.dumps({name: value for name, value in self._content["parameters"].items() if name not in _RESERVED})
 
     def is_cancelled(self) -> bool:
         return self._state.cancelled

@@ -13,10 +13,10 @@ class Metric:
 
     def __init__(self, family: "MetricFamily", labels: Mapping[str, str], buckets: Sequence[float]) -> None:
         self._kind = family.kind
-        self._told = {"name": family.name, "labels": dict(labels)}
+        self._description = {"name": family.name, "labels": dict(labels)}
         self._made = False
         made = {"kind": family.kind, "text": family.description, "buckets": [float(edge) for edge in buckets]}
-        if problem := _asked({**self._told, **made, "action": "make"})["problem"]:
+        if problem := _asked({**self._description, **made, "action": "make"})["problem"]:
             raise TritonModelException(problem)
         self._made = True
 
@@ -42,14 +42,14 @@ class Metric:
         """Return the value of a counter or a gauge."""
         if self._kind == MetricFamily.HISTOGRAM:
             raise TritonModelException("a histogram has no value")
-        return float(_asked({**self._told, "action": "value"})["value"])
+        return float(_asked({**self._description, "action": "value"})["value"])
 
     def _change(self, action: str, value: float) -> None:
-        current().send({**self._told, "do": "metric", "action": action, "value": float(value)})
+        current().send({**self._description, "do": "metric", "action": action, "value": float(value)})
 
     def __del__(self) -> None:
         if self._made:
-            current().send({**self._told, "do": "metric", "action": "drop"})
+            current().send({**self._description, "do": "metric", "action": "drop"})
 
 
 class MetricFamily:

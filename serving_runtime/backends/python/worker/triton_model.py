@@ -33,12 +33,12 @@ class TritonModel:
     def explains(self) -> bool:
         return hasattr(self._model, "explain")
 
-    def execute(self, told: Sequence[Mapping[str, Any]], tensors: Sequence[Tensor], *, explain: bool) -> None:
+    def execute(self, content: Sequence[Mapping[str, Any]], tensors: Sequence[Tensor], *, explain: bool) -> None:
         """Run the requests of one batch and send their responses, except those that the model sends itself."""
         remaining = iter(tensors)
         requests = [
             IncomingRequest(request, [next(remaining) for _ in range(request["inputs"])], self._name)
-            for request in told
+            for request in content
         ]
         if self._decoupled:
             for request in requests:
@@ -87,7 +87,7 @@ def _send(requests: Sequence[IncomingRequest], answers: Sequence[InferenceRespon
     for request, answer in zip(requests, answers, strict=True):
         if answer is None:
             continue
-        response, tensors = answer.told(request.number, final=True)
+        response, tensors = answer.content(request.number, final=True)
         responses.append(response)
         outputs += tensors
         current().answered(request.number)

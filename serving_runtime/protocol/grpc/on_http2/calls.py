@@ -1,6 +1,6 @@
 """gRPC calls as HTTP/2 streams: their common base, and refused calls.
 
-RefusedCall   no such method, which is told at once; or no gRPC at all
+RefusedCall   no such method, refused at once; or no gRPC at all
 RunningCall   |-- UnaryCall    one message, one answer: without a task where the method needs none (unary.py)
               `-- StreamCall   messages as they come, answers as they are written (streaming.py)
 """

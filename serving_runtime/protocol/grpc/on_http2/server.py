@@ -44,7 +44,7 @@ class Http2GrpcServer:
         self._loop = asyncio.get_running_loop()
         self._calls = CallSettings(
             self._loop,
-            Beginnings(policy.told),
+            Beginnings(policy.answer_metadata),
             policy.watches,
             settings.max_message_bytes,
             _ZLIB_LEVELS[settings.compression_level],

@@ -38,9 +38,9 @@ class Beginnings:
         of_coding: for compressed messages.
     """
 
-    def __init__(self, told: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, metadata: Sequence[tuple[str, str]] = ()) -> None:
         """Take metadata of all answers."""
-        fields = (*_HEADERS, *((key.encode(), value.encode()) for key, value in told))
+        fields = (*_HEADERS, *((key.encode(), value.encode()) for key, value in metadata))
         self.plain = encode(fields)
         self.of_coding = {
             coding: encode((*fields, (b"grpc-encoding", coding.encode()))) for coding in ("gzip", "deflate")

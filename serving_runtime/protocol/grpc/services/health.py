@@ -47,12 +47,12 @@ class HealthService:
         """Write the status now and whenever it changes; at the end NOT_SERVING, and raises Unavailable."""
         async for content in requests:
             service = parsed(_Request, content).service
-            told = None
+            sent = None
             while True:
                 status = self._status(service)
-                if status != told:
+                if status != sent:
                     await write(_Response(status=status).SerializeToString())
-                    told = status
+                    sent = status
                 if self._draining.is_set():
                     raise Unavailable("the server is stopping")
                 await self._pause()

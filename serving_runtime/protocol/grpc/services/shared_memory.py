@@ -32,8 +32,8 @@ class MemoryService:
     async def status(self, request: Any) -> Any:
         response = proto.message("inference.SystemSharedMemoryStatusResponse")()
         for region in self._memory.status(request.name):
-            told = response.regions[region.name]
-            told.name, told.key, told.offset, told.byte_size = region
+            found = response.regions[region.name]
+            found.name, found.key, found.offset, found.byte_size = region
         return response
 
     async def register(self, request: Any) -> Any:

@@ -34,13 +34,13 @@ class LoggedApplication:
             return self._application.handle(request, reply)
         began_ns = time.perf_counter_ns()
 
-        told = False
+        noted_once = False
 
         def note(status: str) -> None:
-            nonlocal told
-            if told:  # a chunked answer had begun when the client went away
+            nonlocal noted_once
+            if noted_once:  # a chunked answer had begun when the client went away
                 return
-            told = True
+            noted_once = True
             sent = next((value for name, value in request.headers if name.lower() == _HEADER), b"")
             model = path.removeprefix(_MODELS).partition(b"/")[0] if path.startswith(_MODELS) else b""
             request_log.note(_text(sent), _text(model), _text(b"%s %s" % (request.method, path)), status, began_ns)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from serving_runtime.engine.memory.idle_memory_trim import EVERY_S, QUIET_S, Resting
+from serving_runtime.engine.memory.idle_memory_trim import EVERY_S, QUIET_S, IdleMemoryTrim
 
 MIB = 1024 * 1024
 LOOKS = int(QUIET_S / EVERY_S)
@@ -19,7 +19,7 @@ class Process:
         self.cpu_s = 0.0
         self.used, self.free = 100 * MIB, 0
         self.given_back = 0
-        self.resting = Resting(lambda: self.cpu_s, lambda: self.used + self.free, self._give_back)
+        self.trim = IdleMemoryTrim(lambda: self.cpu_s, lambda: self.used + self.free, self._give_back)
 
     def _give_back(self) -> None:
         self.given_back += 1
@@ -30,12 +30,12 @@ class Process:
         before = self.given_back
         for _ in range(looks):
             self.cpu_s += 0.001
-            self.resting.look()
+            self.trim.look()
         return self.given_back - before
 
     def work(self) -> None:
         self.cpu_s += 0.5
-        self.resting.look()
+        self.trim.look()
 
 
 def test_free_memory_goes_back_after_some_seconds_of_rest_and_not_before() -> None:
@@ -83,16 +83,16 @@ def test_what_large_requests_took_leaves_a_real_process() -> None:
     program = f"""
 import numpy as np
 from serving_runtime.engine.memory import process_memory as memory
-from serving_runtime.engine.memory.idle_memory_trim import Resting
+from serving_runtime.engine.memory.idle_memory_trim import IdleMemoryTrim
 
 memory.keep_one_heap()
-resting = Resting(cpu_s=lambda: 0.0)
+trim = IdleMemoryTrim(cpu_s=lambda: 0.0)
 bodies = [np.ones(600_000, "u1") for _ in range(50)]
 last = np.ones(1000, "u1")
 del bodies
 burst = memory.resident_bytes()
 for _ in range({LOOKS}):
-    resting.look()
+    trim.look()
 print(burst - memory.resident_bytes())
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)

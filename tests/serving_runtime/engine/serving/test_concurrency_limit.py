@@ -11,7 +11,7 @@ from serving_runtime.common.datatypes import DATATYPES
 from serving_runtime.common.errors import FailureReason, InvalidArgument, ServingError, Unavailable
 from serving_runtime.common.request import InferRequest, InferResponse, OnDone, Outcome, Tensor
 from serving_runtime.engine.loading.settings import LoadSettings
-from serving_runtime.engine.serving.concurrency_limit import WAITING_PER_PLACE, Door
+from serving_runtime.engine.serving.concurrency_limit import WAITING_PER_PLACE, ConcurrencyLimit
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.telemetry.statistics import ModelStatistics
 from tests.serving_runtime import onnx_models
@@ -69,10 +69,10 @@ def model() -> Model:
 
 @pytest.fixture
 def ask(model: Model) -> Callable[..., object]:
-    door = Door(2, lambda: model.statistics.inflight)
+    limit = ConcurrencyLimit(2, lambda: model.statistics.inflight)
 
     def infer(name: str, on_done: OnDone = lambda _: None) -> object:
-        return door.infer(model.start, model.statistics, _request(name), on_done)
+        return limit.infer(model.start, model.statistics, _request(name), on_done)
 
     return infer
 
@@ -110,9 +110,9 @@ async def test_too_many_waiting_are_refused(model: Model, ask: Callable[..., obj
 
 
 async def test_a_stream_waits_too_and_its_client_may_be_slow_once_it_has_begun(model: Model) -> None:
-    door = Door(1, lambda: model.statistics.inflight)
+    limit = ConcurrencyLimit(1, lambda: model.statistics.inflight)
     for name in ("a", "b"):
-        stream = door.infer(model.start, model.statistics, _request(name), lambda _: None, decoupled=True)
+        stream = limit.infer(model.start, model.statistics, _request(name), lambda _: None, decoupled=True)
     assert stream.decoupled
     stream.pause()
     model.begun[0].end()

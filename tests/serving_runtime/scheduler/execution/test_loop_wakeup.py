@@ -9,7 +9,7 @@ import uvloop
 
 from serving_runtime.scheduler.execution.execution import Execution
 from serving_runtime.scheduler.execution.instance import Instance
-from serving_runtime.scheduler.execution.loop_wakeup import Bell
+from serving_runtime.scheduler.execution.loop_wakeup import LoopWakeup
 from serving_runtime.scheduler.job import Job
 
 LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -32,19 +32,19 @@ def test_what_a_thread_rings_is_heard_on_the_loop(new_loop: object) -> None:
         heard: list[int] = []
         both = asyncio.Event()
 
-        def on_rung() -> None:
+        def on_wake() -> None:
             heard.append(threading.get_ident())
             both.set()
 
-        bell = Bell(asyncio.get_running_loop(), on_rung)
+        wakeup = LoopWakeup(asyncio.get_running_loop(), on_wake)
         for _ in range(3):
             both.clear()
-            thread = threading.Thread(target=bell.ring)
+            thread = threading.Thread(target=wakeup.wake)
             thread.start()
             await asyncio.wait_for(both.wait(), 60)
             thread.join()
         assert set(heard) == {threading.get_ident()}
-        bell.silence()
+        wakeup.close()
         await asyncio.sleep(0)
 
     with asyncio.Runner(loop_factory=new_loop) as runner:  # type: ignore[arg-type]
@@ -81,8 +81,8 @@ def test_a_bell_that_is_silenced_after_its_loop_has_ended_leaves_no_descriptor()
     before = eventfds()
     loop = asyncio.new_event_loop()
     within = eventfds()
-    bell = Bell(loop, lambda: None)
+    wakeup = LoopWakeup(loop, lambda: None)
     assert eventfds() == within + 1
     loop.close()
-    bell.silence()
+    wakeup.close()
     assert eventfds() == before

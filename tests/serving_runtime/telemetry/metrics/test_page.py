@@ -11,6 +11,7 @@ from serving_runtime import proto
 from serving_runtime.common.errors import FailureReason
 from serving_runtime.protocol.http.api.metrics import InTurns
 from serving_runtime.protocol.http.wire.message import Response
+from serving_runtime.scheduler import counting
 from serving_runtime.telemetry.metrics import protobuf, text
 from serving_runtime.telemetry.metrics.families import Family, ModelSeries, families, process_families
 from serving_runtime.telemetry.metrics.page import PIECE, RENDERING, Page
@@ -123,7 +124,7 @@ def test_whatever_is_counted_is_shown_and_models_that_go_are_forgotten() -> None
     differs("in flight")
     statistics.record_batch([1000], 1, BatchTiming(2000, 3000, 4000, 5000))
     differs("a batch")
-    statistics.record_refusal(FailureReason.OTHER)
+    counting.refuse(statistics, FailureReason.OTHER)
     differs("a refusal")
     statistics.record_cache_miss(2000)
     differs("a miss of the cache")

@@ -15,7 +15,7 @@ from serving_runtime.common.datatypes import DATATYPES
 from serving_runtime.common.request import InferRequest, InferResponse, RequestContext, Tensor
 from serving_runtime.telemetry.tap.share import Share
 from serving_runtime.telemetry.tap.sinks import Event, Sink, SinkError
-from serving_runtime.telemetry.tap.tap import Tap, Told
+from serving_runtime.telemetry.tap.tap import RecordedEvents, Tap
 from serving_runtime.telemetry.tap.writing import written
 
 KILOBYTES_10 = Tensor("x", DATATYPES["UINT8"], np.zeros(10_000, np.uint8))
@@ -49,9 +49,15 @@ class Gate:
 
 @contextmanager
 def tapping(
-    sink: Sink, *, share: float = 1.0, max_pending_bytes: int = 1_000_000, told: Told = Told.ALL
+    sink: Sink,
+    *,
+    share: float = 1.0,
+    max_pending_bytes: int = 1_000_000,
+    recorded_events: RecordedEvents = RecordedEvents.ALL,
 ) -> Iterator[Tap]:
-    tap = Tap(sink, source="/s", share=Share(share), max_pending_bytes=max_pending_bytes, told=told)
+    tap = Tap(
+        sink, source="/s", share=Share(share), max_pending_bytes=max_pending_bytes, recorded_events=recorded_events
+    )
     yield tap
     tap.close()
 
@@ -152,22 +158,27 @@ def test_a_request_and_its_first_answer_are_written_together() -> None:
 def test_who_acts_on_the_share_is_told_when_it_comes_and_goes(tmp_path: Path) -> None:
     file = tmp_path / "share"
     tap = Tap(Gate(), source="/s", share=Share(1, file), max_pending_bytes=1000)
-    told: list[bool] = []
-    tap.on_change.append(lambda: told.append(tap.active))
+    seen: list[bool] = []
+    tap.on_change.append(lambda: seen.append(tap.active))
     for text in ("0.5", "0.75", "0"):
         file.write_text(text)
         tap.look()
         tap.look()
     tap.close()
-    assert told == [True, False]
+    assert seen == [True, False]
 
 
 @pytest.mark.parametrize(
-    ("told", "ids"), [(Told.ALL, ["a:0", "a:1", "a:2"]), (Told.REQUEST, ["a:0"]), (Told.RESPONSE, ["a:1", "a:2"])]
+    ("recorded_events", "ids"),
+    [
+        (RecordedEvents.ALL, ["a:0", "a:1", "a:2"]),
+        (RecordedEvents.REQUEST, ["a:0"]),
+        (RecordedEvents.RESPONSE, ["a:1", "a:2"]),
+    ],
 )
-def test_requests_answers_or_both_are_told(told: Told, ids: list[str]) -> None:
+def test_requests_answers_or_both_are_told(recorded_events: RecordedEvents, ids: list[str]) -> None:
     sink = Gate()
-    with tapping(sink, told=told) as tap:
+    with tapping(sink, recorded_events=recorded_events) as tap:
         ask(tap, "a", ANSWER._replace(final=False), ANSWER)
     assert [event["id"] for event in sink.events] == ids
     assert (tap.counts.written, tap.counts.dropped) == (len(ids), 0)
