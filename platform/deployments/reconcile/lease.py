@@ -10,6 +10,7 @@ such as the one started in its place, and need not wait; elsewhere its lease has
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import BigIntegerField, Case, F, Q, Value, When
 
@@ -60,7 +61,7 @@ def give_back(service_id: int, owner: str, now: datetime, *, settled: int = UNSE
     Args:
         settled: for the column of that name; a touch since the lease was taken has precedence.
     """
-    untouched = Case(When(settled=UNSETTLED, then=Value(settled, BigIntegerField())), default=F("settled"))
-    InferenceService.objects.filter(pk=service_id, lease_owner=owner).update(
-        lease_owner="", lease_expires_at=None, ticked_at=now, settled=untouched
-    )
+    free: dict[str, Any] = {"lease_owner": "", "lease_expires_at": None, "ticked_at": now}
+    if settled != UNSETTLED:  # `take` has written that already
+        free["settled"] = Case(When(settled=UNSETTLED, then=Value(settled, BigIntegerField())), default=F("settled"))
+    InferenceService.objects.filter(pk=service_id, lease_owner=owner).update(**free)

@@ -102,7 +102,7 @@ def note_failures(change: Change, seen: Observed) -> None:
 def note_left_out(change: Change) -> None:
     """Record once for each revision which variables of its file its processes run without."""
     for row in change.revisions:
-        without = variables_left_out(row, change.service.cluster)
+        without = variables_left_out(row, change.service.cluster) if row.env or row.transformer else ""
         if (
             without
             and not Event.objects.filter(

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from operator import attrgetter
 
 from django.db import transaction
 from django.db.models import Model, Q
@@ -48,6 +48,22 @@ _WRITTEN = {field.attname for field in InferenceService._meta.concrete_fields} -
     "ticked_at",
 }
 """Columns that changes write; the others have writers of their own (`lease`, `schedule`)."""
+_STATE_COLUMNS = attrgetter(
+    *sorted({field.attname for field in Revision._meta.concrete_fields} - {"last_failure", "load"})
+)
+"""Columns of a revision that its state may depend on; all but what each tick may note."""
+_OF_A_MOVE = {field.attname for field in Rollout._meta.concrete_fields if not field.primary_key} - {
+    "contract",
+    "created_by",
+    "from_revision_id",
+    "policy_document",
+    "policy_name",
+    "policy_version",
+    "service_id",
+    "started_at",
+    "to_revision_id",
+}
+"""Columns that a rollout's move may write; the others stay as of its start."""
 Write = Callable[[], object]
 Message = str | Callable[[], str]
 """Text of an event; a function where it names rows that a plan has not inserted yet."""
@@ -87,7 +103,7 @@ class Change:
     kept: list[Write] | None = None
     _events: list[tuple[Event, Message]] = field(default_factory=list)
     _policies: dict[int, tuple[object, Policy]] = field(default_factory=dict)
-    _states: dict[int, tuple[dict[str, Any], RevisionState]] = field(default_factory=dict)
+    _states: dict[int, tuple[object, RevisionState]] = field(default_factory=dict)
     _desired: Desired | None = None
     _desired_of: tuple[ServiceState, int] | None = None
 
@@ -147,8 +163,8 @@ class Change:
         mapping.put_rollout(rollout, after)
         if after.reason.code is not before.reason.code:
             rollout.reason_since = self.now
-        # Under the lock callers may have set further columns; a plan may overwrite none that it did not change.
-        moved = None if self.kept is None else differing(rollout, columns)
+        # A plan may overwrite no column that it did not change.
+        moved = _OF_A_MOVE if self.kept is None else differing(rollout, columns)
         self.write(partial(rollout.save, update_fields=moved))
         if after.phase is not before.phase:
             self.put_revisions(
@@ -186,10 +202,10 @@ class Change:
 
     def revision_state(self, row: Revision) -> RevisionState:
         """Return a revision as recorded now; its part of the service file is parsed again only after a change."""
-        columns, state = self._states.get(row.pk, (None, None))
-        if state is None or columns != row.__dict__:
+        before, state = self._states.get(row.pk, (None, None))
+        if state is None or before != _STATE_COLUMNS(row):
             state = mapping.revision_state(row)
-            self._states[row.pk] = dict(row.__dict__), state
+            self._states[row.pk] = _STATE_COLUMNS(row), state
         return state
 
     def state(self) -> ServiceState:
@@ -287,9 +303,9 @@ def numbered(change: Change) -> Iterator[set[str]]:
 
 def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
     """Return a service with its revisions and its rollout in progress; raises NotFound."""
-    services = InferenceService.objects.select_related("cluster", "model_version__model")
+    services = InferenceService.objects.all()
     if lock:
-        services = services.select_for_update(of=("self",))
+        services = services.select_related("cluster", "model_version__model").select_for_update(of=("self",))
     try:
         service = services.get(pk=service_id)
     except InferenceService.DoesNotExist:
@@ -298,13 +314,16 @@ def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
     ends = () if newest is None else (newest.from_revision_id, newest.to_revision_id)
     # Joined and ordered here: a SQL join of a hundred columns costs the database's client more than the rows do.
     needed = Revision.objects.filter(Q(stopped_at=None) | Q(pk__in=ends), service=service)
-    found = {row.pk: row for row in needed.select_related("model_version")}
+    found = {row.pk: row for row in needed.select_related("model_version__model")}
     if newest is not None:
         if not found.keys() >= set(ends):
             raise _gone(service_id)  # deleted since the first query
         newest.service = service
         newest.from_revision, newest.to_revision = (found[key] for key in ends)
     revisions = [row for row in found.values() if row.stopped_at is None or row.pk in ends[1:]]
+    for row in found.values():
+        if not lock and row.model_version_id == service.model_version_id:
+            service.model_version = row.model_version
     return Change(service, sorted(revisions, key=lambda row: row.number), newest, now)
 
 

@@ -107,7 +107,9 @@ EVIDENCE = EvidenceOfStep()
 
 def _begun(rollout: Rollout, state: RolloutState) -> dict[int | None, AnalysisRun]:
     """Return the runs of the present step and of the background, by step index."""
-    indices = Q(step_index=state.step_index) | Q(step_index=None)
+    indices = Q(step_index=state.step_index)
+    if state.policy.background is not None:
+        indices |= Q(step_index=None)
     return {run.step_index: run for run in AnalysisRun.objects.filter(indices, rollout=rollout, attempt=state.attempt)}
 
 

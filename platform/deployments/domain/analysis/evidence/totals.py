@@ -10,7 +10,7 @@ server errors, and a restart counts as at least one: a request met it, or was re
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import accumulate
 from typing import Any
 
@@ -78,6 +78,9 @@ class Counts:
     server_errors: int = 0
     latency: Histogram = Histogram()
     batches: Batches = ()
+
+
+_OF_SAMPLE = tuple(each.name for each in fields(Sample))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,30 +196,30 @@ def totals_json(totals: Totals) -> dict[str, Any]:
     return {
         "since": totals.since,
         "counts": {revision: asdict(counts) for revision, counts in totals.counts.items()},
-        "last": [asdict(sample) for sample in totals.last.values()],
+        "last": [{name: getattr(sample, name) for name in _OF_SAMPLE} for sample in totals.last.values()],
     }
 
 
 def stored_totals(value: Mapping[str, Any]) -> Totals:
     """Return the totals from the JSON of `totals_json`."""
-    samples = [_sample(fields) for fields in value["last"]]
+    samples = [_sample(each) for each in value["last"]]
     return Totals(
         since=value["since"],
-        counts={revision: _counts(fields) for revision, fields in value["counts"].items()},
+        counts={revision: _counts(each) for revision, each in value["counts"].items()},
         last={(sample.source, sample.revision): sample for sample in samples},
     )
 
 
-def _counts(fields: Mapping[str, Any]) -> Counts:
-    latency = fields["latency"]
+def _counts(columns: Mapping[str, Any]) -> Counts:
+    latency = columns["latency"]
     histogram = Histogram(tuple(latency["edges_us"]), tuple(latency["counts"]))
-    return Counts(**{**fields, "latency": histogram, "batches": _batches(fields)})
+    return Counts(**{**columns, "latency": histogram, "batches": _batches(columns)})
 
 
-def _sample(fields: Mapping[str, Any]) -> Sample:
-    edges, counts = tuple(fields["latency_edges_us"]), tuple(fields["latency_counts"])
-    return Sample(**{**fields, "latency_edges_us": edges, "latency_counts": counts, "batches": _batches(fields)})
+def _sample(columns: Mapping[str, Any]) -> Sample:
+    edges, counts = tuple(columns["latency_edges_us"]), tuple(columns["latency_counts"])
+    return Sample(**{**columns, "latency_edges_us": edges, "latency_counts": counts, "batches": _batches(columns)})
 
 
-def _batches(fields: Mapping[str, Any]) -> Batches:
-    return tuple(BatchTime(*each) for each in fields.get("batches", ()))
+def _batches(columns: Mapping[str, Any]) -> Batches:
+    return tuple(BatchTime(*each) for each in columns.get("batches", ()))
