@@ -19,10 +19,10 @@ from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services import teams, token_create, user_get_or_create
+from common.file_editor.text import text_of
 from deployments.models import InferenceService, Revision
 from deployments.services import rollout_abort, service_apply
 from deployments.web.services.config_preview import digest_of
-from deployments.web.services.file_text import text_of
 from integrations.artifacts.store import digest_of_folder
 from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job, JobKind
 from integrations.clusters.local.jobs import jobs

@@ -8,8 +8,8 @@ import pytest
 from clusters.domain.cluster_file.kubeconfig import parse_kubeconfig
 from common.document import Document
 from common.errors import InvalidInput
+from common.file_editor.text import document_of
 from deployments.domain.service_file import parse_service
-from deployments.web.services.file_text import document_of
 from integrations.clusters.base import Patch
 from integrations.clusters.kubernetes.manifests.patched import applied
 from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template

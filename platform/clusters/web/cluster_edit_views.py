@@ -23,9 +23,8 @@ from clusters.services.clusters import cluster_apply, cluster_delete, cluster_pl
 from clusters.services.trial import cluster_patches_try, cluster_try
 from clusters.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from common.errors import Conflict, FairleadError, InvalidInput
+from common.file_editor.text import digest_of, document_of, lines_between, text_of
 from common.http.error_pages import is_fragment, leave
-from deployments.web.policies.form import digest_of
-from deployments.web.services.file_text import document_of, lines_between, text_of
 
 PAGE = "deployments/cluster_edit.html"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusters.domain.cluster_file import KIND, STORED
-from deployments.web.services.form import Field, Filled, changed, filled
+from common.file_editor.form import Field, Filled, changed, filled
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 from common.errors import InvalidInput
+from common.file_editor.text import UnreadableText, document_of, line_of
 from deployments.domain.phases import Phase
 from deployments.domain.policy import Policy, Strategy, parse_policy, uncompared
 from deployments.selectors.rollouts.rollouts import step_view
 from deployments.web.rollouts.timeline import Standing, Station
-from deployments.web.services.file_text import UnreadableText, document_of, line_of
 
 _LINES_AROUND = 2
 

@@ -5,7 +5,6 @@ and the form lists them (`Part.untold`).
 """
 
 import copy
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -174,11 +173,6 @@ def done(document: Mapping[str, Any], wish: str) -> dict[str, Any]:
 def has_comments(text: str) -> bool:
     """Return whether a text seems to have comments, which the form would not write."""
     return any(_COMMENT.search(line) for line in text.splitlines())
-
-
-def digest_of(text: str) -> str:
-    """Return a digest of a text, to detect that a form was filled from another; line ends do not count."""
-    return hashlib.sha256("\n".join(text.split("\r\n")).strip().encode()).hexdigest()
 
 
 def dotted(path: Iterable[str | int]) -> str:

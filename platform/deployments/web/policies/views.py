@@ -16,6 +16,7 @@ from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.db.count import CountUpTo
 from common.errors import Conflict, FairleadError, InvalidInput
+from common.file_editor.text import digest_of, text_of
 from common.http.error_pages import is_fragment, leave, newest
 from deployments.domain.policy import stored_policy
 from deployments.models import InferenceService
@@ -23,8 +24,7 @@ from deployments.selectors import policy_get, policy_query
 from deployments.services import policy_apply, policy_delete
 from deployments.services.dry_run import policy_plan
 from deployments.web.policies.drawing import document_in, drawing_of, problem_of, read
-from deployments.web.policies.form import changed, digest_of, done, form_of, has_comments
-from deployments.web.services.file_text import text_of
+from deployments.web.policies.form import changed, done, form_of, has_comments
 
 PAGE = "deployments/policy_edit.html"
 _BEGIN = """\

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
+from common.file_editor.text import digest_of
 from deployments.domain.policy import parse_policy, policy_json
-from deployments.web.policies.form import OFF, changed, digest_of, done, form_of, has_comments
+from deployments.web.policies.form import OFF, changed, done, form_of, has_comments
 
 WHOLE: dict[str, Any] = yaml.safe_load(
     """

@@ -9,9 +9,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
+from common.file_editor.text import digest_of
 from deployments.models import RolloutPolicy
 from deployments.services import policy_apply
-from deployments.web.policies.form import digest_of
 from tests import scenes
 from tests._support.page import marked
 from tests.deployments._support.pages import signed_in, text

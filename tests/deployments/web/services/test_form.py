@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from deployments.web.services.form import changed, fields_of, filled
+from common.file_editor.form import changed, filled
+from deployments.web.services.form import fields_of
 
 FIELDS = fields_of(("careful", "quick"))
 DOCUMENT: dict[str, Any] = {

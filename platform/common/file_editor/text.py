@@ -1,6 +1,7 @@
-"""Service file as YAML text, and its line diff. Pure."""
+"""A file as YAML text, with its lines' differences and a digest. Pure."""
 
 import difflib
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -100,3 +101,8 @@ def lines_between(before: str, after: str, around: int = 3) -> list[Line]:
         else:
             lines.append(Line({"+": Change.NEW, "-": Change.GONE}.get(line[0], Change.SAME), line[1:]))
     return lines
+
+
+def digest_of(text: str) -> str:
+    """Return a digest of a text, to detect that a form was filled from another; line ends do not count."""
+    return hashlib.sha256("\n".join(text.split("\r\n")).strip().encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Editor of a file on a page: its text, and a form of its main fields."""
