@@ -19,15 +19,16 @@ from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.errors import FairleadError
 from common.http.error_pages import is_fragment
-from deployments.web.try_page import Field, shown, steps_at
+from deployments.web.try_page import Field, shown
 from deployments.web.try_page.views import checked, code, form_context
 from integrations.v2 import tensors
 from jobs.domain.attempts import Status
 from jobs.services import hints
 from model_jobs import tasks
 from model_jobs.models import Trial
+from model_jobs.trials.domain.order import steps_at
 from model_jobs.trials.selectors import trial_get
-from model_jobs.trials.services.trials import trial_start, trial_stop
+from model_jobs.trials.services import trial_start, trial_stop
 
 _OUTCOME, _PAGE = "deployments/_try_outcome.html", "deployments/try.html"
 _OK = 200

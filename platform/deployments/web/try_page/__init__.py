@@ -3,6 +3,5 @@
 from deployments.web.try_page.answer import Shown, shown
 from deployments.web.try_page.code import Code, code_of
 from deployments.web.try_page.form import Field, Request, fields_of, request_of
-from model_jobs.trials.domain.order import steps_at
 
-__all__ = ["Code", "Field", "Request", "Shown", "code_of", "fields_of", "request_of", "shown", "steps_at"]
+__all__ = ["Code", "Field", "Request", "Shown", "code_of", "fields_of", "request_of", "shown"]
