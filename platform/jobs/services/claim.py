@@ -34,18 +34,20 @@ def begin(
 
     One that is impossible, or without attempts left, has FAILED then.
     """
-    row = kind.rows.select_related(*kind.related).filter(pk=row_id).first()
+    row = kind.rows.filter(pk=row_id).first()
     if row is None or not attempts.may_begin(_state_of(row), now):
         return None
     running = kind.pending.filter(kind.beside(row), next_try_at__gt=now).exclude(claim=None)
     if running.count() >= kind.most:
         return None
     reason = kind.impossible(row)
-    state = attempts.failed(_state_of(row), reason) if reason else attempts.begin(_state_of(row), now, lease)
+    state = (
+        attempts.failed(_state_of(row), reason) if reason else attempts.begin(_state_of(row), now, lease, kind.retries)
+    )
     begun = state.status is Status.PENDING
     claim_id, ended = uuid.uuid4(), {} if begun else {"finished_at": now}
     as_read = {"pk": row.pk, "attempts": row.attempts, "next_try_at": row.next_try_at, "claim": row.claim}
-    columns = {**_columns_of(state), **kind.progress, **kind.fresh, **ended, "claim": claim_id if begun else None}
+    columns = {**_columns_of(kind, state), **kind.progress, **kind.fresh, **ended, "claim": claim_id if begun else None}
     with transaction.atomic():
         if not kind.pending.filter(**as_read).update(**columns):
             return None
@@ -68,11 +70,18 @@ def put_back(kind: AnyKind, claim: AnyClaim, *, now: datetime) -> None:
         kind.held(claim.id).update(attempts=fewer, next_try_at=now, claim=None, **kind.progress)
 
 
+@transaction.atomic
 def broke_off(kind: AnyKind, claim: AnyClaim, *, reason: str, now: datetime) -> None:
-    """Record an attempt that ended without a result; it is retried at once, a few times."""
-    row = kind.held(claim.id).first()
-    if row is not None:
-        kind.held(claim.id).update(**_columns_of(attempts.broke_off(_state_of(row), reason, now)), claim=None)
+    """Record an attempt that ended without a result; it is retried a few times."""
+    row = _locked(kind, claim)
+    if row is None:
+        return
+    state = attempts.broke_off(_state_of(row), reason, now, kind.retries)
+    if state.status is Status.FAILED:
+        _write_end(kind, row, state, now)
+        kind.ended(row, state, now)
+    else:
+        kind.held(claim.id).update(**_columns_of(kind, state), claim=None)
 
 
 def fail(kind: AnyKind, claim: AnyClaim, *, reason: str, now: datetime) -> None:
@@ -93,18 +102,18 @@ def end(kind: JobKind[Row, Order, Report], claim: JobClaim[Row, Order], report: 
 
 
 @transaction.atomic
-def stop(kind: AnyKind, found: ClaimedJob, *, now: datetime) -> None:
+def stop(kind: AnyKind, found: ClaimedJob, *, now: datetime, reason: str = STOPPED) -> None:
     """Stop a job, which then is FAILED; its worker notices at its next renewal. Raises Conflict once it is over."""
-    row = kind.rows.select_for_update().get(pk=found.pk)
+    row = kind.model._default_manager.select_for_update().get(pk=found.pk)
     if row.status != Status.PENDING:
         raise Conflict(f"{row} is {row.status} already")
-    _write_end(row, attempts.failed(_state_of(row), STOPPED), now)
+    _write_end(kind, row, attempts.failed(_state_of(row), reason), now)
 
 
 def jobs_forget(*, now: datetime) -> int:
     """Delete the jobs past the retention of their kind, with their requests, and return their number."""
     limited = [(kind, kind.kept) for kind in kinds() if kind.kept is not None]
-    return sum(kind.rows.filter(created_at__lt=now - kept).delete()[0] for kind, kept in limited)
+    return sum(kind.model._default_manager.filter(created_at__lt=now - kept).delete()[0] for kind, kept in limited)
 
 
 @transaction.atomic
@@ -115,31 +124,37 @@ def _end(
     now: datetime,
     write: Callable[[Row], None] | None = None,
 ) -> Row | None:
-    row = kind.held(claim.id).select_for_update(of=("self",)).select_related(*kind.related).first()
+    row = _locked(kind, claim)
     if row is None:
         return None
     if write is not None:
         write(row)
     state = move(_state_of(row))
-    _write_end(row, state, now)
+    _write_end(kind, row, state, now)
     kind.ended(row, state, now)
     return row
 
 
-def _write_end(row: ClaimedJob, state: AttemptState, now: datetime) -> None:
-    for name, value in _columns_of(state).items():
+def _locked(kind: JobKind[Row, Order, Report], claim: JobClaim[Row, Order]) -> Row | None:
+    held = kind.held(claim.id).select_for_update(of=("self",))
+    return (held.select_related(*kind.related) if kind.related else held).first()
+
+
+def _write_end(kind: AnyKind, row: ClaimedJob, state: AttemptState, now: datetime) -> None:
+    for name, value in _columns_of(kind, state).items():
         setattr(row, name, value)
     row.claim, row.finished_at = None, now
     row.save()
 
 
 def _state_of(row: ClaimedJob) -> AttemptState:
-    return AttemptState(Status(row.status), row.attempts, row.reason, row.next_try_at)
+    status = Status(row.status) if row.status in set(Status) else Status.DONE
+    return AttemptState(status, row.attempts, row.reason, row.next_try_at)
 
 
-def _columns_of(state: AttemptState) -> dict[str, object]:
+def _columns_of(kind: AnyKind, state: AttemptState) -> dict[str, object]:
     return {
-        "status": state.status.value,
+        "status": kind.done if state.status is Status.DONE else state.status.value,
         "attempts": state.attempts,
         "reason": state.reason,
         "next_try_at": state.next_try_at,

@@ -5,19 +5,19 @@ import uuid
 from common.errors import Conflict, NotFound
 from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import JobIdentity
-from jobs.services.kinds import kinds
+from jobs.services.kinds import Pods, kinds
 
 
 def is_model_of_job(*, cluster: str, digest: str) -> bool:
     """Return whether a job on the cluster, which has not ended, is about the model of that digest."""
     about = {"cluster__name": cluster, "model_version__digest": digest}
-    return any(kind.pending.filter(**about).exists() for kind in kinds() if not kind.is_of_service)
+    return any(kind.pending.filter(**about).exists() for kind in kinds() if kind.pods is Pods.OF_JOB)
 
 
 def is_model_tried(*, service_id: int, digest: str) -> bool:
     """Return whether a job of the service, which has not ended, runs the model of that digest in the service's name."""
     about = {"service": service_id, "model_version__digest": digest}
-    return any(kind.pending.filter(**about).exists() for kind in kinds() if kind.is_of_service)
+    return any(kind.pending.filter(**about).exists() for kind in kinds() if kind.pods is Pods.OF_SERVICE)
 
 
 def job_request(*, cluster: str, identity: JobIdentity, request_id: uuid.UUID) -> str:

@@ -17,7 +17,7 @@ from common.errors import FairleadError, InvalidInput
 from integrations.clusters.base import ClusterDriver, Job, JobResult
 from jobs.services import claim as claims
 from jobs.services.claim_renewal import LEASE, held
-from jobs.services.kinds import JobClaim, JobKind, Note, Order, Report, Row
+from jobs.services.kinds import Driver, JobClaim, JobKind, Note, Order, Report, Row
 
 logger = logging.getLogger(__name__)
 _PROGRESS_EVERY_S = 1.0
@@ -53,26 +53,29 @@ def stop(**_: object) -> None:
     _stopping.set()
 
 
-def run(kind: JobKind[Row, Order, Report], row_id: int, driver_of: Callable[[int], ClusterDriver]) -> Row | None:
-    """Run the job, unless it is claimed or not due, and return its row where it is DONE. With no transaction open.
+def run(
+    kind: JobKind[Row, Order, Report], row_id: int, driver_of: Callable[[int], ClusterDriver] | None = None
+) -> Row | None:
+    """Run the job, and return its row afterwards; None where it is claimed or not due. With no transaction open.
 
     Args:
-        driver_of: takes a cluster's id.
+        driver_of: takes a cluster's id; None for kinds that need no cluster.
     """
     claim = claims.begin(kind, row_id, now=timezone.now(), lease=LEASE)
     if claim is None:
         return None
     what, progress = f"{kind.noun} {row_id}", dict(kind.progress)
-    ended: Row | None = None
+
+    def driver() -> ClusterDriver:
+        assert driver_of is not None  # noqa: S101 - of kinds that need none
+        return driver_of(claim.cluster_id)
 
     def work(go_on: Callable[[], None]) -> None:
-        nonlocal ended
-
         def note(columns: Mapping[str, object] | None) -> None:
             progress.update(columns or {})
             go_on()
 
-        report = kind.work(claim, driver_of(claim.cluster_id), note)
+        report = kind.work(claim, driver, note)
         ended = claims.end(kind, claim, report, now=timezone.now())
         logger.info("%s ended%s", what, "" if ended is not None else " without a result, or after its claim was lost")
 
@@ -87,7 +90,7 @@ def run(kind: JobKind[Row, Order, Report], row_id: int, driver_of: Callable[[int
         broke_off=lambda reason: claims.broke_off(kind, claim, reason=reason, now=timezone.now()),
     )
     make(attempt, work)
-    return ended
+    return kind.rows.filter(pk=row_id).first()
 
 
 def as_job(
@@ -96,7 +99,7 @@ def as_job(
     report: Callable[[JobResult, Row], Report],
     begun: Mapping[str, object] | None = None,
     made: Callable[[JobClaim[Row, Job], Path], None] | None = None,
-) -> Callable[[JobClaim[Row, Job], ClusterDriver, Note], Report]:
+) -> Callable[[JobClaim[Row, Job], Driver, Note], Report]:
     """Return the work of a kind whose order is a `Job`, which the serving runtime does where models run.
 
     Args:
@@ -106,7 +109,7 @@ def as_job(
         made: stores the folder that the job made; None where it makes none.
     """
 
-    def work(claim: JobClaim[Row, Job], driver: ClusterDriver, note: Note) -> Report:
+    def work(claim: JobClaim[Row, Job], driver: Driver, note: Note) -> Report:
         if begun is not None:
             note(begun)
 
@@ -114,8 +117,8 @@ def as_job(
             note(progress(line))
 
         if made is None:
-            return report(driver.run(claim.order, read), claim.row)
-        return report(driver.run(claim.order, read, partial(made, claim)), claim.row)
+            return report(driver().run(claim.order, read), claim.row)
+        return report(driver().run(claim.order, read, partial(made, claim)), claim.row)
 
     return work
 

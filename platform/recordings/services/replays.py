@@ -31,9 +31,9 @@ from deployments.services.egress import service_egress
 from deployments.services.revision_change import check_ready
 from deployments.services.rollouts import version_of
 from deployments.services.services import service_named, spec_of
-from integrations.clusters.base import Candidate, ClusterDriver
+from integrations.clusters.base import Candidate
 from jobs.domain.attempts import AttemptState, Status
-from jobs.services.kinds import JobClaim, JobKind, Note
+from jobs.services.kinds import Driver, JobClaim, JobKind, Note, Pods
 from recordings.models import Recording, Replay
 from recordings.reconcile import payload_files
 from recordings.selectors.recordings import recording_get
@@ -168,10 +168,10 @@ def _impossible(row: Replay) -> str:
     return "its recording was deleted before the replay ended" if row.recording is None else ""
 
 
-def _answered(claim: JobClaim[Replay, ReplayOrder], driver: ClusterDriver, note: Note) -> tuple[Report, int]:
+def _answered(claim: JobClaim[Replay, ReplayOrder], driver: Driver, note: Note) -> tuple[Report, int]:
     """Return the comparison, and how many requests were answered."""
     report, done, order = Report(), 0, claim.order
-    with driver.replay(order.candidate) as answer:
+    with driver().replay(order.candidate) as answer:
         for recorded in payload_files.read(order.recording_id, length=order.length):
             note({"done": done})
             report = with_pair(report, Pair(recorded, answer(recorded)), order.terms)
@@ -202,5 +202,5 @@ REPLAY = JobKind(
     impossible=_impossible,
     ended=_tell_end,
     related=("service__cluster", "recording", "model_version"),
-    is_of_service=True,
+    pods=Pods.OF_SERVICE,
 )
