@@ -136,7 +136,7 @@ def _order(row: ModelImport, _claim_id: UUID) -> sources.Order:
 
 
 def _fetched(claim: JobClaim[ModelImport, sources.Order], _driver: Driver, note: Note) -> StoredArtifact:
-    """Return the stored files. Only a source that does not answer is asked again."""
+    """Return the stored files. Only a source that does not answer is tried again."""
 
     def count(done: int, total: int | None) -> None:
         note({"bytes_done": done, "bytes_total": total})
