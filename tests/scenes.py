@@ -26,11 +26,11 @@ from gpus.services.repartition_proposal import RepartitionOrder
 from gpus.services.repartitions import repartition_propose
 from integrations.clusters.base import NodeGpus, Nodes
 from model_jobs.builds.domain.order import BuildOrder
-from model_jobs.builds.services.builds import build_start
+from model_jobs.builds.services import build_start
 from model_jobs.models import Build, Trial, Tuning
-from model_jobs.trials.services.trials import trial_start
+from model_jobs.trials.services import trial_start
 from model_jobs.tunings.domain.order import TuningOrder
-from model_jobs.tunings.services.tunings import tuning_start
+from model_jobs.tunings.services import tuning_start
 from recordings.models import Recording, Replay
 from recordings.services.replays import replay_start
 from registry.models import ModelVersion, RegisteredModel

@@ -42,8 +42,8 @@ from integrations.clusters.unavailable_driver import away
 from integrations.metrics import counters
 from integrations.metrics.prometheus import Prometheus
 from integrations.webhooks import post
+from jobs.services.claim import jobs_forget
 from jobs.services.hints import send
-from model_jobs.trials.services.trials import trials_forget
 
 logger = logging.getLogger(__name__)
 RECONCILE_DURATION = Histogram(
@@ -105,7 +105,7 @@ def forget() -> None:
     steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
     retention.traffic_forget(now=now, older_than=traffic.KEPT)
     retention.comparisons_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
-    trials_forget(now=now)
+    jobs_forget(now=now)
     if revisions := revisions_forget(now=now):
         logger.info("forgot %s revisions beyond the history limits of their services", revisions)
     if events or steps:

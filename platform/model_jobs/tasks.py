@@ -6,13 +6,12 @@ from django.utils import timezone
 from clusters.models import Cluster
 from clusters.services.connection import driver_now
 from integrations.clusters.base import ClusterDriver
+from jobs.services.claim import due
 from jobs.services.hints import send
-from model_jobs.builds.services import run_build
-from model_jobs.builds.services.builds import builds_due
-from model_jobs.trials.services import run_trial
-from model_jobs.trials.services.trials import MOST_AT_A_TIME, trials_due
-from model_jobs.tunings.services import run_tuning
-from model_jobs.tunings.services.tunings import tunings_due
+from jobs.services.run_claim import run
+from model_jobs.builds.services import BUILD
+from model_jobs.trials.services import MOST_AT_A_TIME, TRIAL
+from model_jobs.tunings.services import TUNING
 from registry.tasks import check_version
 
 _MAX_CONCURRENT = 2
@@ -26,42 +25,42 @@ def driver_of(cluster_id: int) -> ClusterDriver:
 @shared_task(name="deployments.tasks.tune", expires=60)
 def tune(tuning_id: int) -> None:
     """Search for the best configuration of a version, unless somebody else is at it."""
-    run_tuning.tuning_make(tuning_id, driver_of)
+    run(TUNING, tuning_id, driver_of)
     sweep_tunings()
 
 
 @shared_task(name="deployments.tasks.sweep_tunings", expires=60)
 def sweep_tunings() -> None:
     """Send a hint for the tunings that have waited longest."""
-    for tuning_id in tunings_due(now=timezone.now(), limit=_MAX_CONCURRENT):
+    for tuning_id in due(TUNING, now=timezone.now(), limit=_MAX_CONCURRENT):
         send(tune, tuning_id)
 
 
 @shared_task(name="deployments.tasks.build", expires=60)
 def build(build_id: int) -> None:
     """Build a version of another, unless somebody else is at it; the new one is checked then."""
-    version_id = run_build.build_make(build_id, driver_of)
-    if version_id is not None:
-        send(check_version, version_id)
+    built = run(BUILD, build_id, driver_of)
+    if built is not None and built.version_id is not None:
+        send(check_version, built.version_id)
     sweep_builds()
 
 
 @shared_task(name="deployments.tasks.sweep_builds", expires=60)
 def sweep_builds() -> None:
     """Send a hint for the builds that have waited longest."""
-    for build_id in builds_due(now=timezone.now(), limit=_MAX_CONCURRENT):
+    for build_id in due(BUILD, now=timezone.now(), limit=_MAX_CONCURRENT):
         send(build, build_id)
 
 
 @shared_task(name="deployments.tasks.try_version", expires=60)
 def try_version(trial_id: int) -> None:
     """Have a request answered by a version, unless somebody else is at it."""
-    run_trial.trial_make(trial_id, driver_of)
+    run(TRIAL, trial_id, driver_of)
     sweep_trials()
 
 
 @shared_task(name="deployments.tasks.sweep_trials", expires=60)
 def sweep_trials() -> None:
     """Send a hint for the trials that have waited longest."""
-    for trial_id in trials_due(now=timezone.now(), limit=MOST_AT_A_TIME):
+    for trial_id in due(TRIAL, now=timezone.now(), limit=MOST_AT_A_TIME):
         send(try_version, trial_id)

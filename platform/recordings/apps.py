@@ -10,9 +10,11 @@ class RecordingsConfig(AppConfig):
     label = "recordings"
 
     def ready(self) -> None:
-        """Register the section of a service's page, and recordings as a participant of the reconciler."""
+        """Register the kind of replays, the participant of the reconciler, and the section of a service's page."""
         from deployments import hooks  # noqa: PLC0415 - now models can be read
         from deployments.reconcile import participants  # noqa: PLC0415
+        from jobs.services import kinds  # noqa: PLC0415
 
-        hooks.service_page.register(imported_later("recordings.web.recording_pages.of_service_page"))
+        kinds.register("replay", "recordings.services.replays.REPLAY")
         participants.register("recordings.reconcile.payloads.RECORDINGS")
+        hooks.service_page.register(imported_later("recordings.web.recording_pages.of_service_page"))

@@ -8,10 +8,11 @@ from django.utils import timezone
 from clusters.models import Cluster
 from clusters.services.connection import driver_now
 from integrations.clusters.base import ClusterDriver
+from jobs.services.claim import due
 from jobs.services.hints import send
-from recordings.services import run_replay
+from jobs.services.run_claim import run
 from recordings.services.recordings import recordings_forget
-from recordings.services.replays import MAX_CONCURRENT, replays_due
+from recordings.services.replays import MAX_CONCURRENT, REPLAY
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +32,12 @@ def forget_recordings() -> None:
 @shared_task(name="deployments.tasks.replay", expires=60)
 def replay(replay_id: int) -> None:
     """Have a recording answered again, unless somebody else is at it."""
-    run_replay.replay_make(replay_id, driver_of)
+    run(REPLAY, replay_id, driver_of)
     sweep_replays()
 
 
 @shared_task(name="deployments.tasks.sweep_replays", expires=60)
 def sweep_replays() -> None:
     """Send a hint for the replays that have waited longest."""
-    for replay_id in replays_due(now=timezone.now(), limit=MAX_CONCURRENT):
+    for replay_id in due(REPLAY, now=timezone.now(), limit=MAX_CONCURRENT):
         send(replay, replay_id)

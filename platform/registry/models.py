@@ -2,8 +2,9 @@
 
 from django.db import models
 
+from jobs.models import ClaimedJob
 from registry.domain.approval import DECISIONS, Approval, unfit
-from registry.domain.import_lifecycle import ImportState, ImportStatus
+from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.version_lifecycle import CheckState, Status
 
 
@@ -155,7 +156,7 @@ class Alias(models.Model):
         return self.name in self.model.protected_aliases
 
 
-class ModelImport(models.Model):
+class ModelImport(ClaimedJob):
     """Import of files from a URI as a version of a model; `registry.domain.import_lifecycle` draws its states.
 
     Attributes:
@@ -175,16 +176,9 @@ class ModelImport(models.Model):
     status = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in ImportStatus], default=ImportStatus.PENDING.value
     )
-    reason = models.TextField(blank=True)
     bytes_done = models.BigIntegerField(default=0)
     bytes_total = models.BigIntegerField(null=True, blank=True)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    next_try_at = models.DateTimeField(null=True, blank=True)
-    claim = models.UUIDField(null=True, blank=True)
     version = models.ForeignKey(ModelVersion, null=True, blank=True, on_delete=models.SET_NULL, related_name="imports")
-    created_at = models.DateTimeField()
-    created_by = models.CharField(max_length=300)
-    finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -212,8 +206,3 @@ class ModelImport(models.Model):
         """Return whether it cannot lead to a servable version; queries the version."""
         is_lost = self.version is None or self.version.status == Status.REJECTED.value
         return self.status == ImportStatus.FAILED.value or (self.status == ImportStatus.IMPORTED.value and is_lost)
-
-    @property
-    def state(self) -> ImportState:
-        """Return the columns of the state machine `import_lifecycle`."""
-        return ImportState(ImportStatus(self.status), self.attempts, self.reason, self.next_try_at)

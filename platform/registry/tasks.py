@@ -5,32 +5,27 @@ open. Its end is written by `version_checks.check_end`; a worker that dies in be
 """
 
 import logging
-import threading
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
 from django.conf import settings
 from django.utils import timezone
 
-from common.errors import FairleadError, Unavailable
-from common.uris import parse
-from integrations import sources
+from common.errors import FairleadError
 from integrations.clusters.base import Job, JobKind, JobResult, Resources
 from jobs.services import hints
+from jobs.services.claim import due
 from jobs.services.claim_renewal import LEASE, RENEW_EVERY_S, held
+from jobs.services.run_claim import run
 from registry import hooks
 from registry.domain.inspection import NotAccepted, at_least, read_inspection, read_profile, with_batch_size
 from registry.domain.version_lifecycle import Accepted, Outcome, Unchecked
-from registry.models import ModelImport
-from registry.selectors import imports_due, rows_of_earlier_versions, versions_to_check
+from registry.selectors import rows_of_earlier_versions, versions_to_check
 from registry.services import imports
 from registry.services.version_checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
-from registry.storage import delete_unused, store
+from registry.storage import delete_unused
 
 logger = logging.getLogger(__name__)
 _RENEW_EVERY_S = RENEW_EVERY_S
-_PROGRESS_EVERY_S = 1.0
-_stopping = threading.Event()
 
 
 @shared_task(name="registry.tasks.sweep")
@@ -112,78 +107,19 @@ def _run(kind: JobKind, claim: Claim, resources: Resources | None = None) -> Job
     )
 
 
-class _LetGo(BaseException):
-    """The import was stopped, or another worker has it, or this worker is shutting down: nothing is left to do here."""
-
-
-@worker_shutting_down.connect
-def stop_imports(**_: object) -> None:
-    """Have running imports released, so that the worker ends soon and the next one restarts them."""
-    _stopping.set()
-
-
 @shared_task(name="registry.tasks.sweep_imports")
 def sweep_imports() -> None:
     """Send a hint for the imports that have waited longest."""
-    for import_id in imports_due(now=timezone.now(), limit=imports.MAX_CONCURRENT):
+    for import_id in due(imports.IMPORT, now=timezone.now(), limit=imports.MAX_CONCURRENT):
         hints.send(import_model, import_id)
 
 
 @shared_task(name="registry.tasks.import_model")
 def import_model(import_id: int) -> None:
     """Fetch the import's files and register them, unless it is claimed or not due."""
-    claim = imports.import_begin(import_id=import_id, now=timezone.now(), lease=LEASE)
-    if claim is None:
-        return
-    try:
-        row = _import(claim)
-    except _LetGo:
-        if _stopping.is_set():
-            imports.import_put_back(claim=claim, now=timezone.now())
-        logger.info("import %s was let go", import_id)
-        return
+    row = run(imports.IMPORT, import_id)
     if row is None:
-        logger.warning("import %s ended after its claim was lost; what came of it is dropped", import_id)
         return
-    logger.info("import %s is %s%s", import_id, row.status, f": {row.reason}" if row.reason else "")
     if row.version_id is not None:
         hints.send(check_version, row.version_id)
     sweep_imports()
-
-
-def _import(claim: imports.ImportClaim) -> ModelImport | None:
-    """Return the import after this attempt; None where the claim was lost at its end. Raises _LetGo."""
-    progress: tuple[int, int | None] = (0, None)
-
-    def renew() -> bool:
-        return imports.import_renew(claim=claim, done=progress[0], total=progress[1], now=timezone.now(), lease=LEASE)
-
-    with held(f"hold-import-{claim.import_id}", renew, every_s=_PROGRESS_EVERY_S) as lost:
-
-        def note(done: int, total: int | None) -> None:
-            nonlocal progress
-            progress = (done, total)
-            if lost.is_set() or _stopping.is_set():
-                raise _LetGo
-
-        try:
-            artifact = sources.fetch(_order(claim), store(), settings.IMPORT_FROM, note)
-        except Unavailable as error:
-            return imports.import_broke_off(claim=claim, reason=error.message, now=timezone.now())
-        except FairleadError as error:
-            return imports.import_fail(claim=claim, reason=error.message, now=timezone.now())
-        except Exception as error:  # a bug of ours must not leave the import claimed and silent
-            logger.exception("import %s failed", claim.import_id)
-            reason = f"the import failed with {type(error).__name__}: {error}"
-            return imports.import_broke_off(claim=claim, reason=reason, now=timezone.now())
-        return imports.import_end(claim=claim, artifact=artifact, now=timezone.now())
-
-
-def _order(claim: imports.ImportClaim) -> sources.Order:
-    return sources.Order(
-        address=parse(claim.uri),
-        filename=claim.filename,
-        sha256=claim.sha256,
-        owner=f"import-{claim.import_id}",
-        timeout_s=float(settings.IMPORT_TIMEOUT_S),
-    )

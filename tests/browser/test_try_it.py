@@ -9,10 +9,13 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
+from integrations.clusters.base import Job
+from jobs.services.claim import begin, end, fail, renew
 from jobs.services.claim_renewal import LEASE
+from jobs.services.kinds import JobClaim
 from model_jobs.models import Trial
 from model_jobs.trials.domain.order import Tried
-from model_jobs.trials.services.trials import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
+from model_jobs.trials.services import TRIAL
 from registry.models import ModelVersion
 from tests import scenes
 from tests.browser._support.images import png
@@ -48,30 +51,30 @@ def test_a_trial_is_followed_to_its_end(
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.screenshot(path=screenshots / f"trial-{state}-{width}-{theme}.png", full_page=True)
 
-    def start() -> TrialClaim:
+    def start() -> JobClaim[Trial, Job]:
         page.get_by_role("button", name="Try it").click()
         expect(outcome.get_by_role("progressbar", name="Waiting for a worker")).to_be_visible()
-        claim = trial_begin(trial_id=Trial.objects.latest("pk").pk, now=timezone.now(), lease=LEASE)
+        claim = begin(TRIAL, Trial.objects.latest("pk").pk, now=timezone.now(), lease=LEASE)
         assert claim is not None
         return claim
 
     page.goto("/models/digits/versions/2/try/")
     look("offered")
     claim = start()
-    assert trial_renew(claim=claim, stage="loading the model", now=timezone.now(), lease=LEASE)
+    assert renew(TRIAL, claim, progress={"stage": "loading the model"}, now=timezone.now(), lease=LEASE)
     expect(outcome.get_by_role("progressbar", name="Loading the model")).to_be_visible()
     look("loading")
     scores = {"name": "scores", "datatype": "FP32", "shape": [1, 3], "data": [0.1, 0.7, 0.2]}
     report = {"status": 200, "load_ms": 412.5, "first_ms": 2.25, "infer_ms": 0.31, "runs": 5}
     report["labels"] = {"scores": ["great white shark", "cat", "a label that is as long as those of some sets are"]}
-    assert trial_end(claim=claim, tried=Tried(json.dumps({"outputs": [scores]}), report), now=timezone.now())
+    assert end(TRIAL, claim, Tried(json.dumps({"outputs": [scores]}), report), now=timezone.now())
     expect(outcome.get_by_text("cat")).to_be_visible()
     expect(outcome.get_by_text("70.0")).to_be_visible()
     look("labels")
     page.reload()
     expect(outcome.get_by_text("cat")).to_be_visible()
 
-    trial_fail(claim=start(), reason="the model needs more memory than there is", now=timezone.now())
+    fail(TRIAL, start(), reason="the model needs more memory than there is", now=timezone.now())
     expect(outcome.get_by_text("The version was not tried: the model needs more memory")).to_be_visible()
     look("failed")
     start()

@@ -21,12 +21,11 @@ from clusters.models import Cluster
 from clusters.services.clusters import cluster_apply
 from clusters.services.connection import driver_of
 from integrations.artifacts.archives import Member
+from jobs.services import run_claim
 from model_jobs.builds.domain.order import BuildOrder
-from model_jobs.builds.services.builds import build_start
-from model_jobs.builds.services.run_build import build_make
+from model_jobs.builds.services import BUILD, build_start
 from model_jobs.models import Build
-from model_jobs.trials.services.run_trial import trial_make
-from model_jobs.trials.services.trials import trial_start
+from model_jobs.trials.services import TRIAL, trial_start
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version
@@ -166,7 +165,7 @@ def test_a_request_is_answered_in_a_pod_whose_first_container_fetches_it(
     RegisteredModel.objects.update(latest_number=1)
     row = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
     trial = trial_start(model="digits", number=1, request=row, actor="alice", now=timezone.now())
-    trial_make(trial.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
+    run_claim.run(TRIAL, trial.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
     trial.refresh_from_db()
     assert (trial.status, trial.reason) == ("DONE", "")
     assert json.loads(trial.answer)["outputs"][0]["data"] == [3, 6, 9, 12]
@@ -213,7 +212,7 @@ def build(order: dict[str, Any]) -> Build:
     """Return the end of a build of version 1."""
     asked = BuildOrder.from_json(order)
     row = build_start(model="digits", number=1, service=None, order=asked, actor="alice", now=timezone.now())
-    build_make(row.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
+    run_claim.run(BUILD, row.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
     row.refresh_from_db()
     return row
 

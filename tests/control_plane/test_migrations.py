@@ -59,7 +59,7 @@ def test_every_change_of_a_model_has_its_migration(db: None) -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
-@pytest.mark.parametrize(("app", "name"), MOVES)
+@pytest.mark.parametrize(("app", "name"), [*MOVES, ("registry", "0011_import_is_a_claimed_job")])
 def test_a_model_moves_without_a_statement(
     app: str, name: str, transactional_db: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

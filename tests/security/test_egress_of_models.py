@@ -28,10 +28,11 @@ from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job
 from integrations.clusters.local.jobs import jobs
 from integrations.clusters.local.jobs.replays import replay
 from integrations.clusters.local.runtime import RUNTIME
+from jobs.services.claim import begin
 from model_jobs.tunings.domain.order import TuningOrder
-from model_jobs.tunings.services.tunings import tuning_begin, tuning_start
+from model_jobs.tunings.services import TUNING, tuning_start
 from recordings.services.recordings import RecordingOrder, recording_start
-from recordings.services.replays import replay_begin
+from recordings.services.replays import REPLAY
 from registry.models import ModelVersion
 from tests import scenes
 from tests.deployments._support.platform import Platform
@@ -232,11 +233,11 @@ def test_tunings_and_replays_have_what_the_service_has(platform: Platform, egres
     named = ("default", "digits")
     tuned = tuning_start(model="digits", number=1, service=named, order=TuningOrder(10.0), actor="test", now=now)
 
-    replayed = replay_begin(replay_id=recorded.pk, now=timezone.now(), lease=timedelta(minutes=1))
-    asked = tuning_begin(tuning_id=tuned.pk, now=timezone.now(), lease=timedelta(minutes=1))
+    replayed = begin(REPLAY, recorded.pk, now=timezone.now(), lease=timedelta(minutes=1))
+    asked = begin(TUNING, tuned.pk, now=timezone.now(), lease=timedelta(minutes=1))
     assert replayed is not None
     assert asked is not None
-    assert (replayed.candidate.egress, asked.job.egress) == (egress, egress)
+    assert (replayed.order.candidate.egress, asked.order.egress) == (egress, egress)
 
 
 def _accept_all(server: socket.socket) -> None:

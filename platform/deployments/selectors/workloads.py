@@ -9,9 +9,7 @@ from django.conf import settings
 from common.errors import NotFound, NotPermitted
 from deployments.models import InferenceService, Revision
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
-from jobs.domain.attempts import Status
-from model_jobs.models import Build, Trial, Tuning
-from recordings.models import Replay
+from jobs.services.pods import is_model_of_job, is_model_tried
 from registry.selectors import is_being_checked
 
 
@@ -30,8 +28,8 @@ def workload_service(*, cluster: str, identity: WorkloadIdentity) -> InferenceSe
 
 def workload_artifact(*, service: InferenceService, digest: str) -> None:
     """Raise NotFound unless a revision of the service, or a replay that is not over, has the model of that digest."""
-    tried = Replay.objects.filter(service=service, status=Status.PENDING.value, model_version__digest=digest)
-    if not (Revision.objects.filter(service=service, artifact_digest=digest).exists() or tried.exists()):
+    is_served = Revision.objects.filter(service=service, artifact_digest=digest).exists()
+    if not (is_served or is_model_tried(service_id=service.pk, digest=digest)):
         raise NotFound(f"no revision of {service} has a model {digest[:100]}")
 
 
@@ -44,5 +42,4 @@ def job_artifact(*, cluster: str, identity: JobIdentity, digest: str) -> None:
 def _is_asked_about(cluster: str, digest: str) -> bool:
     if cluster == settings.DEFAULT_CLUSTER and is_being_checked(digest=digest):
         return True
-    work = {"cluster__name": cluster, "model_version__digest": digest, "status": Status.PENDING.value}
-    return any(kind.objects.filter(**work).exists() for kind in (Tuning, Build, Trial))
+    return is_model_of_job(cluster=cluster, digest=digest)

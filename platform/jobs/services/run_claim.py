@@ -5,13 +5,19 @@ Another worker restarts, from its beginning, an attempt whose worker ends.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from celery.signals import worker_shutting_down
+from django.utils import timezone
 
 from common.errors import FairleadError, InvalidInput
-from jobs.services.claim_renewal import held
+from integrations.clusters.base import ClusterDriver, Job, JobResult
+from jobs.services import claim as claims
+from jobs.services.claim_renewal import LEASE, held
+from jobs.services.kinds import Driver, JobClaim, JobKind, Note, Order, Report, Row
 
 logger = logging.getLogger(__name__)
 _PROGRESS_EVERY_S = 1.0
@@ -45,6 +51,76 @@ class Attempt:
 def stop(**_: object) -> None:
     """Have running jobs released, so that the worker ends soon and the next one restarts them."""
     _stopping.set()
+
+
+def run(
+    kind: JobKind[Row, Order, Report], row_id: int, driver_of: Callable[[int], ClusterDriver] | None = None
+) -> Row | None:
+    """Run the job, and return its row afterwards; None where it is claimed or not due. With no transaction open.
+
+    Args:
+        driver_of: takes a cluster's id; None for kinds that need no cluster.
+    """
+    claim = claims.begin(kind, row_id, now=timezone.now(), lease=LEASE)
+    if claim is None:
+        return None
+    what, progress = f"{kind.noun} {row_id}", dict(kind.progress)
+
+    def driver() -> ClusterDriver:
+        assert driver_of is not None  # noqa: S101 - of kinds that need none
+        return driver_of(claim.cluster_id)
+
+    def work(go_on: Callable[[], None]) -> None:
+        def note(columns: Mapping[str, object] | None) -> None:
+            progress.update(columns or {})
+            go_on()
+
+        report = kind.work(claim, driver, note)
+        ended = claims.end(kind, claim, report, now=timezone.now())
+        logger.info("%s ended%s", what, "" if ended is not None else " without a result, or after its claim was lost")
+
+    def renew() -> bool:
+        return claims.renew(kind, claim, progress=dict(progress), now=timezone.now(), lease=LEASE)
+
+    attempt = Attempt(
+        what,
+        renew=renew,
+        put_back=lambda: claims.put_back(kind, claim, now=timezone.now()),
+        fail=lambda reason: claims.fail(kind, claim, reason=reason, now=timezone.now()),
+        broke_off=lambda reason: claims.broke_off(kind, claim, reason=reason, now=timezone.now()),
+    )
+    make(attempt, work)
+    return kind.rows.filter(pk=row_id).first()
+
+
+def as_job(
+    *,
+    progress: Callable[[str], Mapping[str, object] | None],
+    report: Callable[[JobResult, Row], Report],
+    begun: Mapping[str, object] | None = None,
+    made: Callable[[JobClaim[Row, Job], Path], None] | None = None,
+) -> Callable[[JobClaim[Row, Job], Driver, Note], Report]:
+    """Return the work of a kind whose order is a `Job`, which the serving runtime does where models run.
+
+    Args:
+        progress: returns the columns of progress in a line of output; None for other lines. Pure.
+        report: returns the report in the result of the job for a row. Pure.
+        begun: columns of progress before the first line.
+        made: stores the folder that the job made; None where it makes none.
+    """
+
+    def work(claim: JobClaim[Row, Job], driver: Driver, note: Note) -> Report:
+        if begun is not None:
+            note(begun)
+
+        def read(line: str) -> None:
+            note(progress(line))
+
+        if made is None:
+            return report(driver().run(claim.order, read), claim.row)
+        return report(driver().run(claim.order, read, partial(made, claim)), claim.row)
+
+    return work
 
 
 def make(attempt: Attempt, work: Callable[[Callable[[], None]], None]) -> None:

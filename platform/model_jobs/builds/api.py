@@ -22,7 +22,7 @@ from jobs.services import hints
 from model_jobs import tasks
 from model_jobs.builds.domain.order import BuildOrder, Precision, Target
 from model_jobs.builds.selectors import build_get, build_query
-from model_jobs.builds.services.builds import build_start, build_stop
+from model_jobs.builds.services import build_start, build_stop
 from model_jobs.models import Build
 from registry.api.access import OfModel
 from registry.selectors import model_version_get

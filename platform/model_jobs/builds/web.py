@@ -20,7 +20,7 @@ from deployments.services import gpus_of
 from jobs.services import hints
 from model_jobs import tasks
 from model_jobs.builds.selectors import build_query
-from model_jobs.builds.services.builds import build_start, build_stop
+from model_jobs.builds.services import build_start, build_stop
 from model_jobs.selectors import services_on_gpus
 from model_jobs.web.forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
 from model_jobs.web.pages import build_page, build_rows

@@ -20,7 +20,7 @@ from jobs.services import hints
 from model_jobs import tasks
 from model_jobs.models import Trial
 from model_jobs.trials.selectors import trial_get, trial_query
-from model_jobs.trials.services.trials import trial_start, trial_stop
+from model_jobs.trials.services import trial_start, trial_stop
 from registry.api.access import OfModel
 from registry.selectors import model_version_get
 

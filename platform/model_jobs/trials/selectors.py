@@ -1,12 +1,8 @@
 """Queries of a version's trials."""
 
-import uuid
-
 from django.db.models import QuerySet
 
 from common.errors import NotFound
-from integrations.clusters.base import JobIdentity
-from jobs.domain.attempts import Status
 from model_jobs.models import Trial
 
 
@@ -22,13 +18,3 @@ def trial_get(*, model: str, number: int, trial_id: int) -> Trial:
     if row is None:
         raise NotFound(f"model {model!r} version {number} has no trial {trial_id}; they are kept for a day")
     return row
-
-
-def trial_request(*, cluster: str, identity: JobIdentity, request_id: uuid.UUID) -> str:
-    """Return the request that the caller, the pod of a trial, currently runs; raises NotFound if it has none."""
-    if identity.request_id != str(request_id):
-        raise NotFound(f"the pod {identity.pod} answers no request {request_id}")
-    row = Trial.objects.filter(status=Status.PENDING.value, claim=request_id, cluster__name=cluster).first()
-    if row is None:
-        raise NotFound("the request is not waited for any more: the trial was stopped, or is made anew elsewhere")
-    return row.request

@@ -28,7 +28,7 @@ from model_jobs import tasks
 from model_jobs.models import Trial
 from model_jobs.trials.domain.order import steps_at
 from model_jobs.trials.selectors import trial_get
-from model_jobs.trials.services.trials import trial_start, trial_stop
+from model_jobs.trials.services import trial_start, trial_stop
 
 _OUTCOME, _PAGE = "deployments/_try_outcome.html", "deployments/try.html"
 _OK = 200

@@ -28,7 +28,7 @@ from model_jobs import tasks
 from model_jobs.models import Tuning
 from model_jobs.tunings.domain.order import TuningOrder
 from model_jobs.tunings.selectors import tuning_get, tuning_query
-from model_jobs.tunings.services.tunings import tuned_file, tuning_start, tuning_stop
+from model_jobs.tunings.services import tuned_file, tuning_start, tuning_stop
 from registry.api.access import OfModel
 from registry.selectors import model_version_get
 

@@ -22,7 +22,7 @@ from deployments.web.services.config_preview import looked_at
 from jobs.services import hints
 from model_jobs import tasks
 from model_jobs.tunings.selectors import tuning_get, tuning_query
-from model_jobs.tunings.services.tunings import tuned_file, tuning_start, tuning_stop
+from model_jobs.tunings.services import tuned_file, tuning_start, tuning_stop
 from model_jobs.web.forms import NUMBERS, shapes_of, tuning_order
 from model_jobs.web.pages import tuning_page, tuning_rows
 from registry.domain.signature import parse

@@ -1,16 +1,14 @@
-"""Replay jobs: order, claim, renewal with progress, end. None of these writes waits for a model.
+"""Replay jobs: order, and the kind: every recorded request is sent again, and the responses are compared.
 
-An attempt is claimed by a conditional UPDATE that names the values read, and the claim's id fences all later writes of
-its worker, as for imports (`registry.services.imports`).
+Requests are sent in their order, one at a time: a stateful model gets them as it got them from clients.
 """
 
-import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q
 
 from accounts.services import audit_record
 from clusters.services.connection import file_of
@@ -18,6 +16,7 @@ from common.document import Document
 from common.errors import Conflict, NotFound
 from deployments.domain.comparison.agreement import shown_percent
 from deployments.domain.comparison.comparison_policy import Terms
+from deployments.domain.comparison.pairing import Pair
 from deployments.domain.comparison.report import Report
 from deployments.domain.comparison.stored import report_json, worst_json
 from deployments.domain.policy.comparison import parse_terms, terms_json
@@ -25,6 +24,7 @@ from deployments.domain.service_file import is_code
 from deployments.domain.service_state.desired import Role
 from deployments.mapping import model_config_of
 from deployments.models import InferenceService
+from deployments.reconcile.participants.comparison import with_pair
 from deployments.reconcile.service_change import changing
 from deployments.services.egress import service_egress
 from deployments.services.revision_change import check_ready
@@ -32,10 +32,10 @@ from deployments.services.rollouts import version_of
 from deployments.services.services import service_named, spec_of
 from events.domain.kinds import Kind
 from integrations.clusters.base import Candidate
-from jobs.domain import attempts
 from jobs.domain.attempts import AttemptState, Status
-from jobs.services.claim import broke_off, columns_of, due, put_back, state_of
+from jobs.services.kinds import Driver, JobClaim, JobKind, Note, Pods
 from recordings.models import Recording, Replay
+from recordings.reconcile import payload_files
 from recordings.selectors.recordings import recording_get
 from recordings.selectors.replays import replay_summary, replay_terms
 from registry.domain.lineage import origin_of
@@ -45,12 +45,9 @@ MAX_CONCURRENT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayClaim:
-    """Claim to run one replay and to write its end."""
+class ReplayOrder:
+    """What a replay sends where, and the rules of the comparison."""
 
-    id: uuid.UUID
-    replay_id: int
-    cluster_id: int
     recording_id: int
     length: int
     candidate: Candidate
@@ -110,72 +107,6 @@ def replay_start(
     return row
 
 
-def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayClaim | None:
-    """Claim the replay; None where it is not due, or the limit of concurrent replays is reached.
-
-    One that is impossible, since its recording is gone or it has no attempts left, has FAILED then.
-    """
-    related = ("service__cluster", "recording", "model_version")
-    row = Replay.objects.select_related(*related).filter(pk=replay_id).first()
-    if row is None or not attempts.may_begin(state_of(row), now):
-        return None
-    pending = Replay.objects.filter(status=Status.PENDING.value)
-    if pending.filter(next_try_at__gt=now).exclude(claim=None).count() >= MAX_CONCURRENT:
-        return None
-    if row.recording is None:
-        state = attempts.failed(state_of(row), "its recording was deleted before the replay ended")
-    else:
-        state = attempts.begin(state_of(row), now, lease)
-    begun = state.status is Status.PENDING
-    claim_id = uuid.uuid4()
-    with transaction.atomic():
-        held = pending.filter(pk=row.pk, attempts=row.attempts, next_try_at=row.next_try_at, claim=row.claim)
-        if not held.update(**columns_of(state), claim=claim_id if begun else None, done=0):
-            return None
-        if not begun or row.recording is None:
-            _tell_end(row, state, now)
-            return None
-    return ReplayClaim(
-        id=claim_id,
-        replay_id=row.pk,
-        cluster_id=row.service.cluster_id,
-        recording_id=row.recording.pk,
-        length=row.recording.bytes,
-        candidate=_candidate(row),
-        terms=replay_terms(row),
-    )
-
-
-def replays_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the due replays, oldest first."""
-    return due(Replay.objects.all(), now=now, limit=limit)
-
-
-def replay_renew(*, claim: ReplayClaim, done: int, now: datetime, lease: timedelta) -> bool:
-    """Write the progress and renew the claim for another `lease`; False where it was lost and the work should stop."""
-    return bool(_held(claim).update(done=done, next_try_at=now + lease))
-
-
-def replay_put_back(*, claim: ReplayClaim, now: datetime) -> None:
-    """Release the replay, so that another worker restarts it, as if this attempt had not begun."""
-    put_back(_held(claim), now=now, done=0)
-
-
-def replay_broke_off(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
-    """Record an attempt that ended without a result; it is retried at once, a few times."""
-    broke_off(_held(claim), reason=reason, now=now)
-
-
-def replay_fail(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
-    """Record that the replay is impossible."""
-    _end(claim, lambda state: attempts.failed(state, reason), None, now)
-
-
-def replay_end(*, claim: ReplayClaim, report: Report, done: int, now: datetime) -> bool:
-    """Write the comparison's result; False where the claim was lost or the service deleted meanwhile."""
-    return _end(claim, attempts.done, (report, done), now)
-
-
 def _source(service: InferenceService, recording: int | None) -> Recording:
     if recording is not None:
         found = recording_get(namespace=service.namespace, name=service.name, recording_id=recording)
@@ -211,35 +142,8 @@ def _candidate(row: Replay) -> Candidate:
     )
 
 
-def _held(claim: ReplayClaim) -> QuerySet[Replay]:
-    return Replay.objects.filter(pk=claim.replay_id, status=Status.PENDING.value, claim=claim.id)
-
-
-@transaction.atomic
-def _end(
-    claim: ReplayClaim,
-    move: Callable[[AttemptState], AttemptState],
-    found: tuple[Report, int] | None,
-    now: datetime,
-) -> bool:
-    row = _held(claim).select_for_update(of=("self",)).select_related("service", "model_version").first()
-    if row is None:
-        return False
-    if found is not None:
-        report, row.done = found
-        row.report, row.worst = report_json(report), worst_json(report)
-    state = move(state_of(row))
-    for name, value in columns_of(state).items():
-        setattr(row, name, value)
-    row.claim, row.finished_at = None, now
-    row.save()
-    _tell_end(row, state, now)
-    return True
-
-
 def _tell_end(row: Replay, state: AttemptState, now: datetime) -> None:
-    """Write the event of an end; sets the end time of a replay that ends without a worker's report."""
-    Replay.objects.filter(pk=row.pk, finished_at=None).update(finished_at=now)
+    """Write the event of an end."""
     what = f"the replay of {row.total} recorded requests by version {row.model_version.number}"
     how = f"failed: {state.reason}" if state.status is Status.FAILED else f"ended: {_conclusion(row)}"
     with changing(row.service_id, now=now) as change:
@@ -255,5 +159,48 @@ def _conclusion(row: Replay) -> str:
     return f"the answers agree with the recorded ones in {agreement} % ({summary.measurement.verdict})"
 
 
+def _order(row: Replay, _claim_id: UUID) -> ReplayOrder:
+    assert row.recording is not None  # noqa: S101 - see `_impossible`
+    return ReplayOrder(row.recording.pk, row.recording.bytes, _candidate(row), replay_terms(row))
+
+
+def _impossible(row: Replay) -> str:
+    return "its recording was deleted before the replay ended" if row.recording is None else ""
+
+
+def _answered(claim: JobClaim[Replay, ReplayOrder], driver: Driver, note: Note) -> tuple[Report, int]:
+    """Return the comparison, and how many requests were answered."""
+    report, done, order = Report(), 0, claim.order
+    with driver().replay(order.candidate) as answer:
+        for recorded in payload_files.read(order.recording_id, length=order.length):
+            note({"done": done})
+            report = with_pair(report, Pair(recorded, answer(recorded)), order.terms)
+            done += 1
+        note({"done": done})
+    return report, done
+
+
+def _write(row: Replay, found: tuple[Report, int], _now: datetime) -> None:
+    report, row.done = found
+    row.report, row.worst = report_json(report), worst_json(report)
+
+
 def _target(row: Replay) -> str:
     return f"services/{row.service.namespace}/{row.service.name}/replays/{row.pk}"
+
+
+REPLAY = JobKind(
+    noun="replay",
+    model=Replay,
+    order=_order,
+    work=_answered,
+    write=_write,
+    progress={"done": 0},
+    most=MAX_CONCURRENT,
+    beside=lambda _row: Q(),
+    cluster_of=lambda row: row.service.cluster_id,
+    impossible=_impossible,
+    ended=_tell_end,
+    related=("service__cluster", "recording", "model_version"),
+    pods=Pods.OF_SERVICE,
+)

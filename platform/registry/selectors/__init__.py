@@ -160,12 +160,6 @@ def import_get(*, model: str, import_id: int) -> ModelImport:
     return found
 
 
-def imports_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the ids of due imports, oldest first."""
-    due = ModelImport.objects.filter(status=ImportStatus.PENDING.value, next_try_at__lte=now)
-    return list(due.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
-
-
 def _found(models: QuerySet[RegisteredModel], name: str) -> RegisteredModel:
     model = models.filter(name=name).first()
     if model is None:

@@ -1,47 +1,37 @@
-"""Import jobs: order, claim, renewal with progress, end. None of these writes waits for bytes.
+"""Import jobs: order, stop, and the kind: the files at a URI are fetched and become a version, as an upload's do."""
 
-As for checks (`registry.services.version_checks`), an attempt is claimed by a conditional UPDATE that names the values
-read, and the claim's id fences all later writes of its worker. The end is the same `version_register` as an upload's.
-"""
-
-import uuid
+import logging
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import ProtectedError
+from django.db.models import ProtectedError, Q
 
 from accounts.services import audit_record
-from common.errors import Conflict, FairleadError, InvalidInput
+from common.errors import Conflict, FairleadError, InvalidInput, Unavailable
 from common.identifiers import check_model_name
 from common.uris import parse
 from integrations import sources
 from integrations.artifacts.store import StoredArtifact
-from registry.domain import import_lifecycle
-from registry.domain.import_lifecycle import ImportState, ImportStatus
+from jobs.domain.attempts import AttemptState, Status
+from jobs.services import claim as claims
+from jobs.services.kinds import Driver, JobClaim, JobKind, Note, Pods
+from registry.domain.import_lifecycle import RETRIES, ImportStatus
 from registry.domain.version_metadata import Particulars, particulars_of_json
 from registry.models import ModelImport
 from registry.selectors import import_get
 from registry.services import compatibility, version_register
+from registry.storage import store
 
+logger = logging.getLogger(__name__)
 MAX_CONCURRENT = 2
 """Concurrent imports of the whole installation; each takes one of the worker's threads."""
 
 _ACTOR = "fairlead"
 _MAX_SOURCE_NAME = 255
-
-
-@dataclass(frozen=True, slots=True)
-class ImportClaim:
-    """Claim to run one import and to write its end."""
-
-    id: uuid.UUID
-    import_id: int
-    uri: str
-    filename: str
-    sha256: str
 
 
 @transaction.atomic
@@ -114,91 +104,6 @@ def import_add(row: ModelImport, *, actor: str, now: datetime) -> ModelImport:
     return row
 
 
-def import_begin(*, import_id: int, now: datetime, lease: timedelta) -> ImportClaim | None:
-    """Claim the import; None where it is not due, or the limit of concurrent imports is reached."""
-    row = ModelImport.objects.filter(pk=import_id).first()
-    if row is None or not import_lifecycle.may_begin(row.state, now):
-        return None
-    pending = ModelImport.objects.filter(status=ImportStatus.PENDING.value)
-    if pending.filter(next_try_at__gt=now).exclude(claim=None).count() >= MAX_CONCURRENT:
-        return None
-    state = import_lifecycle.begin(row.state, now, lease)
-    claim = ImportClaim(uuid.uuid4(), row.pk, row.uri, row.filename, row.sha256)
-    begun = state.status is ImportStatus.PENDING
-    with transaction.atomic():
-        won = pending.filter(pk=row.pk, attempts=row.attempts, next_try_at=row.next_try_at, claim=row.claim).update(
-            **_columns(state),
-            claim=claim.id if begun else None,
-            bytes_done=0,
-            bytes_total=None,
-            finished_at=None if begun else now,
-        )
-        if won and not begun:
-            _record_failure(row, state.reason, _ACTOR, now)
-    return claim if won and begun else None
-
-
-def import_renew(*, claim: ImportClaim, done: int, total: int | None, now: datetime, lease: timedelta) -> bool:
-    """Write the progress and renew the claim for another `lease`; False where it was lost and the work should stop."""
-    held = ModelImport.objects.filter(pk=claim.import_id, status=ImportStatus.PENDING.value, claim=claim.id)
-    return bool(held.update(bytes_done=done, bytes_total=total, next_try_at=now + lease))
-
-
-def import_end(*, claim: ImportClaim, artifact: StoredArtifact, now: datetime) -> ModelImport | None:
-    """Register the artifact as a version and return the import; None where the claim was lost meanwhile.
-
-    The import has FAILED where the version is refused, as an upload's would be.
-    """
-    try:
-        with transaction.atomic():
-            row = _held(claim)
-            if row is None:
-                return None
-            version, _ = version_register(
-                model=row.model,
-                artifact=artifact,
-                source_name=(row.filename or parse(row.uri).name)[:_MAX_SOURCE_NAME],
-                now=now,
-                actor=row.created_by,
-                particulars=particulars_of_json(row.particulars, source_uri=parse(row.uri).shown),
-            )
-            row.version = version
-            row.bytes_done = row.bytes_total = artifact.size_bytes
-            return _write(row, import_lifecycle.imported(row.state), now)
-    except FairleadError as error:
-        return import_fail(claim=claim, reason=error.message, now=now)
-
-
-@transaction.atomic
-def import_fail(*, claim: ImportClaim, reason: str, now: datetime) -> ModelImport | None:
-    """Record a permanent failure; None where the claim was lost."""
-    row = _held(claim)
-    if row is None:
-        return None
-    _record_failure(row, reason, _ACTOR, now)
-    return _write(row, import_lifecycle.failed(row.state, reason), now)
-
-
-@transaction.atomic
-def import_broke_off(*, claim: ImportClaim, reason: str, now: datetime) -> ModelImport | None:
-    """Record a broken-off attempt; the sweep begins the next, unless it was the last. None: the claim was lost."""
-    row = _held(claim)
-    if row is None:
-        return None
-    state = import_lifecycle.broken_off(row.state, reason, now)
-    if state.status is ImportStatus.FAILED:
-        _record_failure(row, state.reason, _ACTOR, now)
-    return _write(row, state, now)
-
-
-@transaction.atomic
-def import_put_back(*, claim: ImportClaim, now: datetime) -> None:
-    """Release an attempt unfinished, for a worker that is shutting down; another may begin at once."""
-    row = _held(claim)
-    if row is not None:
-        _write(row, import_lifecycle.put_back(row.state, now), now)
-
-
 @transaction.atomic
 def import_stop(*, model: str, import_id: int, now: datetime, actor: str) -> None:
     """Stop an import; its worker notices when it renews its claim. Raises NotFound, and Conflict once it is over."""
@@ -206,8 +111,8 @@ def import_stop(*, model: str, import_id: int, now: datetime, actor: str) -> Non
     row = row or import_get(model=model, import_id=import_id)
     if row.status != ImportStatus.PENDING.value:
         raise Conflict(f"import {import_id} of model {model!r} is {row.status}; only one that goes on can be stopped")
+    claims.stop(IMPORT, row, now=now, reason=f"{actor} stopped it")
     _record_failure(row, f"{actor} stopped it", actor, now)
-    _write(row, import_lifecycle.failed(row.state, f"{actor} stopped it"), now)
 
 
 def imports_forget(*, now: datetime, older_than: timedelta) -> int:
@@ -220,27 +125,49 @@ def imports_forget(*, now: datetime, older_than: timedelta) -> int:
     return count
 
 
-def _held(claim: ImportClaim) -> ModelImport | None:
-    held = ModelImport.objects.filter(pk=claim.import_id, status=ImportStatus.PENDING.value, claim=claim.id)
-    return held.select_for_update().first()
+def _order(row: ModelImport, _claim_id: UUID) -> sources.Order:
+    return sources.Order(
+        address=parse(row.uri),
+        filename=row.filename,
+        sha256=row.sha256,
+        owner=f"import-{row.pk}",
+        timeout_s=float(settings.IMPORT_TIMEOUT_S),
+    )
 
 
-def _write(row: ModelImport, state: ImportState, now: datetime) -> ModelImport:
-    for column, value in _columns(state).items():
-        setattr(row, column, value)
-    row.claim = None
-    row.finished_at = None if state.status is ImportStatus.PENDING else now
-    row.save()
-    return row
+def _fetched(claim: JobClaim[ModelImport, sources.Order], _driver: Driver, note: Note) -> StoredArtifact:
+    """Return the stored files. Only a source that does not answer is tried again."""
+
+    def count(done: int, total: int | None) -> None:
+        note({"bytes_done": done, "bytes_total": total})
+
+    try:
+        return sources.fetch(claim.order, store(), settings.IMPORT_FROM, count)
+    except Unavailable:
+        raise
+    except FairleadError as error:
+        raise InvalidInput(error.message) from error
+    except Exception as error:  # a bug of ours must not leave the import claimed and silent
+        logger.exception("import %s failed", claim.row.pk)
+        raise Unavailable(f"the import failed with {type(error).__name__}: {error}") from error
 
 
-def _columns(state: ImportState) -> dict[str, object]:
-    return {
-        "status": state.status.value,
-        "attempts": state.attempts,
-        "reason": state.reason,
-        "next_try_at": state.next_try_at,
-    }
+def _write(row: ModelImport, artifact: StoredArtifact, now: datetime) -> None:
+    """Register the files as a version; raises where it is refused, as an upload would be."""
+    row.version, _ = version_register(
+        model=row.model,
+        artifact=artifact,
+        source_name=(row.filename or parse(row.uri).name)[:_MAX_SOURCE_NAME],
+        now=now,
+        actor=row.created_by,
+        particulars=particulars_of_json(row.particulars, source_uri=parse(row.uri).shown),
+    )
+    row.bytes_done = row.bytes_total = artifact.size_bytes
+
+
+def _ended(row: ModelImport, state: AttemptState, now: datetime) -> None:
+    if state.status is Status.FAILED:
+        _record_failure(row, state.reason, _ACTOR, now)
 
 
 def _record_failure(row: ModelImport, reason: str, actor: str, now: datetime) -> None:
@@ -256,3 +183,22 @@ def _record_failure(row: ModelImport, reason: str, actor: str, now: datetime) ->
 
 def _target(row: ModelImport) -> str:
     return f"models/{row.model}/imports/{row.pk}"
+
+
+IMPORT = JobKind(
+    noun="import",
+    model=ModelImport,
+    order=_order,
+    work=_fetched,
+    write=_write,
+    progress={"bytes_done": 0, "bytes_total": None},
+    most=MAX_CONCURRENT,
+    beside=lambda _row: Q(),
+    cluster_of=lambda _row: 0,
+    ended=_ended,
+    related=(),
+    pods=Pods.NONE,
+    done=ImportStatus.IMPORTED.value,
+    retries=RETRIES,
+)
+"""Runs in the worker: it needs no cluster."""

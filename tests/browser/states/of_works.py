@@ -4,9 +4,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from jobs.services.claim import begin, fail
 from jobs.services.claim_renewal import LEASE
 from model_jobs.models import Build, Tuning
-from model_jobs.trials.services.trials import trial_begin, trial_fail
+from model_jobs.trials.services import TRIAL
 from tests import scenes
 from tests.browser.states.of_models import rejected
 from tests.browser.states.state import PageStates, Stage, State
@@ -57,9 +58,9 @@ def _trial(*, failed: bool = False) -> str:
     scenes.model_version(1)
     row = scenes.trial()
     if failed:
-        claim = trial_begin(trial_id=row.pk, now=timezone.now(), lease=LEASE)
+        claim = begin(TRIAL, row.pk, now=timezone.now(), lease=LEASE)
         assert claim is not None
-        trial_fail(claim=claim, reason="the model needs more memory than there is", now=timezone.now())
+        fail(TRIAL, claim, reason="the model needs more memory than there is", now=timezone.now())
     return f"{VERSION}try/trials/{row.pk}/"
 
 

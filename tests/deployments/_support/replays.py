@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from deployments.models import InferenceService
 from integrations.clusters.base import Exchange
+from jobs.services import run_claim
 from recordings.models import Recording, Replay
 from recordings.reconcile import payload_files
-from recordings.services import run_replay
-from recordings.services.replays import replay_start
+from recordings.services.replays import REPLAY, replay_start
 from tests.deployments._support.platform import Platform
 
 SERVICE = {"namespace": "default", "name": "digits"}
@@ -57,7 +57,7 @@ class Scene:
         return replay_start(**SERVICE, version=version, actor="alice", now=timezone.now(), **asked)
 
     def make(self, row: Replay) -> Replay:
-        run_replay.replay_make(row.pk, lambda _kind: self.platform.cluster)
+        run_claim.run(REPLAY, row.pk, lambda _kind: self.platform.cluster)
         row.refresh_from_db()
         return row
 

@@ -7,10 +7,10 @@ from typing import Any
 from django.utils import timezone
 
 from integrations.clusters.base import Job, JobResult, Told
+from jobs.services import run_claim
 from model_jobs.models import Tuning
 from model_jobs.tunings.domain.order import TuningOrder
-from model_jobs.tunings.services import run_tuning
-from model_jobs.tunings.services.tunings import tuning_start
+from model_jobs.tunings.services import TUNING, tuning_start
 from tests.deployments._support.platform import Platform
 
 SERVICE = ("default", "digits")
@@ -51,6 +51,6 @@ class Scene:
                 self.jobs.append(job)
                 return run(job, told) if run else JobResult(0, json.dumps(REPORT))
 
-        run_tuning.tuning_make(row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
+        run_claim.run(TUNING, row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
         row.refresh_from_db()
         return row

@@ -19,8 +19,9 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from deployments.api.workloads import access
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
+from jobs.services.claim import begin
 from jobs.services.claim_renewal import LEASE
-from model_jobs.builds.services.builds import build_begin
+from model_jobs.builds.services import BUILD
 from model_jobs.models import Build
 from registry.storage import store
 from tests import scenes
@@ -89,7 +90,7 @@ class Pods:
     def __init__(self, api: Api) -> None:
         api(Scope.WRITE).post(URL, {"precision": "int8"}, format="json")
         self.row = Build.objects.get()
-        claim = build_begin(build_id=self.row.pk, now=timezone.now(), lease=LEASE)
+        claim = begin(BUILD, self.row.pk, now=timezone.now(), lease=LEASE)
         assert claim is not None
         self.result_id = str(claim.id)
         digest = self.row.model_version.digest

@@ -20,9 +20,9 @@ from integrations.artifacts.store import StoredArtifact
 from integrations.clusters.base import Job, JobKind, JobResult, Made, Told
 from integrations.clusters.local.driver import LocalDriver
 from jobs.services import run_claim
+from jobs.services.claim import due
 from model_jobs.builds.domain.order import BuildOrder, Precision, Target
-from model_jobs.builds.services import run_build
-from model_jobs.builds.services.builds import build_start, build_stop, builds_due
+from model_jobs.builds.services import BUILD, build_start, build_stop
 from model_jobs.models import Build
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store
@@ -60,7 +60,7 @@ class Scene:
                 self.jobs.append(job)
                 return run(job, told, made)
 
-        run_build.build_make(row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
+        run_claim.run(BUILD, row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
         row.refresh_from_db()
         return row
 
@@ -204,7 +204,7 @@ def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene
     row = scene.start()
     for attempt in (1, 2, 3):
         assert scene.make(row, away).attempts == attempt
-        assert builds_due(now=timezone.now(), limit=9) == [row.pk]
+        assert due(BUILD, now=timezone.now(), limit=9) == [row.pk]
     assert scene.make(row, away).reason == "it broke off 3 times, the last time because the cluster is away"
     assert len({job.result_id for job in scene.jobs}) == 3, "what an earlier attempt brings is refused"
 

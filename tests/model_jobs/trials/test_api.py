@@ -16,10 +16,11 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from deployments.api.workloads import access
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
+from jobs.services.claim import begin, end
 from jobs.services.claim_renewal import LEASE
 from model_jobs.models import Trial
 from model_jobs.trials.domain.order import Tried
-from model_jobs.trials.services.trials import trial_begin, trial_end
+from model_jobs.trials.services import TRIAL
 from tests import scenes
 from tests.deployments._support.fakes import FakeCluster
 
@@ -51,10 +52,10 @@ def test_start_look_and_stop(api: Api) -> None:
 
 def test_the_answer_is_shown_with_its_times(api: Api) -> None:
     row = scenes.trial()
-    claim = trial_begin(trial_id=row.pk, now=timezone.now(), lease=LEASE)
+    claim = begin(TRIAL, row.pk, now=timezone.now(), lease=LEASE)
     assert claim is not None
     report = {"status": 200, "infer_ms": 0.5}
-    assert trial_end(claim=claim, tried=Tried(json.dumps(ANSWER), report), now=timezone.now())
+    assert end(TRIAL, claim, Tried(json.dumps(ANSWER), report), now=timezone.now())
     shown = api(Scope.READ).get(f"{URL}/{row.pk}").json()
     assert (shown["status"], shown["answer"], shown["report"]) == ("DONE", ANSWER, report)
     assert "answer" not in api(Scope.READ).get(URL).json()["results"][0]
@@ -92,9 +93,9 @@ class Pods:
 
     def __init__(self) -> None:
         self.row = scenes.trial()
-        claim = trial_begin(trial_id=self.row.pk, now=timezone.now(), lease=LEASE)
+        claim = begin(TRIAL, self.row.pk, now=timezone.now(), lease=LEASE)
         assert claim is not None
-        self.request_id = claim.job.request_id
+        self.request_id = claim.order.request_id
         digest = self.row.model_version.digest
         self.cluster = FakeCluster(
             workloads={

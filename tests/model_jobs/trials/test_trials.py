@@ -15,10 +15,10 @@ from common.errors import Conflict, InvalidInput, Unavailable
 from integrations.clusters.base import Job, JobKind, JobResult, Told
 from integrations.clusters.local.driver import LocalDriver
 from jobs.services import run_claim
+from jobs.services.claim import due, jobs_forget
 from model_jobs.models import Trial
 from model_jobs.trials.domain.order import MOST_REQUEST_BYTES
-from model_jobs.trials.services import run_trial
-from model_jobs.trials.services.trials import KEPT, trial_start, trial_stop, trials_due, trials_forget
+from model_jobs.trials.services import KEPT, TRIAL, trial_start, trial_stop
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store
 from tests.deployments._support.platform import Platform
@@ -53,7 +53,7 @@ class Scene:
                 self.jobs.append(job)
                 return run(job, told)
 
-        run_trial.trial_make(row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
+        run_claim.run(TRIAL, row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
         row.refresh_from_db()
         return row
 
@@ -151,7 +151,7 @@ def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene
     row = scene.start()
     for attempt in (1, 2, 3):
         assert scene.make(row, away).attempts == attempt
-        assert trials_due(now=timezone.now(), limit=9) == [row.pk]
+        assert due(TRIAL, now=timezone.now(), limit=9) == [row.pk]
     assert scene.make(row, away).reason == "it broke off 3 times, the last time because the cluster is away"
     assert len({job.request_id for job in scene.jobs}) == 3, "a pod of an earlier attempt gets nothing"
 
@@ -208,8 +208,8 @@ def test_they_are_bounded_and_forgotten(scene: Scene) -> None:
     assert Trial.objects.count() == 20
     scene.start()
     now = timezone.now()
-    assert trials_forget(now=now) == 0
-    assert trials_forget(now=now + KEPT + timedelta(seconds=1)) == 20
+    assert jobs_forget(now=now) == 0
+    assert jobs_forget(now=now + KEPT + timedelta(seconds=1)) == 20
     for _ in range(10):
         scene.start()
     with pytest.raises(Conflict, match=r"10 trials of .* wait already"):

@@ -12,10 +12,13 @@ from django.utils import timezone
 
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
+from integrations.clusters.base import Job
+from jobs.services.claim import begin, end, renew
 from jobs.services.claim_renewal import LEASE
+from jobs.services.kinds import JobClaim
 from model_jobs.models import Trial
 from model_jobs.trials.domain.order import Tried, steps_at
-from model_jobs.trials.services.trials import TrialClaim, trial_begin, trial_end, trial_renew
+from model_jobs.trials.services import TRIAL
 from registry.models import ModelVersion
 from tests import scenes
 from tests._support.page import marked
@@ -42,8 +45,8 @@ def start(client: Client, **more: str) -> str:
     return answer.content.decode()
 
 
-def claimed() -> TrialClaim:
-    claim = trial_begin(trial_id=Trial.objects.get().pk, now=now(), lease=LEASE)
+def claimed() -> JobClaim[Trial, Job]:
+    claim = begin(TRIAL, Trial.objects.get().pk, now=now(), lease=LEASE)
     assert claim is not None
     return claim
 
@@ -54,7 +57,7 @@ def now() -> datetime:
 
 def shown(client: Client, report: dict[str, Any], answer: str = "") -> str:
     start(client)
-    assert trial_end(claim=claimed(), tried=Tried(answer, report), now=now())
+    assert end(TRIAL, claimed(), Tried(answer, report), now=now())
     return page(client, f"{PAGE}trials/{Trial.objects.get().pk}/")
 
 
@@ -70,7 +73,7 @@ def test_a_trial_is_started_and_the_page_asks_how_far_it_is(browser: Browser) ->
     asks = {**HTMX, "Trial-Seen": "0-00000000"}
     assert asks["Trial-Seen"] in said
     assert client.get(where, headers=asks).status_code == 204
-    assert trial_renew(claim=claimed(), stage="loading the model", now=now(), lease=LEASE)
+    assert renew(TRIAL, claimed(), progress={"stage": "loading the model"}, now=now(), lease=LEASE)
     assert "Loading the model…" in client.get(where, headers=asks).content.decode()
     assert "[[1, 2, 3, 4]]" in page(client, where), "the form has what was typed"
 

@@ -11,9 +11,10 @@ from common.errors import Conflict, NotFound, Unavailable
 from deployments.models import InferenceService, Revision
 from integrations.clusters.base import Job, JobKind, JobResult, Told
 from jobs.services import run_claim
+from jobs.services.claim import due
 from model_jobs.models import Tuning
 from model_jobs.tunings.domain.order import TuningOrder
-from model_jobs.tunings.services.tunings import tuned_file, tuning_start, tuning_stop, tunings_due
+from model_jobs.tunings.services import TUNING, tuned_file, tuning_start, tuning_stop
 from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.tunings import CONFIG, POINT, REPORT, SERVICE, Run, Scene
@@ -110,7 +111,7 @@ def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene
     row = scene.start()
     for attempt in (1, 2, 3):
         assert scene.make(row, away).attempts == attempt
-        assert tunings_due(now=timezone.now(), limit=9) == [row.pk]
+        assert due(TUNING, now=timezone.now(), limit=9) == [row.pk]
     assert scene.make(row, away).status == "FAILED"
     assert row.reason == "it broke off 3 times, the last time because the cluster is away"
     assert row.finished_at is not None

@@ -12,11 +12,12 @@ from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from events.models import Event
 from integrations.clusters.base import Exchange
 from jobs.services import run_claim
+from jobs.services.claim import due
 from recordings import tasks
 from recordings.models import Recording, Replay
 from recordings.selectors.replays import replay_summary
 from recordings.services.recordings import recording_delete
-from recordings.services.replays import replays_due
+from recordings.services.replays import REPLAY
 from registry.domain.version_lifecycle import Status
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.replays import SERVICE, Scene, exchange
@@ -97,7 +98,7 @@ def test_one_that_broke_off_is_made_again_and_given_up_after_three(scene: Scene)
     row = scene.start()
     for attempt in (1, 2, 3):
         assert scene.make(row).attempts == attempt
-        assert replays_due(now=timezone.now(), limit=9) == [row.pk]
+        assert due(REPLAY, now=timezone.now(), limit=9) == [row.pk]
     assert scene.make(row).status == "FAILED"
     assert row.reason.endswith("broke off 3 times, the last time because its process was ended by SIGSEGV")
     scene.platform.cluster.answers.clear()
@@ -119,7 +120,7 @@ def test_a_worker_that_is_killed_in_the_middle_is_followed_by_another_from_the_f
     row = scene.start()
     with pytest.raises(SystemExit):
         scene.make(row)
-    assert replays_due(now=timezone.now(), limit=9) == []  # whose it was may be alive yet
+    assert due(REPLAY, now=timezone.now(), limit=9) == []  # whose it was may be alive yet
     assert scene.make(row).status == "PENDING"
     Replay.objects.update(next_try_at=timezone.now())  # its lease is over
     assert scene.make(row).status == "DONE"
@@ -151,7 +152,7 @@ def test_a_worker_that_is_to_end_gives_it_back(scene: Scene, monkeypatch: pytest
     finally:
         run_claim._stopping.clear()
     assert (row.status, row.attempts, row.claim) == ("PENDING", 0, None)
-    assert replays_due(now=timezone.now(), limit=9) == [row.pk]
+    assert due(REPLAY, now=timezone.now(), limit=9) == [row.pk]
 
 
 def test_its_recording_may_go_before_it_begins(scene: Scene) -> None:

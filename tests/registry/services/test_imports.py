@@ -16,6 +16,8 @@ from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from common.uris import parse_prefixes
 from control_plane.celery import app
+from jobs.services import claim as claims
+from jobs.services import run_claim
 from registry import tasks
 from registry.domain.import_lifecycle import MAX_ATTEMPTS
 from registry.domain.version_metadata import Particulars
@@ -193,7 +195,7 @@ def test_what_breaks_off_is_tried_again_and_given_up_in_the_end(settings: Settin
 @pytest.mark.django_db
 def test_a_worker_that_was_killed_is_replaced_and_leaves_nothing(model_file: Path, store_folder: Path) -> None:
     row = asked(model_file.as_uri())
-    dead = imports.import_begin(import_id=row.pk, now=timezone.now(), lease=LEASE)
+    dead = claims.begin(imports.IMPORT, row.pk, now=timezone.now(), lease=LEASE)
     assert dead is not None
     left = store_folder / ".incoming" / f"import-{row.pk}-left"
     left.mkdir(parents=True)
@@ -202,7 +204,7 @@ def test_a_worker_that_was_killed_is_replaced_and_leaves_nothing(model_file: Pat
     make_due()
     assert (after(row).status, row.attempts) == ("IMPORTED", 2)
     assert incoming(store_folder) == []
-    assert imports.import_fail(claim=dead, reason="late", now=timezone.now()) is None
+    claims.fail(imports.IMPORT, dead, reason="late", now=timezone.now())
     row.refresh_from_db()
     assert row.status == "IMPORTED"
 
@@ -212,7 +214,7 @@ def test_one_that_takes_its_worker_down_every_time_is_given_up(model_file: Path)
     row = asked(model_file.as_uri())
     for _ in range(MAX_ATTEMPTS):
         make_due()
-        assert imports.import_begin(import_id=row.pk, now=timezone.now(), lease=LEASE) is not None
+        assert claims.begin(imports.IMPORT, row.pk, now=timezone.now(), lease=LEASE) is not None
     make_due()
     assert after(row).status == "FAILED"
     assert "the worker did not come to its end" in row.reason
@@ -222,7 +224,7 @@ def test_one_that_takes_its_worker_down_every_time_is_given_up(model_file: Path)
 def test_only_so_many_come_in_at_a_time_and_the_sweep_finds_the_rest(model_file: Path, hints_run_at_once: None) -> None:
     rows = [asked(model_file.as_uri()) for _ in range(imports.MAX_CONCURRENT + 2)]
     for row in rows[: imports.MAX_CONCURRENT]:
-        assert imports.import_begin(import_id=row.pk, now=timezone.now(), lease=LEASE) is not None
+        assert claims.begin(imports.IMPORT, row.pk, now=timezone.now(), lease=LEASE) is not None
     assert after(rows[-1]).status == "PENDING"
     make_due()
     tasks.sweep_imports()
@@ -235,21 +237,21 @@ def test_one_that_is_stopped_lets_go_in_the_middle_and_leaves_nothing(
 ) -> None:
     client = api(Scope.WRITE)
     row = asked(model_file.as_uri())
-    monkeypatch.setattr(tasks, "_PROGRESS_EVERY_S", 0.01)
-    fetch = tasks.sources.fetch
+    monkeypatch.setattr(run_claim, "_PROGRESS_EVERY_S", 0.01)
+    fetch = imports.sources.fetch
     stopped: list[int] = []
 
     def slowly(order: object, store: object, allowed: object, progress: Callable[..., None]) -> object:
         def note(done: int, total: int | None) -> None:
             if done and not stopped:
                 stopped.append(client.delete(f"{IMPORTS}/{row.pk}").status_code)
-                (holder,) = [each for each in threading.enumerate() if each.name == f"hold-import-{row.pk}"]
+                (holder,) = [each for each in threading.enumerate() if each.name == f"hold import {row.pk}"]
                 holder.join(10)  # it ends once it has seen that the claim is lost
             progress(done, total)
 
         return fetch(order, store, allowed, note)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(tasks.sources, "fetch", slowly)
+    monkeypatch.setattr(imports.sources, "fetch", slowly)
     after(row)
     assert (stopped, row.status, "stopped it" in row.reason) == ([204], "FAILED", True)
     assert not ModelVersion.objects.exists()
@@ -262,12 +264,12 @@ def test_a_worker_that_is_to_end_gives_the_import_back(
     model_file: Path, store_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = asked(model_file.as_uri())
-    monkeypatch.setattr(tasks, "_stopping", threading.Event())
-    tasks.stop_imports()
+    monkeypatch.setattr(run_claim, "_stopping", threading.Event())
+    run_claim.stop()
     assert (after(row).status, row.attempts, row.claim) == ("PENDING", 0, None)
     assert row.next_try_at <= timezone.now()  # type: ignore[operator]
     assert incoming(store_folder) == []
-    tasks._stopping.clear()
+    run_claim._stopping.clear()
     assert after(row).status == "IMPORTED"
 
 

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from deployments.api.workloads.access import IsJob, WorkloadView, caller_of
 from integrations.clusters.base import JobIdentity
-from model_jobs.trials.selectors import trial_request
+from jobs.services.pods import job_request
 
 _JSON = "application/json"
 
@@ -25,7 +25,7 @@ class WorkloadRequestView(WorkloadView):
         """Return the body of a V2 inference request; 404 where it is not waited for any more."""
         caller = caller_of(request)
         assert isinstance(caller, JobIdentity)  # noqa: S101 - see `IsJob`
-        text = trial_request(cluster=cluster, identity=caller, request_id=request_id)
+        text = job_request(cluster=cluster, identity=caller, request_id=request_id)
         return HttpResponse(text, content_type=_JSON)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002

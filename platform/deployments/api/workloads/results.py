@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from deployments.api.workloads.access import IsJob, WorkloadView, caller_of
 from integrations.clusters.base import JobIdentity
-from model_jobs.builds.services.result import build_take, build_taker
+from jobs.services.pods import check_result, result_take
 from registry.api.uploads import MEDIA_TYPE, receive
 from registry.storage import store
 
@@ -27,9 +27,9 @@ class WorkloadResultView(WorkloadView):
         """Store what was made; 404 for what the caller does not make, 409 where it is not waited for any more."""
         caller = caller_of(request)
         assert isinstance(caller, JobIdentity)  # noqa: S101 - see `IsJob`
-        build_taker(cluster=cluster, identity=caller, result_id=result_id)
+        check_result(cluster=cluster, identity=caller, result_id=result_id)
         artifact = receive(request._request, store(), filename=_ARCHIVE)
-        build_take(result_id=result_id, artifact=artifact)
+        result_take(result_id=result_id, artifact=artifact)
         return Response(status=204)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002

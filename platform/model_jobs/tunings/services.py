@@ -1,16 +1,12 @@
-"""Tuning jobs: order, claim, renewal with progress, end, application. None of these writes waits for a model.
+"""Tuning jobs: order, stop, application, and the kind: its job, and what was measured and chosen."""
 
-Claims are those of replays (`recordings.services.replays`).
-"""
-
-import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from accounts.services import audit_record
 from clusters.services.cluster_selection import cluster_default
@@ -20,26 +16,17 @@ from deployments.domain.service_file.rewrite import file_saying
 from deployments.services.egress import service_egress
 from deployments.services.revision_change import check_ready
 from deployments.services.services import runs_with, service_named, spec_of
-from integrations.clusters.base import Job, JobKind, Resources
-from jobs.domain import attempts
-from jobs.domain.attempts import STOPPED, AttemptState, Status
-from jobs.services.claim import begin, broke_off, due, put_back, state_of, write_end
+from integrations.clusters import base
+from integrations.clusters.base import Job, Resources
+from jobs.services import claim as claims
+from jobs.services.kinds import JobKind
+from jobs.services.run_claim import as_job
 from model_jobs.models import Tuning
-from model_jobs.tunings.domain.order import SPARE_S, TuningOrder, config_with
+from model_jobs.tunings.domain.order import SPARE_S, TuningOrder, config_with, progress_in, read_report
 from model_jobs.tunings.selectors import tuning_get
 from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
-
-
-@dataclass(frozen=True, slots=True)
-class TuningClaim:
-    """Claim to run one tuning and to write its end."""
-
-    id: uuid.UUID
-    tuning_id: int
-    cluster_id: int
-    job: Job
 
 
 @transaction.atomic
@@ -83,58 +70,8 @@ def tuning_start(
 def tuning_stop(*, model: str, number: int, tuning_id: int, actor: str, now: datetime) -> None:
     """Stop a tuning, which then is FAILED; raises NotFound, and Conflict once it is over."""
     found = tuning_get(model=model, number=number, tuning_id=tuning_id)
-    row = Tuning.objects.select_for_update().get(pk=found.pk)
-    if row.status != Status.PENDING:
-        raise Conflict(f"{row} is {row.status} already")
-    write_end(row, attempts.failed(state_of(row), STOPPED), now)
+    claims.stop(TUNING, found, now=now)
     audit_record(actor=actor, action="tuning.stop", target=_target(found), now=now)
-
-
-def tuning_begin(*, tuning_id: int, now: datetime, lease: timedelta) -> TuningClaim | None:
-    """Claim the tuning; None where it is not due, or its cluster runs another one.
-
-    One without attempts left has FAILED then.
-    """
-    row = Tuning.objects.select_related("service__cluster", "model_version").filter(pk=tuning_id).first()
-    if row is None or not attempts.may_begin(state_of(row), now):
-        return None
-    pending = Tuning.objects.filter(status=Status.PENDING.value)
-    if pending.filter(cluster=row.cluster_id, next_try_at__gt=now).exclude(claim=None).exists():
-        return None  # two concurrent ones would distort each other's measurements
-    claim_id = begin(row, now=now, lease=lease, progress={})
-    if claim_id is None:
-        return None
-    return TuningClaim(claim_id, row.pk, row.cluster_id, _job(row))
-
-
-def tunings_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the due tunings, oldest first."""
-    return due(Tuning.objects.all(), now=now, limit=limit)
-
-
-def tuning_renew(*, claim: TuningClaim, progress: Mapping[str, Any], now: datetime, lease: timedelta) -> bool:
-    """Write the progress and renew the claim for another `lease`; False where it was lost and the work should stop."""
-    return bool(_held(claim).update(progress=progress, next_try_at=now + lease))
-
-
-def tuning_put_back(*, claim: TuningClaim, now: datetime) -> None:
-    """Release the tuning, so that another worker restarts it, as if this attempt had not begun."""
-    put_back(_held(claim), now=now, progress={})
-
-
-def tuning_broke_off(*, claim: TuningClaim, reason: str, now: datetime) -> None:
-    """Record an attempt that ended without a result; it is retried at once, a few times."""
-    broke_off(_held(claim), reason=reason, now=now)
-
-
-def tuning_fail(*, claim: TuningClaim, reason: str, now: datetime) -> None:
-    """Record that the model cannot be tuned."""
-    _end(claim, lambda state: attempts.failed(state, reason), {}, now)
-
-
-def tuning_end(*, claim: TuningClaim, report: Mapping[str, Any], now: datetime) -> bool:
-    """Write the result of the search; False where the claim was lost meanwhile."""
-    return _end(claim, attempts.done, report, now)
 
 
 def tuned_file(*, row: Tuning, service: tuple[str, str]) -> dict[str, Any]:
@@ -156,11 +93,11 @@ def tuned_file(*, row: Tuning, service: tuple[str, str]) -> dict[str, Any]:
     return file_saying(of.document, spec, content)
 
 
-def _job(row: Tuning) -> Job:
+def _job(row: Tuning, _claim_id: UUID) -> Job:
     order, version = TuningOrder.from_json(row.order), row.model_version
     spec = None if row.service is None else spec_of(row.service)
     return Job(
-        kind=JobKind.TUNE,
+        kind=base.JobKind.TUNE,
         artifact_uri=version.artifact_uri,
         timeout_s=order.budget_s + SPARE_S,
         artifact_digest=version.digest,
@@ -174,23 +111,28 @@ def _job(row: Tuning) -> Job:
     )
 
 
-def _held(claim: TuningClaim) -> QuerySet[Tuning]:
-    return Tuning.objects.filter(pk=claim.tuning_id, status=Status.PENDING.value, claim=claim.id)
-
-
-@transaction.atomic
-def _end(
-    claim: TuningClaim, move: Callable[[AttemptState], AttemptState], report: Mapping[str, Any], now: datetime
-) -> bool:
-    row = _held(claim).select_for_update(of=("self",)).first()
-    if row is None:
-        return False
-    row.report = {key: value for key, value in report.items() if key != "plot"}
-    row.plot = report.get("plot", "")
-    write_end(row, move(state_of(row)), now)
-    return True
-
-
 def _target(row: Tuning) -> str:
     version: ModelVersion = row.model_version
     return f"models/{version.model.name}/versions/{version.number}/tunings/{row.pk}"
+
+
+def _progress(line: str) -> dict[str, Any] | None:
+    found = progress_in(line)
+    return None if found is None else {"progress": found}
+
+
+def _write(row: Tuning, report: Mapping[str, Any], _now: datetime) -> None:
+    row.report = {key: value for key, value in report.items() if key != "plot"}
+    row.plot = report.get("plot", "")
+
+
+TUNING = JobKind(
+    noun="tuning",
+    model=Tuning,
+    order=_job,
+    work=as_job(progress=_progress, report=lambda result, _row: read_report(result)),
+    write=_write,
+    progress={"progress": {}},
+    related=("model_version__model", "service__cluster"),
+)
+"""One at a time on a cluster: two concurrent ones would distort each other's measurements."""

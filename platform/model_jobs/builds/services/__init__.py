@@ -1,1 +1,0 @@
-"""Changes of builds, and their run by a worker."""

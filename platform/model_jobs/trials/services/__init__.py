@@ -1,1 +1,0 @@
-"""Changes of trials, and their run by a worker."""

@@ -1,1 +1,0 @@
-"""Changes of tunings, and their run by a worker."""
