@@ -1,8 +1,7 @@
 """Document reader: validates a parsed JSON or YAML file field by field. Pure.
 
-Every error is one sentence with the field's dotted name, and an unknown field is refused, never ignored.
+An error is a sentence with the field's dotted name; unknown fields are refused, never ignored.
 `parse_document` collects the faults of a whole file; a `Document` made otherwise raises the first one:
-
     wrong field     recorded, its default (or a neutral value) goes on in its place
     wrong part      `attempt`, `part` and `each` record the error of the part's parser and go on behind it
     relation        a rule about several fields is checked where it `is_sound`: only of fields that are right
