@@ -1,8 +1,7 @@
 """Document reader: validates a parsed JSON or YAML file field by field. Pure.
 
-Every error is one sentence with the field's dotted name, and an unknown field is refused, never ignored.
+An error is a sentence with the field's dotted name; unknown fields are refused, never ignored.
 `parse_document` collects the faults of a whole file; a `Document` made otherwise raises the first one:
-
     wrong field     recorded, its default (or a neutral value) goes on in its place
     wrong part      `attempt`, `part` and `each` record the error of the part's parser and go on behind it
     relation        a rule about several fields is checked where it `is_sound`: only of fields that are right
@@ -59,9 +58,10 @@ class Faults:
         else:
             self._further += 1
 
-    def any_within(self, prefix: str) -> bool:
-        """Return whether the part `prefix` has a fault; the empty prefix is the whole file."""
-        return any(not prefix or error.field is None or _within(error.field, prefix) for error in self._found)
+    def touch(self, part: str) -> bool:
+        """Return whether a part has a fault, or lies in one that has; the empty part is the whole file."""
+        fields = [error.field for error in self._found]
+        return any(not part or field is None or _within(field, part) or _within(part, field) for field in fields)
 
     def raise_any(self, what: str) -> None:
         """Raise the only fault, or one InvalidInput whose `details` are a sentence for each; nothing without any."""
@@ -134,7 +134,7 @@ class Document:
 
     def is_sound(self, name: str = "") -> bool:
         """Return whether no fault was found yet in the field `name`, by default in this whole object."""
-        return self._faults is None or not self._faults.any_within(self.path(name) if name else self.prefix)
+        return self._faults is None or not self._faults.touch(self.path(name) if name else self.prefix)
 
     def report(self, error: InvalidInput) -> None:
         """Record an error, or raise it where nothing collects them."""

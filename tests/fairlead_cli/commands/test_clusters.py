@@ -75,3 +75,13 @@ def test_a_file_without_a_name_is_refused(fairlead: Fairlead, at_home: Path) -> 
     (at_home / "some.yaml").write_text("kind: kubernetes\n")
     code, _, told = fairlead("clusters", "apply", "-f", "some.yaml")
     assert (code, told) == (1, "some.yaml names no cluster; expected a field `name`\n")
+
+
+def test_each_fault_of_a_file_is_a_line(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "production.yaml").write_text("name: production\n")
+    faults = ["kind is missing", "gateway is missing"]
+    error = {"code": "invalid_input", "field": "kind", "request_id": None, "details": faults}
+    message = f"the cluster file has 2 faults; the first: {faults[0]}"
+    api.on("PUT /clusters/production?dry_run=true", {"error": {**error, "message": message}}, status=400)
+    code, _, told = fairlead("clusters", "apply", "-f", "production.yaml")
+    assert (code, told) == (1, f"{message}\n  {faults[1]}\n")

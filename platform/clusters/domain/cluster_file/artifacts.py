@@ -51,7 +51,7 @@ def _check_source(document: Document, found: Artifacts, control_plane_url: str) 
         document.report(InvalidInput(f"{what}; give controlPlaneUrl", field="controlPlaneUrl"))
 
 
-def _cache(document: Document) -> ModelCache:
+def _cache(document: Document) -> ModelCache | None:
     claim, folder = document.text("claim", default=""), document.text("nodeFolder", default="")
     size = document.attempt(0, parse_memory, document.raw("size"), document.path("size"))
     document.refuse_unknown()
@@ -60,7 +60,7 @@ def _cache(document: Document) -> ModelCache:
             f"{document.prefix} has to say one of claim and nodeFolder, the path of a folder of each node",
             field=document.prefix,
         )
-    return ModelCache(claim, folder, size)
+    return ModelCache(claim, folder, size) if document.is_sound() else None
 
 
 def _annotations(document: Document, name: str) -> Mapping[str, str]:

@@ -171,3 +171,18 @@ def test_what_would_break_clients_takes_an_admin_with_a_reason() -> None:
     assert Rollout.objects.get().contract["accepted_because"] == "all follow"
     said = AuditEntry.objects.filter(action="service.apply").latest("id").detail
     assert said["reason"] == "all follow"
+
+
+def test_all_faults_of_a_file_are_shown() -> None:
+    scenes.service()
+    client = signed_in(Scope.WRITE)
+    page = client.get(CONFIG).content.decode()
+    [typed] = re.findall(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)
+    wrong = html.unescape(typed).replace("storageUri:", "storageURI:").replace("name: onnx", "name: caffe")
+
+    looked = client.post(f"{CONFIG}look", {"text": wrong}).content.decode()
+    assert marked(looked, "refused")
+    assert "The service file has 3 faults; the first: spec.predictor.model.modelFormat.name" in looked
+    [further] = marked(looked, "further-faults")
+    assert further.startswith("spec.predictor.model.storageUri is missing")
+    assert further.endswith("did you mean storageUri?")
