@@ -9,6 +9,7 @@ Everything here runs on the event loop's thread except Instance._work.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Sequence
 
 from serving_runtime.config.batching import BatchPolicy
@@ -19,13 +20,43 @@ from serving_runtime.scheduler.execution.execution import Execution, Run, execut
 from serving_runtime.scheduler.execution.instance import Execute, Instance
 from serving_runtime.scheduler.execution.run_timing import RunMeter
 from serving_runtime.scheduler.job import Job
-from serving_runtime.scheduler.ordering import AnswerOrder
 from serving_runtime.scheduler.queue import NO_POLICY, JobQueue
 from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 _INLINE_BUDGET_NS = 1_000_000
 """How long inline runs may follow each other before the loop polls its sockets again."""
+
+
+class _Turn:
+    """One batch in order, with its executions once it is done."""
+
+    __slots__ = ("executions",)
+
+    def __init__(self) -> None:
+        self.executions: Sequence[Execution] | None = None
+
+
+class AnswerOrder:
+    """Holds executions back until all that began before them are done (Triton: preserve_ordering)."""
+
+    def __init__(self) -> None:
+        self._turns: deque[_Turn] = deque()
+        self._by_first_job: dict[Job, _Turn] = {}
+
+    def began(self, jobs: Sequence[Job]) -> None:
+        """Record that a batch runs now; batches are answered in the order of these calls."""
+        turn = _Turn()
+        self._turns.append(turn)
+        self._by_first_job[jobs[0]] = turn
+
+    def ended(self, executions: Sequence[Execution]) -> list[Execution]:
+        """Return the executions to answer now that a batch is done, in order; empty while an earlier one still runs."""
+        self._by_first_job.pop(executions[0].jobs[0]).executions = executions
+        released: list[Execution] = []
+        while self._turns and self._turns[0].executions is not None:
+            released += self._turns.popleft().executions or ()
+        return released
 
 
 class Scheduler:

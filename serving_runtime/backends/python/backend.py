@@ -1,22 +1,22 @@
 """Python backend: opens models with `backend: "python"`, `model.py` in the version's folder."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from google.protobuf import json_format
 
 from serving_runtime.backends.python.calls import CallServer
-from serving_runtime.backends.python.decoupled import DecoupledPythonModel
-from serving_runtime.backends.python.model import ExplainingPythonModel, PythonModel
+from serving_runtime.backends.python.model import DecoupledPythonModel, ExplainingPythonModel, PythonModel
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import WorkerProcess
-from serving_runtime.backends.python.signature import signature_of
 from serving_runtime.common.errors import CodeNotAllowed, ModelError, ServingError
 from serving_runtime.config import text
 from serving_runtime.config.instances import instance_groups
 from serving_runtime.config.model import ALLOW_CODE, BackendOptions
+from serving_runtime.config.signature import Signature, TensorSpec
+from serving_runtime.config.tensors import ModelTensor, model_tensors
 
 _ENVIRONMENT = "EXECUTION_ENV_PATH"
 _COMPLETED = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
@@ -140,3 +140,28 @@ class _Starting:
             "decoupled": config.model_transaction_policy.decoupled,
             "batched": config.max_batch_size > 0,
         }
+
+
+def signature_of(config: Any) -> Signature:
+    """Return the signature in a ModelConfig message; raises ModelError where it leaves tensors out."""
+    for field in ("input", "output"):
+        if not getattr(config, field):
+            raise ModelError(f"neither config.pbtxt nor auto_complete_config names an {field} of the model")
+    batched = config.max_batch_size > 0
+    return Signature(
+        inputs=_specs(model_tensors(config.input, config.name, "input", batched=batched), batched=batched),
+        outputs=_specs(model_tensors(config.output, config.name, "output", batched=batched), batched=batched),
+    )
+
+
+def _specs(tensors: Iterable[ModelTensor], *, batched: bool) -> tuple[TensorSpec, ...]:
+    batch = (-1,) if batched else ()
+    return tuple(
+        TensorSpec(
+            tensor.name,
+            tensor.datatype,
+            (*batch, *(tensor.dims if tensor.reshape is None else tensor.reshape)),
+            tensor.optional,
+        )
+        for tensor in tensors
+    )

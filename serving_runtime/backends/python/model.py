@@ -1,16 +1,17 @@
 """Loaded Python model: sends requests to its worker processes, and converts their responses to arrays."""
 
+import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
-from serving_runtime.backends.base import Answer, Asked, Calls, Explanation, Outputs
+from serving_runtime.backends.base import Answer, Asked, Calls, Explanation, Outputs, Send
 from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import Asking, Response, WorkerProcess
 from serving_runtime.common.datatypes import ABSENT, Array
-from serving_runtime.common.errors import BackendError, ServingError
+from serving_runtime.common.errors import BackendError, Cancelled, ServingError
 from serving_runtime.common.request import NO_PARAMETERS, Tensor
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.telemetry.metrics.custom_metrics import OWN
@@ -197,3 +198,27 @@ def _fits(shape: tuple[int, ...], pattern: tuple[int, ...]) -> bool:
     return len(shape) == len(pattern) and all(
         wanted in (-1, found) for found, wanted in zip(shape, pattern, strict=True)
     )
+
+
+class DecoupledPythonModel(RemotePythonModel):
+    """One version of a decoupled model; a process runs many requests concurrently, each with a waiting thread."""
+
+    def stream(self, inputs: Sequence[Array], send: Send) -> None:
+        asked = {"id": send.id, "outputs": list(send.outputs), "parameters": dict(send.parameters)}
+        with self._pool.lent() as worker:
+            responses: queue.SimpleQueue[Response] = queue.SimpleQueue()
+            (number,) = worker.execute([Asking(asked, self._tensors(inputs), responses.put)])
+            send.when_cancelled(partial(worker.cancel, number))
+            while True:
+                response = responses.get()
+                if response.error is not None:
+                    raise response.error
+                if response.outputs is not None:
+                    try:
+                        send(self._outputs.arranged(response, send.outputs))
+                    except Cancelled:
+                        worker.cancel(number)
+                        raise
+                    worker.taken(number)
+                if response.final:
+                    return

@@ -4,6 +4,7 @@ A torch.export program declares its signature; for TorchScript config.pbtxt must
 where the server allows that.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from serving_runtime.backends import registry
 from serving_runtime.backends.arrays import writable
 from serving_runtime.backends.parameters import backend_settings, merged
 from serving_runtime.backends.pytorch.cuda import CudaRunner
-from serving_runtime.backends.pytorch.names import in_order
 from serving_runtime.backends.pytorch.program import TorchProgram, TorchTensor, load_program, reason
 from serving_runtime.common.datatypes import BF16, DATATYPES, Array
 from serving_runtime.common.errors import BackendError, ModelError
@@ -205,3 +205,25 @@ def _array(tensor: Any, spec: TensorSpec) -> Array:
     if spec.datatype is BF16:
         return np.asarray(tensor.view(torch.int16).numpy().view(BF16.dtype))
     return np.asarray(tensor.numpy())
+
+
+_NUMBERED = re.compile(r".+__([0-9]+)")
+
+
+def in_order(written: Sequence[WrittenTensor], known: Sequence[str], kind: str) -> list[WrittenTensor]:
+    """Return the config's tensors in the program's order; raises ModelError where they do not match.
+
+    By the program's own names, else by numbers (`INPUT__0`), else in the listed order.
+
+    Args:
+        known: the program's names; empty where its file has none.
+    """
+    if known and len(written) != len(known):
+        raise ModelError(f"config.pbtxt lists {len(written)} {kind}s, the model has {len(known)}: {', '.join(known)}")
+    names = [tensor.name for tensor in written]
+    if known and set(names) == set(known):
+        return sorted(written, key=lambda tensor: known.index(tensor.name))
+    numbers = [int(found[1]) if (found := _NUMBERED.fullmatch(name)) else -1 for name in names]
+    if sorted(numbers) == list(range(len(names))):
+        return [written[numbers.index(position)] for position in range(len(names))]
+    return list(written)

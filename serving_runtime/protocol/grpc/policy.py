@@ -46,7 +46,7 @@ class CallPolicy:
         context_wanted: returns whether the methods use the request context now; None where they never do.
         restrictions: which groups of calls need which metadata.
         forwarded: names of metadata that become request parameters; None for none.
-        answer_metadata: metadata of every answer, sent before it, or in the trailers of an error.
+        answer_metadata: of every answer, sent before it, or in the trailers of an answer that is only an error.
     """
 
     context_wanted: Callable[[], bool] | None = None

@@ -1,6 +1,7 @@
-"""Thread of one model instance."""
+"""Thread of one model instance, and how it wakes the event loop."""
 
 import asyncio
+import os
 import queue
 import threading
 from collections import deque
@@ -8,11 +9,44 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from serving_runtime.scheduler.execution.execution import Execution, execute
-from serving_runtime.scheduler.execution.loop_wakeup import LoopWakeup
 from serving_runtime.scheduler.job import Job
 
 Execute: TypeAlias = Callable[[Any, Sequence[Job]], list[Execution]]
 """Runs jobs by the run function of a model; never raises."""
+
+
+class LoopWakeup:
+    """Wakes the event loop from a thread, without contention for the GIL. Made on the loop, closed from any thread.
+
+    `call_soon_threadsafe` wakes the loop while the calling thread holds the GIL: on one core the loop's thread runs at
+    once, finds the lock taken and sleeps again. A write to an eventfd releases the GIL during the system call.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_wake: Callable[[], None]) -> None:
+        self._loop = loop
+        self._on_wake = on_wake
+        self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        loop.add_reader(self._fd, self._woken)
+
+    def wake(self) -> None:
+        """Schedule a call of `on_wake`; several wakes before it count as one."""
+        os.eventfd_write(self._fd, 1)
+
+    def close(self) -> None:
+        """Wake no more; earlier wakes are still handled."""
+        try:
+            self._loop.call_soon_threadsafe(self._close)
+        except RuntimeError:  # the loop has ended and handles nothing more
+            os.close(self._fd)
+
+    def _woken(self) -> None:
+        os.eventfd_read(self._fd)
+        self._on_wake()
+
+    def _close(self) -> None:
+        self._loop.remove_reader(self._fd)
+        os.close(self._fd)
+        self._on_wake()
 
 
 class Instance:

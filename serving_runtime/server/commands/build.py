@@ -15,7 +15,6 @@ from typing import Any
 
 from serving_runtime.artifacts.unpack import digest_of_folder
 from serving_runtime.building import folders
-from serving_runtime.building.shapes import profile_of
 from serving_runtime.common.errors import ModelError, ServingError
 from serving_runtime.devices import nvml
 from serving_runtime.devices.gpu import CUDA_VISIBLE, Gpu
@@ -134,3 +133,24 @@ def _say(found: argparse.Namespace, stage: str) -> None:
     line = json.dumps({"schema": PROGRESS_SCHEMA, "stage": stage}) if found.json else f"fairlead-serve build: {stage}"
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+Shape = tuple[int, ...]
+
+
+def profile_of(text: str) -> dict[str, tuple[Shape, Shape, Shape]]:
+    """Return smallest, usual and largest shape by input of `x:1x4:8x4:32x4,y:...`; raises ArgumentTypeError."""
+    found = {}
+    for part in text.split(","):
+        name, *shapes = part.rsplit(":", 3)
+        parsed = [tuple(int(dim) if dim.isdecimal() else 0 for dim in shape.split("x")) for shape in shapes]
+        if not name or len(parsed) != 3 or any(0 in shape for shape in parsed):
+            raise argparse.ArgumentTypeError(f"'{part}' is not INPUT:MIN:USUAL:MAX, as in x:1x128:8x128:32x128")
+        smallest, usual, largest = parsed
+        ranks = len({len(shape) for shape in parsed}) == 1
+        if not ranks or any(not low <= mid <= high for low, mid, high in zip(smallest, usual, largest, strict=True)):
+            raise argparse.ArgumentTypeError(
+                f"'{part}': the shapes must be of one rank, and none smaller than the former"
+            )
+        found[name] = (smallest, usual, largest)
+    return found

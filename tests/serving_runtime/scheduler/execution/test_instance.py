@@ -1,4 +1,4 @@
-"""Bells: what a thread rings is heard on the event loop, and no descriptor is left behind."""
+"""Threads of instances wake the event loop, and leave no descriptor behind."""
 
 import asyncio
 import threading
@@ -8,8 +8,7 @@ import pytest
 import uvloop
 
 from serving_runtime.scheduler.execution.execution import Execution
-from serving_runtime.scheduler.execution.instance import Instance
-from serving_runtime.scheduler.execution.loop_wakeup import LoopWakeup
+from serving_runtime.scheduler.execution.instance import Instance, LoopWakeup
 from serving_runtime.scheduler.job import Job
 
 LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
