@@ -27,7 +27,7 @@ from clusters.services.connection import LOCAL
 from common.errors import FairleadError, Unavailable
 from common.http.full_disk import full_disk
 from deployments import hooks
-from deployments.reconcile import reconciler, restarts, schedule, sweep_claims
+from deployments.reconcile import reconciler, restarts, schedule
 from deployments.reconcile.participants import gates, traffic
 from deployments.reconcile.participants.metric_queries import Ask, ask_nobody
 from deployments.reconcile.reconciler import Outcome, Outside
@@ -60,7 +60,7 @@ _MAX_DELIVERIES = 20
 def reconcile(service_id: int) -> None:
     """Tick one service; once more at once if it was changed meanwhile."""
     cluster = Cluster.objects.filter(services=service_id).first()
-    if cluster is None or (cluster.kind != LOCAL and sweep_claims.is_busy(cluster.pk, now=timezone.now())):
+    if cluster is None or (cluster.kind != LOCAL and schedule.is_busy(cluster.pk, now=timezone.now())):
         return  # the next sweep turns to it
     try:
         driver = connection.driver_now(cluster, timezone.now())
@@ -86,7 +86,7 @@ def sweep() -> None:
 @shared_task(name="deployments.tasks.sweep_cluster", expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep_cluster(cluster_id: int) -> None:
     """Tick the services of one cluster, unless another worker does."""
-    claim = sweep_claims.begin(cluster_id, now=timezone.now())
+    claim = schedule.sweep_begin(cluster_id, now=timezone.now())
     if claim is None:
         return
     try:
@@ -94,7 +94,7 @@ def sweep_cluster(cluster_id: int) -> None:
     except Cluster.DoesNotExist:
         return
     finally:
-        sweep_claims.end(cluster_id, claim)
+        schedule.sweep_end(cluster_id, claim)
 
 
 @shared_task(name="deployments.tasks.forget")

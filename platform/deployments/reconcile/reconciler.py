@@ -22,20 +22,19 @@ from common.http import request_id
 from deployments.domain.phases import ServicePhase
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.quiescence import UNSETTLED, TickResult, is_settled
-from deployments.domain.service_state.service_lifecycle import is_confirmed, standing, with_refusal
+from deployments.domain.service_state.service_lifecycle import is_confirmed
 from deployments.models import InferenceService
 from deployments.reconcile import lease
 from deployments.reconcile.participants import REGISTERED
 from deployments.reconcile.participants.comparison import COMPARISON
 from deployments.reconcile.participants.evidence import EVIDENCE
-from deployments.reconcile.participants.lifecycle import LIFECYCLE
+from deployments.reconcile.participants.lifecycle import LIFECYCLE, describe
 from deployments.reconcile.participants.replicas import ADOPTED_REPLICAS, REPLICAS
 from deployments.reconcile.participants.rollout import ROLLOUT
 from deployments.reconcile.participants.taps import TAPS
 from deployments.reconcile.participants.traffic import TRAFFIC
 from deployments.reconcile.service_change import Change, OvertakenError, changing, changing_as_read, load
 from deployments.reconcile.turn import Outside, Participant, Turn
-from events.domain.kinds import Kind
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed
 
 __all__ = ["Outcome", "Outside", "tick"]
@@ -105,7 +104,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int
     with changing_as_read(read, owner=owner) as change:
         for participant in participants:
             participant.record(change, turn.found(participant))
-        _describe(change, turn)
+        describe(change, turn)
     desired = change.desired()
     if not lease.holds(change.service.pk, owner, outside.clock()):
         return Outcome.OVERTAKEN, UNSETTLED
@@ -171,24 +170,6 @@ def _note_drift(service: InferenceService, found: Sequence[Drift], now: datetime
         change.service.drift = drifting.to_json(after)
         for line in lines:
             change.event(line.kind, line.message, by_itself=True)
-
-
-def _describe(change: Change, turn: Turn) -> None:
-    """Record the service's phase and its reason."""
-    service = change.service
-    problem = turn.problem or turn.found(EVIDENCE).problem
-    if turn.problem and service.seen_at:
-        problem = f"{problem} (last seen {service.seen_at:%Y-%m-%d %H:%M:%S} UTC)"
-    rollout = None if change.rollout is None else change.rollout_state(change.rollout).reason
-    before = ServicePhase(change.service.phase)
-    now = with_refusal(standing(change.state(), before, turn.seen, rollout, problem), change.service.refusal)
-    change.service.phase, change.service.reason = now.phase, now.reason
-    change.service.standing = now.waits_for or ""
-    if now.phase is ServicePhase.DEGRADED and before is not ServicePhase.DEGRADED:
-        change.event(Kind.SERVICE_DEGRADED, now.reason, by_itself=True)
-    if before is ServicePhase.DEGRADED and now.phase is not ServicePhase.DEGRADED:
-        recovered = f"service {change.service} has recovered: {now.reason}"
-        change.event(Kind.SERVICE_READY, recovered, by_itself=True)
 
 
 def _remove(read: Change, owner: str, outside: Outside) -> Outcome:

@@ -5,6 +5,8 @@
 Settled ones are resynced, oldest first, to find changes without a report: every minute where the cluster reports
 events, at every sweep where it does not. With many of them, the interval grows with their number, and a sweep's cost
 does not.
+
+Claims limit one cluster's share of the workers' threads: one sweep at a time, and no hints while a tick is in progress.
 """
 
 import math
@@ -28,6 +30,8 @@ WATCH_FRESH = timedelta(seconds=20)
 """A watcher records the state of its watches every five seconds."""
 HEARD_AGAIN = timedelta(seconds=5)
 """Overlap of event reads before the last observation, so that a killed sweep loses nothing."""
+CLAIM = timedelta(minutes=1)
+"""Longer than a sweep with a cluster that answers; an unreachable one is detected earlier."""
 _MOVING = ~Q(settled=F("changes"))
 
 
@@ -120,6 +124,22 @@ def reconcile_named(cluster_id: int, names: Iterable[tuple[str, str]]) -> int:
 def touch_users_of(model: str) -> None:
     """Have the next sweep reconcile the services of a model, since an alias of it moved or was deleted."""
     touch(InferenceService.objects.filter(model_version__model__name=model))
+
+
+def sweep_begin(cluster_id: int, *, now: datetime) -> datetime | None:
+    """Return a claim on the cluster's sweep; None where another worker has it."""
+    free = Cluster.objects.filter(Q(swept_until=None) | Q(swept_until__lte=now), pk=cluster_id)
+    return now + CLAIM if free.update(swept_until=now + CLAIM) else None
+
+
+def sweep_end(cluster_id: int, claim: datetime) -> None:
+    """Release the claim, unless it expired and another has it."""
+    Cluster.objects.filter(pk=cluster_id, swept_until=claim).update(swept_until=None)
+
+
+def is_busy(cluster_id: int, *, now: datetime) -> bool:
+    """Return whether some worker ticks one of the cluster's services right now."""
+    return InferenceService.objects.filter(cluster=cluster_id, lease_expires_at__gt=now).exists()
 
 
 def _ids(services: QuerySet[InferenceService], limit: int | None = None) -> list[int]:

@@ -16,7 +16,7 @@ from clusters.services.connection import driver_of
 from common.errors import Unavailable
 from deployments import tasks
 from deployments.models import InferenceService
-from deployments.reconcile import sweep_claims
+from deployments.reconcile import schedule
 from deployments.reconcile.restarts import pause_after
 from deployments.services import service_apply
 from integrations.clusters.base import ClusterDriver
@@ -186,11 +186,11 @@ def test_of_many_services_only_the_first_waits_where_a_cluster_goes_away_in_the_
 
 
 def test_one_sweep_at_a_time_has_a_cluster(swept: Platform, swallowing: Swallowing) -> None:
-    claim = sweep_claims.begin(_there().pk, now=timezone.now())
+    claim = schedule.sweep_begin(_there().pk, now=timezone.now())
     assert claim is not None
     tasks.sweep_cluster(_there().pk)
     assert swallowing.connections == 0
-    sweep_claims.end(_there().pk, claim)
+    schedule.sweep_end(_there().pk, claim)
     tasks.sweep_cluster(_there().pk)
     assert swallowing.connections == 1
     assert _there().swept_until is None
@@ -198,8 +198,8 @@ def test_one_sweep_at_a_time_has_a_cluster(swept: Platform, swallowing: Swallowi
 
 def test_a_claim_of_a_worker_that_was_killed_runs_out(swept: Platform) -> None:
     now = timezone.now()
-    assert sweep_claims.begin(_there().pk, now=now)
-    assert sweep_claims.begin(_there().pk, now=now + sweep_claims.CLAIM) is not None
+    assert schedule.sweep_begin(_there().pk, now=now)
+    assert schedule.sweep_begin(_there().pk, now=now + schedule.CLAIM) is not None
 
 
 def test_a_hint_is_dropped_while_another_thread_waits_for_the_same_cluster(

@@ -1,4 +1,4 @@
-"""A tick parses the policy and the service file once: counted by the interpreter, in ticks of real services."""
+"""What a turn of the reconciler is made of: its participants, and the policy and service file that it parses once."""
 
 import sys
 from collections import Counter
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 
+import pytest
 from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
@@ -13,7 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from deployments import mapping
 from deployments.domain.policy import parse_policy
 from deployments.models import InferenceService
-from deployments.reconcile import reconciler
+from deployments.reconcile import participants, reconciler
+from deployments.reconcile.service_change import Change
+from deployments.reconcile.turn import Participant, Turn
 from tests.deployments._support.platform import Platform
 
 PARSES_POLICY, PARSES_REVISION = parse_policy.__code__, mapping.revision_state.__code__
@@ -75,3 +78,54 @@ def test_a_settled_service_follows_no_policy_and_its_tick_parses_none(platform: 
     calls, queries = tick(platform)
     assert calls == {PARSES_REVISION: 1}
     assert queries <= 10, "a tick's own eight, and a savepoint's two"
+
+
+class Noting(Participant[int]):
+    """Notes when it is called, and has more to do for two turns."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, bool]] = []
+
+    def collect(self, turn: Turn) -> int:
+        self.calls.append(("collect", connection.in_atomic_block))
+        return len(turn.read.revisions)
+
+    def record(self, change: Change, found: int) -> None:
+        assert found == len(change.revisions)
+        self.calls.append(("record", connection.in_atomic_block))
+
+    def unsettled(self, change: Change) -> bool:
+        assert change.service.phase == "Ready"
+        return len(self.calls) <= 4
+
+
+NOTING = Noting()
+
+
+@pytest.fixture
+def noting() -> Iterator[Noting]:
+    path = f"{__name__}.NOTING"
+    participants.register(path)
+    participants.register(path)
+    reconciler._participants.cache_clear()
+    yield NOTING
+    participants.REGISTERED.remove(path)
+    reconciler._participants.cache_clear()
+
+
+def test_a_registered_participant_collects_before_the_transaction_and_records_inside(
+    transactional_db: None, request: pytest.FixtureRequest
+) -> None:
+    platform = Platform()
+    platform.live()
+    settled = InferenceService.objects.filter(settled=F("changes"))
+    platform.until(settled.exists)
+    noting: Noting = request.getfixturevalue("noting")
+    for turns in (1, 2, 3):
+        tick(platform)
+        assert noting.calls == [("collect", False), ("record", True)] * turns
+        assert settled.exists() is (turns == 3)
+
+
+def test_recordings_are_a_participant_by_their_own_registration() -> None:
+    assert participants.REGISTERED == ["recordings.reconcile.payloads.RECORDINGS"]

@@ -1,7 +1,9 @@
-"""Service lifecycle as a participant: the service comes alive, old revisions stop, restarts become events."""
+"""Service lifecycle as a participant: a service comes alive, old revisions stop, restarts become events, its phase."""
 
-from deployments.domain.service_state.service_lifecycle import comes_alive, retire
+from deployments.domain.phases import ServicePhase
+from deployments.domain.service_state.service_lifecycle import comes_alive, retire, standing, with_refusal
 from deployments.reconcile import restarts
+from deployments.reconcile.participants.evidence import EVIDENCE
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
 from events.domain.kinds import Kind
@@ -36,3 +38,21 @@ class Lifecycle(Participant[Observed | None]):
 
 
 LIFECYCLE = Lifecycle()
+
+
+def describe(change: Change, turn: Turn) -> None:
+    """Record the service's phase and its reason, once all participants have recorded."""
+    service = change.service
+    problem = turn.problem or turn.found(EVIDENCE).problem
+    if turn.problem and service.seen_at:
+        problem = f"{problem} (last seen {service.seen_at:%Y-%m-%d %H:%M:%S} UTC)"
+    rollout = None if change.rollout is None else change.rollout_state(change.rollout).reason
+    before = ServicePhase(change.service.phase)
+    now = with_refusal(standing(change.state(), before, turn.seen, rollout, problem), change.service.refusal)
+    change.service.phase, change.service.reason = now.phase, now.reason
+    change.service.standing = now.waits_for or ""
+    if now.phase is ServicePhase.DEGRADED and before is not ServicePhase.DEGRADED:
+        change.event(Kind.SERVICE_DEGRADED, now.reason, by_itself=True)
+    if before is ServicePhase.DEGRADED and now.phase is not ServicePhase.DEGRADED:
+        recovered = f"service {change.service} has recovered: {now.reason}"
+        change.event(Kind.SERVICE_READY, recovered, by_itself=True)
