@@ -8,16 +8,6 @@ from control_plane import health
 
 handler400 = "common.http.error_pages.bad_request"
 handler404 = "console.web.not_found.nowhere_page"
-_PAGES_OF_SERVICES = [
-    path("", include("console.urls")),
-    path("", include("clusters.urls")),
-    path("", include("events.urls")),
-    path("", include("deployments.urls")),
-    path("", include("gpus.urls")),
-    path("", include("recordings.urls")),
-    path("", include("model_jobs.urls")),
-]
-"""Templates name these pages in one namespace, `deployments`."""
 urlpatterns = [
     path("healthz", health.live),
     path("readyz", health.ready),
@@ -34,5 +24,22 @@ urlpatterns = [
     re_path(r"^api/", NothingHereView.as_view()),
     path("", include("accounts.urls")),
     path("", include("registry.urls")),
-    path("", include((_PAGES_OF_SERVICES, "deployments"))),
+    # Templates name these pages in one namespace.
+    path(
+        "",
+        include(
+            (
+                [
+                    path("", include("console.urls")),
+                    path("", include("clusters.urls")),
+                    path("", include("events.urls")),
+                    path("", include("deployments.urls")),
+                    path("", include("gpus.urls")),
+                    path("", include("recordings.urls")),
+                    path("", include("model_jobs.urls")),
+                ],
+                "deployments",
+            )
+        ),
+    ),
 ]
