@@ -167,10 +167,13 @@ def _ours(manifest: Manifest, like: Manifest | None = None) -> Iterator[tuple[st
         yield name, manifest.get(name)
     for at in ("metadata", "spec.template.metadata"):
         found, known = _at(manifest, at), _at(like, at)
-        labels = found.get("labels") or {}
+        labels, annotations = found.get("labels") or {}, found.get("annotations") or {}
         for name in known.get("labels") or {}:
-            yield f"{at}.labels[{name}]", labels.get(name)
-        for name, value in (found.get("annotations") or {}).items():
+            yield f"{at}.labels[{name}]", labels.get(name) if isinstance(labels, Mapping) else None
+        if not isinstance(annotations, Mapping):
+            yield f"{at}.annotations", annotations
+            continue
+        for name, value in annotations.items():
             if name.startswith(_OWN_PREFIX):
                 yield f"{at}.annotations[{name}]", value
     for name in ("name", "namespace", "ownerReferences", "finalizers"):
@@ -187,8 +190,11 @@ def _rules(manifest: Manifest) -> Sequence[Any]:
     return found if manifest["kind"].endswith("Route") and isinstance(found, list) else ()
 
 
-def _backends(rule: Mapping[str, Any]) -> Any:
-    copies = [each for each in rule.get("filters") or () if each.get("type") == "RequestMirror"]
+def _backends(rule: object) -> Any:
+    filters = (rule.get("filters") or []) if isinstance(rule, Mapping) else None
+    if not isinstance(rule, Mapping) or not isinstance(filters, list):
+        return rule  # unlike any of ours
+    copies = [each for each in filters if not isinstance(each, Mapping) or each.get("type") == "RequestMirror"]
     return [rule.get("backendRefs"), copies]
 
 

@@ -88,6 +88,16 @@ def test_operations_are_made_in_order_and_a_test_that_fails_refuses() -> None:
             id="annotations",
         ),
         pytest.param(
+            operation("Deployment", "add", "/metadata/annotations", value=["x"]),
+            "metadata.annotations",
+            id="annotations that are no object",
+        ),
+        pytest.param(
+            operation("Deployment", "replace", "/metadata/labels", value="x"),
+            "metadata.labels",
+            id="labels that are no object",
+        ),
+        pytest.param(
             operation("Deployment", "add", "/metadata/ownerReferences", value=[]),
             "metadata.ownerReferences",
             id="owner",
@@ -106,8 +116,16 @@ def test_what_is_not_the_operators_is_refused_by_name(patch: Patch, what: str) -
     assert refused.value.field == "spec.patches[0]"
 
 
-def test_weights_of_routes_are_refused() -> None:
-    wish = desired(operation("HTTPRoute", "replace", "/spec/rules/0/backendRefs/0/weight", value=1))
+@pytest.mark.parametrize(
+    ("verb", "at", "value"),
+    [
+        pytest.param("replace", "/spec/rules/0/backendRefs/0/weight", 1, id="weights"),
+        pytest.param("replace", "/spec/rules", ["x"], id="rules that are no objects"),
+        pytest.param("add", "/spec/rules/0/filters", ["x"], id="filters that are no objects"),
+    ],
+)
+def test_rules_of_routes_are_refused(verb: str, at: str, value: object) -> None:
+    wish = desired(operation("HTTPRoute", verb, at, value=value))
     wish = replace(wish, revisions=(wish.revisions[1], replace(wish.revisions[0], weight_percent=0)))
     with pytest.raises(InvalidInput, match="backendRefs"):
         made(wish)
