@@ -31,7 +31,7 @@ class Waiting(Protocol):
 
 
 def take(waiting: Iterable[Waiting], now_ns: int, policy: BatchPolicy) -> tuple[int, int]:
-    """Return how many requests from the head of the queue to run now, and how long to wait if the count is zero.
+    """Return how many requests from the head of the queue to run now, and how long to wait where that is 0.
 
     Called when an instance is free. Joins requests of one shape, up to the maximum batch size and never a part of one.
     Runs a preferred or the full batch size at once, a smaller one when the oldest request has waited for the delay or

@@ -37,7 +37,7 @@ class JobQueue:
         self._levels = {level: _Level(policies[level]) for level in sorted(policies)}
         self._lines = [(level, line) for level in self._levels.values() for line in (level.punctual, level.delayed)]
         self._in_order = [line for _, line in self._lines]
-        self._size = 0
+        self._size = self._empty = 0
 
     def __len__(self) -> int:
         return self._size
@@ -62,19 +62,21 @@ class JobQueue:
         job.arrays = ()
         level.size -= 1
         self._size -= 1
-        _drop_empty(level.punctual)
-        _drop_empty(level.delayed)
+        self._empty += 1
+        self._drop_empty(level.punctual)
+        self._drop_empty(level.delayed)
 
     def delay(self, job: Job) -> None:
         """Move a waiting job behind all punctual ones of its level."""
         level = self._levels[job.priority]
         level.punctual.remove(job)
-        _drop_empty(level.punctual)
+        self._drop_empty(level.punctual)
         level.delayed.append(job)
 
     def __iter__(self) -> Iterator[Job]:
         """Return the waiting jobs in the order in which they are to run."""
-        return filter(_is_waiting, chain.from_iterable(self._in_order))
+        jobs = chain.from_iterable(self._in_order)
+        return filter(_is_waiting, jobs) if self._empty else jobs
 
     def pop(self, count: int) -> list[Job]:
         """Take out the first `count` waiting jobs."""
@@ -88,12 +90,14 @@ class JobQueue:
                 if job.waiting:
                     job.waiting = False
                     jobs.append(job)
+                else:
+                    self._empty -= 1
             level.size -= len(jobs) - before
         self._size -= len(jobs)
         return jobs
 
-
-def _drop_empty(line: deque[Job]) -> None:
-    """Drop the empty shells at the front."""
-    while line and not line[0].waiting:
-        line.popleft()
+    def _drop_empty(self, line: deque[Job]) -> None:
+        """Drop the empty shells at the front."""
+        while line and not line[0].waiting:
+            line.popleft()
+            self._empty -= 1

@@ -155,7 +155,7 @@ class Scheduler:
         """Take the next batch out of the queue; empty when waiting is worth it, and then a timer ends the wait."""
         policy = self._policy
         count = 1
-        if policy is not None:
+        if policy is not None and (len(self._queue) > 1 or policy.max_queue_delay_us):  # else the rule takes the one
             count, wait_us = take(self._queue, time.monotonic_ns(), policy)
             if not count:
                 self._delay_timer = self._loop.call_later(wait_us / 1e6, self._dispatch)

@@ -91,3 +91,4 @@ def test_whatever_left_early_the_first_are_taken_out(waiting: list[tuple[int, st
         assert len(queue) == len(before[count:])
         assert not any(entry.waiting for entry in before[:count])
     assert not any(level.size for level in queue._levels.values())
+    assert queue._empty == 0

@@ -173,11 +173,6 @@ class V2Application:
 
     def _begin(self, codec: InferCodec, decoded: InferRequest, form: AnswerForm, reply: Reply) -> Cancellable | None:
         def answer(outcome: Outcome) -> None:
-            rendered(
-                outcome,
-                reply,
-                lambda response: codec.encode(response, form),
-                lambda response: codec.answer_is_slow(response, form),
-            )
+            rendered(outcome, reply, codec.encode, codec.answer_is_slow, form)
 
         return self._engine.infer(decoded, answer)

@@ -4,7 +4,7 @@ The counterpart of decode_body.py.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVarTuple
 
 from serving_runtime.common import side_thread
 from serving_runtime.common.errors import ServingError
@@ -12,6 +12,8 @@ from serving_runtime.common.request import InferResponse, Outcome, Tensor
 from serving_runtime.protocol.http.codec import json_writer
 from serving_runtime.protocol.http.wire.message import JSON, Reply, Response, error_response
 from serving_runtime.protocol.tensors import binary
+
+Form = TypeVarTuple("Form")
 
 
 def takes_long(outputs: Iterable[Tensor]) -> bool:
@@ -26,21 +28,27 @@ def outcome_takes_long(outcome: Outcome) -> bool:
 def rendered(
     outcome: Outcome,
     reply: Reply,
-    render: Callable[[InferResponse], Response],
-    is_long: Callable[[InferResponse], bool],
+    render: Callable[[InferResponse, *Form], Response],
+    is_long: Callable[[InferResponse, *Form], bool],
+    *form: *Form,
 ) -> None:
-    """Reply with an outcome of the engine, now or later; `render` raises ServingError where it cannot render it."""
+    """Reply with an outcome of the engine, now or later.
+
+    Args:
+        render: takes the response and `form`; raises ServingError where it cannot render it.
+        is_long: takes the same; whether to render off the event loop.
+    """
     if isinstance(outcome, ServingError):
         reply(error_response(outcome))
         return
-    if is_long(outcome):
+    if is_long(outcome, *form):
         side_thread.then(
-            lambda: render(outcome),
+            lambda: render(outcome, *form),
             lambda found: reply(error_response(found) if isinstance(found, ServingError) else found),
         )
         return
     try:
-        response = render(outcome)
+        response = render(outcome, *form)
     except ServingError as error:
         response = error_response(error)
     reply(response)
