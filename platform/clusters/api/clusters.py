@@ -1,7 +1,6 @@
 """`/api/v1/clusters`: where services run."""
 
 from dataclasses import replace
-from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -14,7 +13,7 @@ from accounts.auth.access import Place
 from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from clusters.api.serializers import ClusterCheckSerializer, ClusterDetailSerializer, ClusterSerializer
-from clusters.services.clusters import cluster_apply, cluster_check, cluster_delete
+from clusters.services.clusters import cluster_check, cluster_delete
 from common.identifiers import check_dns_label
 from deployments import selectors, services
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
@@ -57,19 +56,13 @@ class ClusterDetailView(APIView):
     )
     def put(self, request: Request, name: str) -> Response:
         """Make or change the cluster; the body is the cluster file. A kubeconfig is kept encrypted and never shown."""
-        wish: dict[str, Any] = {
-            "document": request.data,
-            "name": name,
-            "actor": actor_of(request),
-            "now": timezone.now(),
-        }
-        plan = services.cluster_plan(document=request.data, name=name, now=wish["now"])
+        planned = services.cluster_plan(document=request.data, name=name, actor=actor_of(request), now=timezone.now())
         patched, untried = services.cluster_patches_try(
             document=request.data, name=name, namespaces=_namespaces(request)
         )
         if is_dry_run(request):
-            return Response(PlanSerializer(replace(plan, patched=patched, untried=untried)).data)
-        cluster, created = cluster_apply(**wish)
+            return Response(PlanSerializer(replace(planned.plan, patched=patched, untried=untried)).data)
+        cluster, created = planned.carry_out()
         return Response(ClusterDetailSerializer(cluster).data, status=201 if created else 200)
 
     @extend_schema(responses={204: None})

@@ -66,7 +66,7 @@ def cluster_look_action(request: HttpRequest, name: str = "") -> HttpResponse:
         context |= _filled(*_typed(said, name), name)
         document = _document(said, name)
         wish: dict[str, Any] = {"document": document, "name": name or None}
-        plan = services.cluster_plan(**wish, now=timezone.now())
+        plan = services.cluster_plan(**wish, actor=page_actor(request), now=timezone.now()).plan
         called = name or str(document["name"])
         patched, untried = services.cluster_patches_try(document=document, name=called)
         findings = services.cluster_try(document=document, name=called)

@@ -7,10 +7,10 @@ done twice.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any, Generic, TypeVar
 
-from clusters.services.clusters import cluster_planned
+from clusters.models import Cluster
+from clusters.services.clusters import cluster_apply, cluster_carry_out, cluster_planned
 from deployments import mapping
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
@@ -35,19 +35,12 @@ class Planned(Generic[Result]):
     """A plan of a change, and the change itself.
 
     Attributes:
-        change: with the writes that it keeps.
-        result: of the change, once it is carried out.
-        start_over: makes the change under the lock, where the service was changed since.
+        carry_out: does what was planned, once; where the rows were changed since, it makes the change anyway, and
+            raises what that raises.
     """
 
     plan: Plan
-    change: Change
-    result: Callable[[], Result]
-    start_over: Callable[[], Result]
-
-    def carry_out(self) -> Result:
-        """Do what was planned; raises what the change raises, where the service was changed since."""
-        return self.result() if carry_out(self.change) else self.start_over()
+    carry_out: Callable[[], Result]
 
 
 def service_plan(
@@ -72,7 +65,7 @@ def service_plan(
         message = _what_follows(change)
     before = None if was is None else was.document
     plan = Plan(outcome, message, before, document, _contract(rollout), wishes=_wishes(change))
-    return Planned(plan, change, lambda: (service, created), partial(service_apply, **arguments))
+    return Planned(plan, lambda: (service, created) if carry_out(change) else service_apply(**arguments))
 
 
 def rollout_plan(
@@ -110,7 +103,8 @@ def rollout_plan(
         warnings=_warnings(followed),
     )
     return Planned(
-        plan, change, lambda: row, partial(rollout_start, namespace=namespace, name=name, now=now, **arguments)
+        plan,
+        lambda: row if carry_out(change) else rollout_start(namespace=namespace, name=name, now=now, **arguments),
     )
 
 
@@ -129,15 +123,23 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_r
     return Plan(outcome, message, before, row.document, warnings=_warnings(policy))
 
 
-def cluster_plan(*, document: object, name: str | None, now: datetime) -> Plan:
-    """Return what `cluster_apply` would do, without changing anything; raises what that raises."""
-    row, before, changed = cluster_planned(document=document, name=name, now=now)
+def cluster_plan(*, document: object, name: str | None, actor: str, now: datetime) -> Planned[tuple[Cluster, bool]]:
+    """Return the plan of `cluster_apply`, without changing anything; raises what that raises."""
+    change = cluster_planned(document=document, name=name, now=now)
+    row, before = change.row, change.before
     if before is None:
-        return Plan(Outcome.CREATED, f"cluster {row.name} is new", None, row.document)
-    if not changed:
-        return Plan(Outcome.UNCHANGED, f"cluster {row.name} is as its file says", before, row.document)
-    message = f"cluster {row.name} changes, and what runs there follows with the next turn of the reconciler"
-    return Plan(Outcome.CHANGED, message, before, row.document)
+        plan = Plan(Outcome.CREATED, f"cluster {row.name} is new", None, row.document)
+    elif not change.changed:
+        plan = Plan(Outcome.UNCHANGED, f"cluster {row.name} is as its file says", before, row.document)
+    else:
+        message = f"cluster {row.name} changes, and what runs there follows with the next turn of the reconciler"
+        plan = Plan(Outcome.CHANGED, message, before, row.document)
+
+    def do() -> tuple[Cluster, bool]:
+        is_done = cluster_carry_out(change, actor=actor, now=now)
+        return (row, before is None) if is_done else cluster_apply(document=document, name=name, actor=actor, now=now)
+
+    return Planned(plan, do)
 
 
 def _warnings(policy: Policy) -> tuple[str, ...]:
