@@ -1,7 +1,6 @@
 """`/api/v1/clusters`: where services run."""
 
 from dataclasses import replace
-from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -15,7 +14,8 @@ from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from clusters.api.serializers import ClusterCheckSerializer, ClusterDetailSerializer, ClusterSerializer
 from clusters.selectors import cluster_get, cluster_query
-from clusters.services.clusters import cluster_apply, cluster_check, cluster_delete, cluster_plan
+from clusters.services.clusters import cluster_check, cluster_delete
+from clusters.services.plans import cluster_plan
 from clusters.services.trial import cluster_patches_try
 from common.http.dry_run import DRY_RUN, is_dry_run, or_plan, plan_form
 from common.http.listing import ListView
@@ -59,17 +59,11 @@ class ClusterDetailView(APIView):
     )
     def put(self, request: Request, name: str) -> Response:
         """Make or change the cluster; the body is the cluster file. A kubeconfig is kept encrypted and never shown."""
-        wish: dict[str, Any] = {
-            "document": request.data,
-            "name": name,
-            "actor": actor_of(request),
-            "now": timezone.now(),
-        }
-        plan = cluster_plan(document=request.data, name=name, now=wish["now"])
+        planned = cluster_plan(document=request.data, name=name, actor=actor_of(request), now=timezone.now())
         patched, untried = cluster_patches_try(document=request.data, name=name, namespaces=_namespaces(request))
         if is_dry_run(request):
-            return Response(plan_form()(replace(plan, patched=patched, untried=untried)).data)
-        cluster, created = cluster_apply(**wish)
+            return Response(plan_form()(replace(planned.plan, patched=patched, untried=untried)).data)
+        cluster, created = planned.carry_out()
         return Response(ClusterDetailSerializer(cluster).data, status=201 if created else 200)
 
     @extend_schema(responses={204: None})

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, cast
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from accounts.services import audit_record
@@ -17,7 +17,6 @@ from clusters.domain.cluster_file import KIND, STORED, ClusterFile, Way, parse_c
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL, access_of, driver_of, opened, sealed
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
-from common.plans import Outcome
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes.access import Credentials
 from integrations.clusters.kubernetes.api.tls import tls_of
@@ -25,6 +24,23 @@ from placement.repartition.machine import Phase
 
 logger = logging.getLogger(__name__)
 _SHOWN = 5
+_OF_FILE = ("document", "gateway_url", "changed_at", "look_at", "credentials")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """A cluster as its file wants it.
+
+    Attributes:
+        row: with the file's columns, not saved.
+        before: its file before; None for a new one.
+        read_at: when that was applied.
+    """
+
+    row: Cluster
+    before: dict[str, Any] | None
+    read_at: datetime | None
+    changed: bool
 
 
 @transaction.atomic
@@ -38,10 +54,37 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
         InvalidInput: the file is wrong, or the kubeconfig that it names cannot be used.
         Unavailable: the kubeconfig that it names cannot be read.
     """
-    row, before, changed = _followed(document, name, now, Cluster.objects.select_for_update())
-    if not changed:
-        return row, False
-    row.save()
+    change = _followed(document, name, now, Cluster.objects.select_for_update())
+    if change.changed:
+        _write(change, actor=actor, now=now)
+    return change.row, change.before is None
+
+
+def cluster_planned(*, document: object, name: str | None, now: datetime) -> ClusterChange:
+    """Return what `cluster_apply` would do; writes nothing, and raises what that raises."""
+    return _followed(document, name, now, Cluster.objects.all())
+
+
+def cluster_carry_out(change: ClusterChange, *, actor: str, now: datetime) -> bool:
+    """Do what was planned; False where the cluster was changed since, and then nothing is written."""
+    name = change.row.name
+    try:
+        with transaction.atomic():
+            found = Cluster.objects.select_for_update().filter(name=name).values_list("changed_at", "document").first()
+            if (found or (None, None)) != (change.read_at, change.before):
+                return False
+            if change.changed:
+                _write(change, actor=actor, now=now)
+    except IntegrityError:
+        if change.before is None and Cluster.objects.filter(name=name).exists():
+            return False
+        raise
+    return True
+
+
+def _write(change: ClusterChange, *, actor: str, now: datetime) -> None:
+    row, before = change.row, change.before
+    row.save(update_fields=None if before is None else _OF_FILE)
     hooks.cluster_changed(row)
     transaction.on_commit(_want_watches)
     audit_record(
@@ -52,45 +95,9 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
         before=None if before is None else {"document": before},
         after={"document": row.document},
     )
-    return row, before is None
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPlan:
-    """What applying a cluster file would do, as plans of service files say it; a cluster itself has no rollout.
-
-    Attributes:
-        before, after: the files; None without one.
-        patched: the effect of patches on an example, as a unified diff; empty without patches.
-        untried: why the cluster did not check them, in a sentence; empty where it did, or need not.
-    """
-
-    outcome: Outcome
-    message: str
-    before: object
-    after: object
-    patched: str = ""
-    untried: str = ""
-    contract: None = None
-    analysis: None = None
-    room: None = None
-    warnings: tuple[()] = ()
-
-
-def cluster_plan(*, document: object, name: str | None, now: datetime) -> ClusterPlan:
-    """Return what `cluster_apply` would do, without a write; raises what that raises."""
-    row, before, changed = _followed(document, name, now, Cluster.objects.all())
-    if before is None:
-        return ClusterPlan(Outcome.CREATED, f"cluster {row.name} is new", None, row.document)
-    if not changed:
-        return ClusterPlan(Outcome.UNCHANGED, f"cluster {row.name} is as its file says", before, row.document)
-    message = f"cluster {row.name} changes, and what runs there follows with the next turn of the reconciler"
-    return ClusterPlan(Outcome.CHANGED, message, before, row.document)
-
-
-def _followed(
-    document: object, name: str | None, now: datetime, rows: QuerySet[Cluster]
-) -> tuple[Cluster, object, bool]:
+def _followed(document: object, name: str | None, now: datetime, rows: QuerySet[Cluster]) -> ClusterChange:
     file = parse_cluster(document, name=name)
     if file.name == LOCAL:
         raise InvalidInput("name is 'local', which is this machine; choose another name", field="name")
@@ -98,15 +105,17 @@ def _followed(
     credentials = _credentials(file, row)
     if isinstance(credentials, Credentials):
         tls_of(credentials)
-    text, before = _shown(document, file), None if row is None else row.document
+    text, before, read_at = _shown(document, file), None, None
     if row is None:
         row = Cluster(name=file.name, kind=KIND, created_at=now)
-    elif before == text and _stored(row) == credentials:
-        return row, before, False
+    else:
+        before, read_at = row.document, row.changed_at
+        if before == text and _stored(row) == credentials:
+            return ClusterChange(row, before, read_at, changed=False)
     row.document, row.gateway_url, row.changed_at = text, file.gateway_url, now
     row.look_at = None  # the cause of its failure may be fixed: connect at once
     row.credentials = "" if credentials is None else sealed(credentials)
-    return row, before, True
+    return ClusterChange(row, before, read_at, changed=True)
 
 
 def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Finding]:

@@ -19,7 +19,8 @@ from accounts.domain.scopes import Scope
 from clusters.domain.cluster_file import STORED
 from clusters.models import Cluster
 from clusters.selectors import cluster_get
-from clusters.services.clusters import cluster_apply, cluster_delete, cluster_plan
+from clusters.services.clusters import cluster_apply, cluster_delete
+from clusters.services.plans import cluster_plan
 from clusters.services.trial import cluster_patches_try, cluster_try
 from clusters.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from common.errors import Conflict, FairleadError, InvalidInput
@@ -65,7 +66,7 @@ def cluster_look_action(request: HttpRequest, name: str = "") -> HttpResponse:
         context |= _filled(*_typed(said, name), name)
         document = _document(said, name)
         wish: dict[str, Any] = {"document": document, "name": name or None}
-        plan = cluster_plan(**wish, now=timezone.now())
+        plan = cluster_plan(**wish, actor=page_actor(request), now=timezone.now()).plan
         called = name or str(document["name"])
         patched, untried = cluster_patches_try(document=document, name=called)
         findings = cluster_try(document=document, name=called)

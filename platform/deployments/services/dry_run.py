@@ -4,13 +4,10 @@ A dry run shows the plan; the change itself carries out the same plan. So both m
 done twice.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from common.plans import Outcome
+from common.plans import Outcome, Planned
 from deployments import mapping
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
@@ -27,28 +24,6 @@ from deployments.services.services import service_named
 from deployments.views.shapes import Plan
 from integrations.clusters.base import Desired
 
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Planned(Generic[Result]):
-    """A plan of a change, and the change itself.
-
-    Attributes:
-        change: with the writes that it keeps.
-        result: of the change, once it is carried out.
-        start_over: makes the change under the lock, where the service was changed since.
-    """
-
-    plan: Plan
-    change: Change
-    result: Callable[[], Result]
-    start_over: Callable[[], Result]
-
-    def carry_out(self) -> Result:
-        """Do what was planned; raises what the change raises, where the service was changed since."""
-        return self.result() if carry_out(self.change) else self.start_over()
-
 
 def service_plan(
     *,
@@ -59,7 +34,7 @@ def service_plan(
     now: datetime,
     accept: str | None = None,
     may_grant_egress: bool = False,
-) -> Planned[tuple[InferenceService, bool]]:
+) -> Planned[Plan, tuple[InferenceService, bool]]:
     """Return the plan of `service_apply`, without changing anything; raises what that raises."""
     arguments: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "actor": actor, "now": now}
     arguments |= {"accept": accept, "may_grant_egress": may_grant_egress}
@@ -72,7 +47,7 @@ def service_plan(
         message = _what_follows(change)
     before = None if was is None else was.document
     plan = Plan(outcome, message, before, document, _contract(rollout), wishes=_wishes(change))
-    return Planned(plan, change, lambda: (service, created), partial(service_apply, **arguments))
+    return Planned(plan, lambda: (service, created) if carry_out(change) else service_apply(**arguments))
 
 
 def rollout_plan(
@@ -86,7 +61,7 @@ def rollout_plan(
     accept: str | None = None,
     look: Look | None = None,
     survey: Survey | None = None,
-) -> Planned[Rollout]:
+) -> Planned[Plan, Rollout]:
     """Return the plan of `rollout_start`, without changing anything; raises what that raises.
 
     Args:
@@ -110,7 +85,8 @@ def rollout_plan(
         warnings=_warnings(followed),
     )
     return Planned(
-        plan, change, lambda: row, partial(rollout_start, namespace=namespace, name=name, now=now, **arguments)
+        plan,
+        lambda: row if carry_out(change) else rollout_start(namespace=namespace, name=name, now=now, **arguments),
     )
 
 

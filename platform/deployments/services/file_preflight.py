@@ -5,15 +5,16 @@ from typing import Any
 
 from accounts.models import ApiToken
 from clusters.services.connection import driver_of
+from common.plans import Planned
 from deployments import services
 from deployments.models import InferenceService
 from deployments.selectors.permissions import require_model_import, require_model_use, storage_uri_of
-from deployments.services.dry_run import Planned
+from deployments.views.shapes import Plan
 
 
 def service_planned(
     token: ApiToken, *, document: object, namespace: str, name: str, **wish: Any
-) -> Planned[tuple[InferenceService, bool]]:
+) -> Planned[Plan, tuple[InferenceService, bool]]:
     """Return the plan of applying the file, after checks by runtime, cluster and permissions; changes nothing.
 
     Args:

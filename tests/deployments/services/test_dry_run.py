@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from clusters.models import Cluster
-from clusters.services.clusters import cluster_apply, cluster_plan
+from clusters.services.plans import cluster_plan
 from common.uris import parse
 from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.reconcile.service_change import load
@@ -172,9 +172,17 @@ def test_a_dry_run_over_the_api_writes_nothing_and_a_post_starts_one_rollout(
     assert [rows.count(f"deployments_{row}") for row in ("rollout", "revision", "event")] == [1, 1, 1]
 
 
-def test_the_plan_of_a_cluster_writes_nothing(platform: Platform) -> None:
-    plan = {"document": LEAST, "name": "production", "now": platform.clock()}
+def test_the_plan_of_a_cluster_writes_nothing_and_is_carried_out_once(platform: Platform) -> None:
+    plan = {"document": LEAST, "name": "production", "actor": "alice", "now": platform.clock()}
     assert written(lambda: cluster_plan(**plan)) == []
-    cluster_apply(**plan, actor="alice")
-    assert cluster_plan(**plan).outcome == "unchanged"
+    planned, late = cluster_plan(**plan), cluster_plan(**plan)
+    assert inserted(planned.carry_out) == ["accounts_auditentry", "deployments_cluster"]
     assert written(lambda: cluster_plan(**plan)) == []
+    assert cluster_plan(**plan).plan.outcome == "unchanged"
+    assert late.carry_out()[1] is False, "another one was faster"
+    changed = cluster_plan(**{**plan, "document": {**LEAST, "domain": "models.example.com"}})
+    Cluster.objects.filter(name="production").update(problem="seen meanwhile")
+    changed.carry_out()
+    row = Cluster.objects.get(name="production")
+    assert (row.document["domain"], row.problem) == ("models.example.com", "seen meanwhile")
+    assert AuditEntry.objects.filter(action="cluster.apply").count() == 2
