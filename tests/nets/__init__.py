@@ -16,6 +16,7 @@ tests.nets.house` prints the sizes.
 | tables, columns, indexes, constraints | `test_tables`; forward and back: `tests/control_plane/test_migrations.py` |
 | strings that name our modules; entry points, loggers, templates, template tags | `test_python_paths` |
 | modules, commands and variables in images, chart, overlays and documentation | `test_deployed_names` |
+| the modules that a request and a rollout go through, as the architecture names them | `test_walks` |
 | manifests for Kubernetes | `tests/integrations/clusters/kubernetes/golden/` |
 | Envoy's configuration | `tests/integrations/clusters/local/envoy/golden/` |
 | the chart as rendered | `tests/charts/golden/`; the overlays' base: `kustomize/base/fairlead.yaml` |
