@@ -187,29 +187,30 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
     """
     with transaction.atomic():
         change = load(service_id, now=now, lock=True)
-        with numbered(change) as changed:
-            yield change
-        if changed:
+        desired, fields = change.desired(), fields_of(change.service)
+        yield change
+        if number(change, desired, fields):
             change.service.save()
             change.write_events()
 
 
-@contextmanager
-def numbered(change: Change) -> Iterator[list[str]]:
-    """Number what the block changes of a service; the list is empty until then, and stays so if nothing changed."""
-    changed: list[str] = []
-    desired, fields = change.desired(), _fields(change.service)
-    yield changed
+def number(change: Change, desired: Desired, columns: dict[str, object]) -> bool:
+    """Number what was changed of a service; return whether anything was.
+
+    Args:
+        desired, columns: as they were before.
+    """
     service = change.service
     mapping.put_wait(service, change.now)
     mapping.put_searched(service)
     if change.desired() != desired:
         service.generation += 1
-    if change.is_changed or _fields(service) != fields:
-        changed.append(str(service))
-        service.changes += 1
-        service.changed_at = Now()
-        service.request_id = request_id.current()
+    if not change.is_changed and fields_of(service) == columns:
+        return False
+    service.changes += 1
+    service.changed_at = Now()
+    service.request_id = request_id.current()
+    return True
 
 
 def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
@@ -240,7 +241,7 @@ def _log(service: str, events: list[Event]) -> None:
         logger.info("%s: %s: %s", service, event.kind, event.message, extra={"request_id": event.request_id or "-"})
 
 
-def _fields(service: InferenceService) -> dict[str, object]:
+def fields_of(service: InferenceService) -> dict[str, object]:
     """Return the service's columns as they are now; JSON columns are replaced, never changed in place.
 
     The times of observations are no change.

@@ -13,7 +13,7 @@ from functools import partial
 from django.db import IntegrityError, transaction
 
 from deployments.models import InferenceService
-from deployments.reconcile.service_change import Change, Read, columns_of, differing, load, numbered
+from deployments.reconcile.service_change import Change, Read, columns_of, differing, fields_of, load, number
 
 
 @contextmanager
@@ -33,9 +33,9 @@ def planning(service: InferenceService, *, now: datetime) -> Iterator[Change]:
     change.kept = []
     if is_new:
         change.write(partial(_insert, change.service, before))
-    with numbered(change) as changed:
-        yield change
-    if changed:
+    desired, fields = change.desired(), fields_of(change.service)
+    yield change
+    if number(change, desired, fields):
         change.write(partial(_update, change.service, columns_of(before)))
         change.write(change.write_events)
 
