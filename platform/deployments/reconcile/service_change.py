@@ -246,9 +246,9 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
     """
     with transaction.atomic():
         change = load(service_id, now=now, lock=True)
-        with numbered(change) as changed:
-            yield change
-        _write(change, changed)
+        desired, before = change.desired(), columns_of_change(change.service)
+        yield change
+        _write(change, number(change, desired, before))
 
 
 @contextmanager
@@ -269,9 +269,9 @@ def changing_as_read(read: Change, *, owner: str) -> Iterator[Change]:
             raise _gone(read.service.pk)
         if now != (read.service.changes, owner):
             raise OvertakenError
-        with numbered(read) as changed:
-            yield read
-        _write(read, changed)
+        desired, before = read.desired(), columns_of_change(read.service)
+        yield read
+        _write(read, number(read, desired, before))
 
 
 def _write(change: Change, changed: Collection[str]) -> None:
@@ -282,23 +282,24 @@ def _write(change: Change, changed: Collection[str]) -> None:
         change.write_events()
 
 
-@contextmanager
-def numbered(change: Change) -> Iterator[set[str]]:
-    """Number what the block changes of a service; the set then has the columns to write, and is empty without any."""
-    changed: set[str] = set()
-    desired, before = change.desired(), _columns(change.service)
-    yield changed
+def number(change: Change, desired: Desired, before: dict[str, object]) -> set[str]:
+    """Number what was changed of a service; return the columns to write, none if nothing changed.
+
+    Args:
+        desired, before: the desired state and `columns_of_change` as they were before.
+    """
     service = change.service
     mapping.put_wait(service, change.now)
     mapping.put_searched(service)
     if change.desired() != desired:
         service.generation += 1
-    changed |= {name for name, value in _columns(service).items() if value != before[name]}
+    changed = {name for name, value in columns_of_change(service).items() if value != before[name]}
     if change.is_changed or not changed <= _OBSERVED:
         service.changes += 1
         service.changed_at = Now()
         service.request_id = request_id.current()
         changed |= {"changes", "changed_at", "request_id"}
+    return changed
 
 
 def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
@@ -346,5 +347,6 @@ def differing(row: Model, before: dict[str, object]) -> list[str]:
     return [name for name, value in columns_of(row).items() if value is not before[name] and value != before[name]]
 
 
-def _columns(service: InferenceService) -> dict[str, object]:
+def columns_of_change(service: InferenceService) -> dict[str, object]:
+    """Return the columns of a service that changes write, as they are now."""
     return {name: value for name, value in service.__dict__.items() if name in _WRITTEN}

@@ -13,7 +13,15 @@ from functools import partial
 from django.db import IntegrityError, transaction
 
 from deployments.models import InferenceService
-from deployments.reconcile.service_change import Change, Read, columns_of, differing, load, numbered
+from deployments.reconcile.service_change import (
+    Change,
+    Read,
+    columns_of,
+    columns_of_change,
+    differing,
+    load,
+    number,
+)
 
 
 @contextmanager
@@ -33,9 +41,9 @@ def planning(service: InferenceService, *, now: datetime) -> Iterator[Change]:
     change.kept = []
     if is_new:
         change.write(partial(_insert, change.service, before))
-    with numbered(change) as changed:
-        yield change
-    if changed:
+    desired, columns = change.desired(), columns_of_change(change.service)
+    yield change
+    if number(change, desired, columns):
         change.write(partial(_update, change.service, columns_of(before)))
         change.write(change.write_events)
 
