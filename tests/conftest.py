@@ -139,7 +139,7 @@ def api(db: None) -> Callable[..., APIClient]:
         client = APIClient()
         if scope is not None:
             created = token_create(
-                user=user_get_or_create(username=username),
+                user=user_get_or_create(username=username, now=timezone.now()),
                 name=f"{username}-{scope}",
                 scope=scope,
                 lifetime=timedelta(hours=1),

@@ -57,7 +57,7 @@ MEASUREMENT = {
 
 def token(scope: Scope = Scope.ADMIN, name: str = "tester") -> str:
     """Return the secret of a new token."""
-    user = user_get_or_create(username=name)
+    user = user_get_or_create(username=name, now=timezone.now())
     lifetime = timedelta(hours=1)
     return token_create(user=user, name=name, scope=scope, lifetime=lifetime, now=timezone.now(), actor="test").secret
 

@@ -25,7 +25,7 @@ def driver_of(cluster_id: int) -> ClusterDriver:
 @shared_task(name="deployments.tasks.tune", expires=60)
 def tune(tuning_id: int) -> None:
     """Search for the best configuration of a version, unless somebody else is at it."""
-    run(TUNING, tuning_id, driver_of)
+    run(TUNING, tuning_id, driver_of, clock=timezone.now)
     sweep_tunings()
 
 
@@ -39,7 +39,7 @@ def sweep_tunings() -> None:
 @shared_task(name="deployments.tasks.build", expires=60)
 def build(build_id: int) -> None:
     """Build a version of another, unless somebody else is at it; the new one is checked then."""
-    built = run(BUILD, build_id, driver_of)
+    built = run(BUILD, build_id, driver_of, clock=timezone.now)
     if built is not None and built.version_id is not None:
         send(check_version, built.version_id)
     sweep_builds()
@@ -55,7 +55,7 @@ def sweep_builds() -> None:
 @shared_task(name="deployments.tasks.try_version", expires=60)
 def try_version(trial_id: int) -> None:
     """Have a request answered by a version, unless somebody else is at it."""
-    run(TRIAL, trial_id, driver_of)
+    run(TRIAL, trial_id, driver_of, clock=timezone.now)
     sweep_trials()
 
 

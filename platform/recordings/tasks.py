@@ -32,7 +32,7 @@ def forget_recordings() -> None:
 @shared_task(name="deployments.tasks.replay", expires=60)
 def replay(replay_id: int) -> None:
     """Have a recording answered again, unless somebody else is at it."""
-    run(REPLAY, replay_id, driver_of)
+    run(REPLAY, replay_id, driver_of, clock=timezone.now)
     sweep_replays()
 
 

@@ -68,10 +68,10 @@ uses: Hook[[Iterable[int]], Iterable[Use]] = Hook()
 """Ids of versions; returns their uses. A version in use is not deleted."""
 works: Hook[[int, int], Iterable[Work]] = Hook()
 """A version's id and a limit; returns the jobs made with it, newest first."""
-job_driver: Hook[[], ClusterDriver] = Hook()
-"""The driver of the cluster that checks models without a service; one function is registered."""
-measured_on: Hook[[], tuple[str, ...]] = Hook()
-"""Extended resources, GPUs and slices, on which models are benchmarked there beside the CPU."""
+job_driver: Hook[[datetime], ClusterDriver] = Hook()
+"""The time; returns the driver of the cluster that checks models without a service; one function is registered."""
+measured_on: Hook[[datetime], tuple[str, ...]] = Hook()
+"""The time; returns the extended resources, GPUs and slices, on which models are benchmarked there beside the CPU."""
 
 
 def uses_of(version_ids: Iterable[int]) -> list[Use]:

@@ -69,7 +69,9 @@ def _ask(claim: Claim) -> Outcome:
         profile = at_least(profile, rows_of_earlier_versions(claim.version_id))
         signature = with_batch_size(signature, profile)
         elsewhere = (
-            () if claim.resources.accelerator else tuple(each for found in hooks.measured_on() for each in found)
+            ()
+            if claim.resources.accelerator
+            else tuple(each for found in hooks.measured_on(timezone.now()) for each in found)
         )
         if on := [_measured_on(resource, claim) for resource in elsewhere]:
             profile["on"] = on
@@ -95,7 +97,7 @@ def _measured_on(resource: str, claim: Claim) -> dict[str, object]:
 
 
 def _run(kind: JobKind, claim: Claim, resources: Resources | None = None) -> JobResult:
-    return hooks.job_driver()[0].run(
+    return hooks.job_driver(timezone.now())[0].run(
         Job(
             kind=kind,
             artifact_uri=claim.artifact_uri,
@@ -117,7 +119,7 @@ def sweep_imports() -> None:
 @shared_task(name="registry.tasks.import_model")
 def import_model(import_id: int) -> None:
     """Fetch the import's files and register them, unless it is claimed or not due."""
-    row = run(imports.IMPORT, import_id)
+    row = run(imports.IMPORT, import_id, clock=timezone.now)
     if row is None:
         return
     if row.version_id is not None:

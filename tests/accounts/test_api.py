@@ -164,7 +164,7 @@ class TestSession:
     def browser(self, db: None) -> Callable[[Scope], Client]:
         def signed_in(scope: Scope) -> Client:
             created = token_create(
-                user=user_get_or_create(username="alice"),
+                user=user_get_or_create(username="alice", now=timezone.now()),
                 name="browser",
                 scope=scope,
                 lifetime=timedelta(hours=1),

@@ -28,7 +28,7 @@ def browser_request() -> HttpRequest:
 
 
 def secret(*, scope: Scope = Scope.READ, now: datetime | None = None, lifetime: timedelta = timedelta(hours=1)) -> str:
-    user = user_get_or_create(username="alice")
+    user = user_get_or_create(username="alice", now=timezone.now())
     at = now or timezone.now()
     return token_create(user=user, name="browser", scope=scope, lifetime=lifetime, now=at, actor="test").secret
 

@@ -2,6 +2,7 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def make(*, scope: Scope = Scope.READ, lifetime: timedelta = HOUR, name: str = "ci") -> CreatedToken:
-    user = user_get_or_create(username="alice")
+    user = user_get_or_create(username="alice", now=timezone.now())
     return token_create(user=user, name=name, scope=scope, lifetime=lifetime, now=NOW, actor="test")
 
 

@@ -34,7 +34,7 @@ class Followed:
         self.api = Api(plane.kubeconfig)
         self.woken: list[float] = []
         self.reached: dict[str, Access] = {}
-        self.follower = Follower(self.reach, timezone.now, self.touch)
+        self.follower = Follower(self.reach, timezone.now, time.monotonic, self.touch)
 
     def reach(self, cluster: Cluster) -> Access:
         return self.reached.get(cluster.name, KubeconfigFile(self.plane.kubeconfig))

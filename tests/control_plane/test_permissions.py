@@ -212,7 +212,9 @@ def _everything(now: datetime) -> dict[str, int]:
     teams.team_create(name="red", actor="test", now=now)
     teams.team_create(name="blue", actor="test", now=now)
     teams.member_set(team="red", username="carol", role=VIEWER, actor="test", now=now)
-    Identity.objects.create(user=user_get_or_create(username=NAMES["user"]), issuer="https://id.example", subject="1")
+    Identity.objects.create(
+        user=user_get_or_create(username=NAMES["user"], now=now), issuer="https://id.example", subject="1"
+    )
     teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
     teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
 
@@ -257,10 +259,10 @@ def address(ids: dict[str, int], settings: Settings) -> Callable[[str], str]:
 def client(role: Role | None, team: str, scope: Scope) -> APIClient:
     """Return a client of a user with one role in one team, or of none."""
     now = timezone.now()
-    user = user_get_or_create(username="dora", default_role=None)
+    user = user_get_or_create(username="dora", default_role=None, now=timezone.now())
     if role is not None:
         if team == DEFAULT:
-            user_get_or_create(username="root")  # makes the default team
+            user_get_or_create(username="root", now=timezone.now())  # makes the default team
         teams.member_set(team=team, username="dora", role=role, actor="test", now=now)
     created = token_create(user=user, name="dora", scope=scope, lifetime=timedelta(hours=1), now=now, actor="test")
     made = APIClient()

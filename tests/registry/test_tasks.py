@@ -49,7 +49,7 @@ class FakeCluster:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCluster]:
     def use(*ends: JobResult | Exception) -> FakeCluster:
         fake = FakeCluster(*ends)
-        monkeypatch.setattr(hooks, "job_driver", lambda: [fake])
+        monkeypatch.setattr(hooks, "job_driver", lambda _now: [fake])
         return fake
 
     return use
@@ -140,7 +140,7 @@ def test_what_was_built_for_a_slice_is_checked_on_it_alone(
 ) -> None:
     inspected = '{"schema":"fairlead.inspect/v1","platform":"tensorrt_plan","inputs":[],"outputs":[]}'
     fake = cluster(JobResult(0, inspected), JobResult(0, '{"schema":"fairlead.profile/v1","batches":[]}'))
-    monkeypatch.setattr(hooks, "measured_on", lambda: [("nvidia.com/gpu",)])
+    monkeypatch.setattr(hooks, "measured_on", lambda _now: [("nvidia.com/gpu",)])
     version = register(status=Status.PENDING)
     lineage = {"accelerator": "nvidia.com/mig-1g.10gb", "products": ["NVIDIA-A100"]}
     ModelVersion.objects.filter(pk=version.pk).update(lineage=lineage)
@@ -165,7 +165,7 @@ def test_the_claim_is_renewed_for_as_long_as_the_runtime_takes(
                 held_until.append(ModelVersion.objects.values_list("next_check_at", flat=True).get(pk=version.pk))
             return JobResult(2, '{"schema":"fairlead.inspect/v1","error":"no"}')
 
-    monkeypatch.setattr(hooks, "job_driver", lambda: [SlowCluster()])
+    monkeypatch.setattr(hooks, "job_driver", lambda _now: [SlowCluster()])
     tasks.check_version(version.pk)
     assert len(set(held_until)) == 4
     assert held_until == sorted(held_until)
@@ -261,7 +261,7 @@ def test_a_version_is_measured_on_slices_too_and_what_cannot_be_keeps_it_from_no
     cluster: Callable[..., FakeCluster], register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on = ("nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu")
-    monkeypatch.setattr(hooks, "measured_on", lambda: [on])
+    monkeypatch.setattr(hooks, "measured_on", lambda _now: [on])
     device = {"kind": "gpu", "name": "NVIDIA H100 80GB HBM3", "mig_profile": "1g.10gb"}
     on_slice = JobResult(0, json.dumps({"schema": "fairlead.profile/v1", "batches": [], "device": device}))
     inspected = JobResult(0, '{"schema":"fairlead.inspect/v1","platform":"p","inputs":[],"outputs":[]}')

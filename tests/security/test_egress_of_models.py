@@ -251,8 +251,8 @@ def _accept_all(server: socket.socket) -> None:
 def caller(team: str, role: Role, name: str = "dora") -> tuple[APIClient, Client]:
     """Return the API and the pages as a user of one team uses them; team red has the namespace and the model."""
     now = timezone.now()
-    user_get_or_create(username="root")  # makes the default team
-    user = user_get_or_create(username=name, default_role=None)
+    user_get_or_create(username="root", now=timezone.now())  # makes the default team
+    user = user_get_or_create(username=name, default_role=None, now=timezone.now())
     if team != "default":
         teams.team_create(name=team, actor="test", now=now)
         for kind, owned in ((Owned.NAMESPACE, "default"), (Owned.MODEL, "digits")):

@@ -86,7 +86,7 @@ class Client:
 def client(transactional_db: None, live_server: LiveServer, store_folder: Path) -> Client:
     """The API over HTTP with an admin's token; its store is empty."""
     created = token_create(
-        user=user_get_or_create(username="alice"),
+        user=user_get_or_create(username="alice", now=timezone.now()),
         name="admin",
         scope=Scope.ADMIN,
         lifetime=timedelta(hours=1),

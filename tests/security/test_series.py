@@ -142,8 +142,8 @@ def policy(**metric: object) -> dict[str, Any]:
 
 
 def caller(role: Role, name: str = "dora") -> APIClient:
-    user_get_or_create(username="root")  # makes the default team
-    user = user_get_or_create(username=name, default_role=None)
+    user_get_or_create(username="root", now=timezone.now())  # makes the default team
+    user = user_get_or_create(username=name, default_role=None, now=timezone.now())
     now = timezone.now()
     teams.member_set(team="default", username=name, role=role, actor="test", now=now)
     hour = timedelta(hours=1)

@@ -56,8 +56,8 @@ def everything() -> dict[str, str]:
 def admin_of(team: str) -> Client:
     """Return a browser that is signed in as an admin of one team alone."""
     now = timezone.now()
-    user_get_or_create(username="root")  # makes the default team
-    user = user_get_or_create(username="dora", default_role=None)
+    user_get_or_create(username="root", now=timezone.now())  # makes the default team
+    user = user_get_or_create(username="dora", default_role=None, now=timezone.now())
     teams.member_set(team=team, username="dora", role=Role.ADMIN, actor="test", now=now)
     lifetime = timedelta(hours=1)
     made = token_create(user=user, name="dora", scope=Scope.ADMIN, lifetime=lifetime, now=now, actor="test")

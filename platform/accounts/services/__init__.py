@@ -1,7 +1,6 @@
 """Changes of users, tokens and the audit log. Every change of the platform adds an entry by `audit_record`."""
 
 import logging
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +9,6 @@ from django.contrib.auth import login, logout
 from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.http import HttpRequest
-from django.utils import timezone
 
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.domain.scopes import Scope
@@ -20,6 +18,7 @@ from common.errors import InvalidInput, NotAuthenticated
 from common.http import request_id
 from common.http.full_disk import full_disk
 from common.identifiers import token_prefix
+from common.randomness import new_secret
 
 logger = logging.getLogger(__name__)
 _USE_NOTED_EVERY = timedelta(minutes=1)
@@ -75,7 +74,7 @@ def team_default(*, now: datetime) -> Team:
 
 @transaction.atomic
 def user_get_or_create(
-    *, username: str, default_role: Role | None = Role.ADMIN, actor: str = "fairlead", now: datetime | None = None
+    *, username: str, default_role: Role | None = Role.ADMIN, actor: str = "fairlead", now: datetime
 ) -> User:
     """Return the user of that name, created without a password if missing.
 
@@ -83,7 +82,6 @@ def user_get_or_create(
         default_role: a new user's role in the default team. As admin there, only the scopes of the user's tokens are a
             limit, until the role is changed. None gives no membership.
     """
-    now = now or timezone.now()
     if not username or len(username) > 150 or not username.isprintable():
         raise InvalidInput(f"user is {username[:40]!r}; expected a name of 1 to 150 printable characters", field="user")
     user, created = User.objects.get_or_create(username=username)
@@ -113,7 +111,7 @@ def token_create(
         raise InvalidInput(
             f"a token lives from a second to {_MAX_LIFETIME.days} days, not {lifetime}", field="expires_in"
         )
-    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    secret = TOKEN_PREFIX + new_secret()
     token = ApiToken.objects.create(
         user=user,
         name=name,

@@ -1,7 +1,6 @@
 """OpenID Connect users: account linking, roles from groups, and sessions."""
 
 import logging
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,6 +18,7 @@ from accounts.selectors import TOKEN_PREFIX, digest_of
 from accounts.services import actor_name, audit_record, session_open, user_get_or_create
 from accounts.services.teams import member_delete, member_set, team_create
 from common.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
+from common.randomness import new_secret
 
 logger = logging.getLogger(__name__)
 SESSION_NAME = "browser"
@@ -77,7 +77,7 @@ def person_signin(*, request: HttpRequest, person: Person, now: datetime) -> Api
         token = ApiToken.objects.create(
             user=user,
             name=SESSION_NAME,
-            digest=digest_of(TOKEN_PREFIX + secrets.token_urlsafe(32)),
+            digest=digest_of(TOKEN_PREFIX + new_secret()),
             hint="",
             scope=Scope.ADMIN,  # limited by the user's roles
             created_at=now,

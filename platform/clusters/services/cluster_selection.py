@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL, driver_of, file_of
@@ -34,14 +33,14 @@ def cluster_local_made(*, now: datetime) -> None:
         cluster_default(now=now)
 
 
-def driver_default() -> ClusterDriver:
+def driver_default(now: datetime) -> ClusterDriver:
     """Return the driver of the default cluster, where trials of models without a service run."""
-    return driver_of(cluster_default(now=timezone.now()))
+    return driver_of(cluster_default(now=now))
 
 
-def measured_on_default() -> tuple[str, ...]:
+def measured_on_default(now: datetime) -> tuple[str, ...]:
     """Return the GPUs and slices of the default cluster on which new versions are benchmarked."""
-    file = file_of(cluster_default(now=timezone.now()))
+    file = file_of(cluster_default(now=now))
     return () if file is None else file.options.jobs_on
 
 

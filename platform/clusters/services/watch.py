@@ -8,7 +8,6 @@ down, sweeps select more of the settled services.
 
 import logging
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -39,7 +38,7 @@ class Follower:
 
     Args:
         reach: returns how a cluster's API server is reached; its errors are shown on the cluster.
-        now: the time, with time zone.
+        now: the time, with time zone; `monotonic` is seconds since any moment.
         touch: has services reconciled soon, by the id of their cluster and their namespaces and names; returns how
             many of them there are, once or more.
     """
@@ -48,11 +47,12 @@ class Follower:
         self,
         reach: Callable[[Cluster], Access],
         now: Callable[[], datetime],
+        monotonic: Callable[[], float],
         touch: Callable[[int, list[Service]], Iterable[int]] = hooks.services_touched,
     ) -> None:
         self._reach = reach
         self._touch = touch
-        self._now = now
+        self._now, self._monotonic = now, monotonic
         self._followed: dict[int, _Followed] = {}
         self._changed: set[tuple[int, Service]] = set()
         self._something = threading.Condition()
@@ -61,7 +61,7 @@ class Follower:
         """Watch until `stopped`."""
         refreshed_at = float("-inf")
         while not stopped.is_set():
-            now = time.monotonic()
+            now = self._monotonic()
             try:
                 if now - refreshed_at >= _REFRESH_S:
                     refreshed_at = now
@@ -91,7 +91,7 @@ class Follower:
     def turn(self, timeout_s: float) -> None:
         """Wait until a service is due, at most for that long, and send the hints."""
         with self._something:
-            waits = (each.due.next_s(time.monotonic()) for each in self._followed.values())
+            waits = (each.due.next_s(self._monotonic()) for each in self._followed.values())
             first = min((wait for wait in waits if wait is not None), default=timeout_s)
             self._something.wait_for(lambda: self._changed, min(first, timeout_s))
             changed, self._changed = self._changed, set()
@@ -99,7 +99,7 @@ class Follower:
             if cluster_id in self._followed:
                 self._followed[cluster_id].due.add([service])
         for cluster_id, each in self._followed.items():
-            if due := each.due.due(time.monotonic()):
+            if due := each.due.due(self._monotonic()):
                 WAKES.labels(each.name).inc(sum(self._touch(cluster_id, due)))
 
     def close(self) -> None:

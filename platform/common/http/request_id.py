@@ -6,7 +6,6 @@ log lines. The id is in a context variable, which asgiref copies into the thread
 
 import logging
 import re
-import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -15,6 +14,8 @@ from typing import Any, cast
 from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
+
+from common.randomness import new_id
 
 HEADER = "X-Request-ID"
 _ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -48,7 +49,7 @@ def acting_for(request_id: str) -> Iterator[None]:
 
 def choose(offered: str | None) -> str:
     """Return the caller's id if it is a plain word of at most 64 characters, else a new one."""
-    return offered if offered and _ACCEPTED.fullmatch(offered) else uuid.uuid4().hex
+    return offered if offered and _ACCEPTED.fullmatch(offered) else new_id().hex
 
 
 @sync_and_async_middleware

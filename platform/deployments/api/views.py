@@ -1,6 +1,7 @@
 """`/api/v1/policies`, `/services`, `/rollouts` and what is under them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from django.db.models import Q
@@ -296,7 +297,10 @@ class RolloutListView(_ListView):
             "now": timezone.now(),
             "accept": accept,
         }
-        foreseen: dict[str, Any] = {"look": look, "survey": survey} if is_dry_run(request) else {}
+        now = asked_for["now"]
+        foreseen: dict[str, Any] = (
+            {"look": partial(look, now), "survey": partial(survey, now)} if is_dry_run(request) else {}
+        )
         planned = services.rollout_plan(**asked_for, **foreseen)
         services.plan_check(planned.plan, driver_of(cluster_of(namespace=namespace, name=name)))
         if is_dry_run(request):

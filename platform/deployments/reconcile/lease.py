@@ -7,7 +7,6 @@ The owner's text names the process that holds the lease. Processes on the same m
 such as the one started in its place, and need not wait; elsewhere its lease has to expire.
 """
 
-import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from django.db.models import BigIntegerField, Case, F, Q, Value, When
 
 from common import process_identity
+from common.randomness import new_id
 from deployments.domain.service_state.quiescence import UNSETTLED
 from deployments.models import InferenceService
 
@@ -39,7 +39,7 @@ def owner_is_gone(owner: str, *, place: str, started: Callable[[int], int | None
 def take(service_id: int, now: datetime) -> str:
     """Take the lease and return its owner; empty where another holds it."""
     me = process_identity.myself()
-    owner = f"{me}.{uuid.uuid4().hex[:12]}"
+    owner = f"{me}.{new_id().hex[:12]}"
     service = InferenceService.objects.filter(pk=service_id)
     held = {"lease_owner": owner, "lease_expires_at": now + LEASE, "settled": UNSETTLED}
     if service.filter(Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)).update(**held):

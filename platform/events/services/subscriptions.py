@@ -5,7 +5,6 @@ installation. `teams` are the teams whose webhooks the caller may manage (`accou
 all.
 """
 
-import secrets
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from accounts.services import audit_record
 from accounts.services.teams import team_get
 from common.encryption import seal
 from common.errors import Conflict, InvalidInput, NotFound
+from common.randomness import new_secret
 from events.models import Webhook, WebhookDelivery
 from events.services.delivery import EVENTS, PENDING, SECRET, TEST, deliver_soon, deliveries_give_up
 from integrations.webhooks import check_url
@@ -181,7 +181,7 @@ def _checked(wish: Wish) -> Wish:
 
 
 def _new_secret() -> str:
-    return "whsec_" + secrets.token_urlsafe(32)
+    return "whsec_" + new_secret()
 
 
 def _fields(webhook: Webhook) -> dict[str, object]:

@@ -4,7 +4,6 @@ An attempt is claimed by a conditional UPDATE that names the values read, so of 
 claim's id fences all later writes of its worker. None of these writes waits for the work.
 """
 
-import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from common.errors import Conflict, FairleadError
+from common.randomness import new_id
 from jobs.domain import attempts
 from jobs.domain.attempts import STOPPED, AttemptState, Status
 from jobs.models import ClaimedJob
@@ -45,7 +45,7 @@ def begin(
         attempts.failed(_state_of(row), reason) if reason else attempts.begin(_state_of(row), now, lease, kind.retries)
     )
     begun = state.status is Status.PENDING
-    claim_id, ended = uuid.uuid4(), {} if begun else {"finished_at": now}
+    claim_id, ended = new_id(), {} if begun else {"finished_at": now}
     as_read = {"pk": row.pk, "attempts": row.attempts, "next_try_at": row.next_try_at, "claim": row.claim}
     columns = {**_columns_of(kind, state), **kind.progress, **kind.fresh, **ended, "claim": claim_id if begun else None}
     with transaction.atomic():

@@ -7,11 +7,11 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from celery.signals import worker_shutting_down
-from django.utils import timezone
 
 from common.errors import FairleadError, InvalidInput
 from integrations.clusters.base import ClusterDriver, Job, JobResult
@@ -54,14 +54,19 @@ def stop(**_: object) -> None:
 
 
 def run(
-    kind: JobKind[Row, Order, Report], row_id: int, driver_of: Callable[[int], ClusterDriver] | None = None
+    kind: JobKind[Row, Order, Report],
+    row_id: int,
+    driver_of: Callable[[int], ClusterDriver] | None = None,
+    *,
+    clock: Callable[[], datetime],
 ) -> Row | None:
     """Run the job, and return its row afterwards; None where it is claimed or not due. With no transaction open.
 
     Args:
         driver_of: takes a cluster's id; None for kinds that need no cluster.
+        clock: returns the time.
     """
-    claim = claims.begin(kind, row_id, now=timezone.now(), lease=LEASE)
+    claim = claims.begin(kind, row_id, now=clock(), lease=LEASE)
     if claim is None:
         return None
     what, progress = f"{kind.noun} {row_id}", dict(kind.progress)
@@ -76,18 +81,18 @@ def run(
             go_on()
 
         report = kind.work(claim, driver, note)
-        ended = claims.end(kind, claim, report, now=timezone.now())
+        ended = claims.end(kind, claim, report, now=clock())
         logger.info("%s ended%s", what, "" if ended is not None else " without a result, or after its claim was lost")
 
     def renew() -> bool:
-        return claims.renew(kind, claim, progress=dict(progress), now=timezone.now(), lease=LEASE)
+        return claims.renew(kind, claim, progress=dict(progress), now=clock(), lease=LEASE)
 
     attempt = Attempt(
         what,
         renew=renew,
-        put_back=lambda: claims.put_back(kind, claim, now=timezone.now()),
-        fail=lambda reason: claims.fail(kind, claim, reason=reason, now=timezone.now()),
-        broke_off=lambda reason: claims.broke_off(kind, claim, reason=reason, now=timezone.now()),
+        put_back=lambda: claims.put_back(kind, claim, now=clock()),
+        fail=lambda reason: claims.fail(kind, claim, reason=reason, now=clock()),
+        broke_off=lambda reason: claims.broke_off(kind, claim, reason=reason, now=clock()),
     )
     make(attempt, work)
     return kind.rows.filter(pk=row_id).first()

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from accounts.services import audit_record
 from common.errors import Conflict
+from common.randomness import new_id
 from integrations.clusters.base import Resources
 from registry import hooks
 from registry.domain import version_lifecycle
@@ -51,9 +52,7 @@ def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | 
         return None
     state = version_lifecycle.begin(version.check_state, now, lease)
     lineage = version.lineage
-    claim = Claim(
-        uuid.uuid4(), version.pk, version.artifact_uri, version.digest, origin_of(lineage), resources_of(lineage)
-    )
+    claim = Claim(new_id(), version.pk, version.artifact_uri, version.digest, origin_of(lineage), resources_of(lineage))
     with transaction.atomic():
         begun = state.status is Status.PENDING
         won = ModelVersion.objects.filter(

@@ -27,7 +27,7 @@ def browser(db: None) -> Browser:
     teams.member_set(team="red", username="rita", role=Role.ADMIN, actor="test", now=now)
 
     def make(team: str | None = "default", role: Role = Role.ADMIN, scope: Scope = Scope.ADMIN) -> Client:
-        user = user_get_or_create(username="dora", default_role=None)
+        user = user_get_or_create(username="dora", default_role=None, now=timezone.now())
         if team is not None:
             teams.member_set(team=team, username="dora", role=role, actor="test", now=now)
         made = token_create(user=user, name="d", scope=scope, lifetime=timedelta(hours=1), now=now, actor="test")

@@ -88,7 +88,7 @@ def test_a_name_is_freed(api: Api, bob: User) -> None:
 
 def test_the_pages_show_a_user_with_teams_tokens_and_what_happened(browser: Browser, bob: User) -> None:
     client = browser()
-    user_get_or_create(username=STRANGE, default_role=None)
+    user_get_or_create(username=STRANGE, default_role=None, now=timezone.now())
     listed = page(client, "/users/")
     assert 'href="/users/bob/"' in listed
     assert "https://id.example" in listed

@@ -51,6 +51,6 @@ class Scene:
                 self.jobs.append(job)
                 return run(job, told) if run else JobResult(0, json.dumps(REPORT))
 
-        run_claim.run(TUNING, row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
+        run_claim.run(TUNING, row.pk, lambda _cluster: Cluster(), clock=timezone.now)  # type: ignore[arg-type, return-value]
         row.refresh_from_db()
         return row

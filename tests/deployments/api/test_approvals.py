@@ -37,7 +37,7 @@ def waiting(platform: Platform, actor: str = "alice", **policy: Any) -> Rollout:
 def approve(platform: Platform, user: str, rollout: Rollout | None = None) -> None:
     rollout_approve(
         rollout_id=(rollout or platform.rollout()).pk,
-        user=user_get_or_create(username=user),
+        user=user_get_or_create(username=user, now=timezone.now()),
         comment="",
         actor=f"{user} (token laptop)",
         now=platform.clock(),
@@ -169,7 +169,7 @@ def test_an_approval_of_what_is_not_there_any_more_does_not_count(
     platform: Platform, change: Callable[[], object], why: str
 ) -> None:
     waiting(platform)
-    user_get_or_create(username="root")  # bob must not be the last administrator
+    user_get_or_create(username="root", now=timezone.now())  # bob must not be the last administrator
     approve(platform, "bob")
     change()
     approve(platform, "carol")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from accounts.services import user_get_or_create
 from common.errors import Unavailable
@@ -204,7 +205,7 @@ def asks(life: Life) -> None:
     assert question is not None
     question_end(of=question, status=200, answer='{"verdict": "go"}', now=platform.clock())
     life.until(life.phase_is(Phase.PAUSED))
-    bob = user_get_or_create(username="bob")
+    bob = user_get_or_create(username="bob", now=timezone.now())
     rollout_approve(rollout_id=platform.rollout().pk, user=bob, comment="", actor="bob", now=platform.clock())
     life.until(life.phase_is(Phase.HEALTHY))
     assert WebhookQuestion.objects.count() == 1

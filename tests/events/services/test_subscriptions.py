@@ -37,7 +37,7 @@ def red() -> APIClient:
     teams.team_create(name="blue", actor="test", now=now)
     teams.member_set(team="red", username="rita", role=Role.ADMIN, actor="test", now=now)
     teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
-    user = user_get_or_create(username="rita")
+    user = user_get_or_create(username="rita", now=timezone.now())
     made = token_create(user=user, name="r", scope=Scope.ADMIN, lifetime=timedelta(hours=1), now=now, actor="test")
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {made.secret}")

@@ -26,7 +26,7 @@ def browser(team: str = "default", role: Role = Role.ADMIN, scope: Scope = Scope
     scenes.token(Scope.READ, "root")
     if team != "default":
         teams.team_create(name=team, actor="test", now=now)
-    user = user_get_or_create(username="dora", default_role=None)
+    user = user_get_or_create(username="dora", default_role=None, now=timezone.now())
     teams.member_set(team=team, username="dora", role=role, actor="test", now=now)
     made = token_create(user=user, name="d", scope=scope, lifetime=timedelta(hours=1), now=now, actor="test")
     client = Client()

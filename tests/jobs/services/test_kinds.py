@@ -101,7 +101,7 @@ class Counted:
 
     def run(self, row: Any, result: JobResult | Exception) -> Cluster:
         cluster = Cluster(result)
-        run_claim.run(self.kind, row.pk, lambda _id: cluster)  # type: ignore[arg-type, return-value]
+        run_claim.run(self.kind, row.pk, lambda _id: cluster, clock=timezone.now)  # type: ignore[arg-type, return-value]
         row.refresh_from_db()
         return cluster
 

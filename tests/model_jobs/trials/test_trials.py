@@ -53,7 +53,7 @@ class Scene:
                 self.jobs.append(job)
                 return run(job, told)
 
-        run_claim.run(TRIAL, row.pk, lambda _cluster: Cluster())  # type: ignore[arg-type, return-value]
+        run_claim.run(TRIAL, row.pk, lambda _cluster: Cluster(), clock=timezone.now)  # type: ignore[arg-type, return-value]
         row.refresh_from_db()
         return row
 

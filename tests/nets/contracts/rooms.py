@@ -58,8 +58,10 @@ VALUES = (
     "integrations.clusters.kubernetes.options",
 )
 """Value types and pure renderers that pure code may import nevertheless."""
-EDGES = frozenset({"api", "web", "tasks", "management", "apps"})
+EDGES = frozenset({"api", "auth", "web", "tasks", "management", "apps"})
 """Layers that read clock and randomness for the others."""
+EDGE_MODULES = frozenset({"common.randomness"})
+"""Further modules that do."""
 EDGE_ROOMS = frozenset({"control_plane", "fairlead", "fairlead_cli", "integrations"})
 
 
@@ -89,4 +91,4 @@ def is_pure(module: str) -> bool:
 
 def is_edge(module: str) -> bool:
     """Return whether a module may read the clock: it calls code that takes `now` from it."""
-    return module.split(".", maxsplit=1)[0] in EDGE_ROOMS or part_of(module) in EDGES
+    return module.split(".", maxsplit=1)[0] in EDGE_ROOMS or part_of(module) in EDGES or module in EDGE_MODULES

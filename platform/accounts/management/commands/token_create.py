@@ -45,7 +45,7 @@ class Command(BaseCommand):
         asked = options["expires_in"]
         try:
             created = token_create(
-                user=user_get_or_create(username=options["user"]),
+                user=user_get_or_create(username=options["user"], now=timezone.now()),
                 name=options["name"],
                 scope=Scope(options["scope"]),
                 lifetime=durations.parse(asked, field="--expires-in") if asked else settings.TOKEN_LIFETIME,

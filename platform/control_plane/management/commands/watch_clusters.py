@@ -5,6 +5,7 @@ Two of them at once do no harm: each turns the reconciler to the same services, 
 
 import signal
 import threading
+import time
 from argparse import ArgumentParser
 from typing import Any
 
@@ -36,7 +37,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
         serve(settings.WATCHER_METRICS_ADDRESS)
-        follower = Follower(access_to, timezone.now)
+        follower = Follower(access_to, timezone.now, time.monotonic)
         try:
             follower.run(stopped)
         finally:

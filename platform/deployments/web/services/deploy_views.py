@@ -1,5 +1,6 @@
 """Deployment page of a version: the preview and the start of a rollout, and new services."""
 
+from functools import partial
 from typing import Any
 
 from django.db.models import OuterRef, Subquery
@@ -114,7 +115,11 @@ def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name:
     wish = _wish(request, version.number, namespace, name, policy)
     try:
         plan, breaks = planned_with_breaks(
-            lambda accept: services.rollout_plan(**wish, accept=accept, look=look, survey=survey).plan
+            lambda accept: (
+                services.rollout_plan(
+                    **wish, accept=accept, look=partial(look, wish["now"]), survey=partial(survey, wish["now"])
+                ).plan
+            )
         )
         services.plan_check(plan, driver_of(_cluster(namespace, name)))
     except FairleadError as error:

@@ -35,7 +35,7 @@ def text(client: Client) -> str:
 
 
 def approve(rollout: Rollout, name: str, comment: str = "") -> None:
-    user = user_get_or_create(username=name)
+    user = user_get_or_create(username=name, now=timezone.now())
     rollout_approve(rollout_id=rollout.pk, user=user, comment=comment, actor=name, now=timezone.now())
 
 
