@@ -1,3 +1,5 @@
+from django.utils import timezone
+
 from clusters.services.cluster_selection import cluster_default
 from deployments.models import InferenceService
 from deployments.reconcile.restarts import note_components
@@ -41,7 +43,7 @@ def test_a_failed_revision_is_shown_with_its_rollout(platform: Platform) -> None
     platform.bad_time(failed=8)
     for _ in range(2):
         platform.turn()
-    [service] = service_list()
+    [service] = service_list(now=timezone.now())
     assert [(revision.name, revision.role, revision.replicas_wanted) for revision in service.revisions] == [
         ("digits-00001", "stable", 1),
         ("digits-00002", "failed", 0),

@@ -61,7 +61,7 @@ def home_page(token: ApiToken) -> Page:
     going = rollouts_in_progress(only=only, limit=LOADED)
     ended = rollouts_ended_badly(only=only, now=now, within=BADLY_WITHIN, limit=SHOWN)
     decides_in = may_names(token, Scope.WRITE, Owned.NAMESPACE, {row.service.namespace for row in going})
-    views = {view.id: view for view in rollout_views([*going, *ended])}
+    views = {view.id: view for view in rollout_views([*going, *ended], now=timezone.now())}
     in_progress = [
         _row(row, views, token.user.username, may_decide=row.service.namespace in decides_in) for row in going
     ]
@@ -75,7 +75,7 @@ def home_page(token: ApiToken) -> Page:
     making = works_going(only=of_models, limit=SHOWN)
     unmade = works_failed(only=of_models, since=now - BADLY_WITHIN, limit=SHOWN)
     broken, live = services_broken(only=only, limit=SHOWN), services_live(only=only, limit=SHOWN)
-    services = service_views(dict.fromkeys([*broken, *live]))
+    services = service_views(dict.fromkeys([*broken, *live]), now=timezone.now())
     traffic = traffic_of([service.id for service in services], now)
     rows = {service.id: service_row(service, traffic.get(service.id, NO_TRAFFIC)) for service in services}
     return Page(

@@ -54,7 +54,7 @@ class RolloutApprovalsView(OfRollout, APIView):
             require(token, NEEDED, self.place())
         except NotPermitted as error:
             lacks_role = error.message
-        view = selectors.rollout_detail(rollout_id=rollout_id).approvals
+        view = selectors.rollout_detail(rollout_id=rollout_id, now=timezone.now()).approvals
         return MyApprovalsSerializer(view, context={"user": token.user.username, "lacks_role": lacks_role}).data
 
 
@@ -72,4 +72,4 @@ class RolloutRejectView(OfRollout, APIView):
             actor=actor_of(request),
             now=timezone.now(),
         )
-        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout_id)).data)
+        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout_id, now=timezone.now())).data)

@@ -123,7 +123,7 @@ class ServiceListView(_ListView):
     def get(self, request: Request) -> Response:
         """Return a page of services."""
         services = selectors.service_query().filter(visible(caller_token(request), Owned.NAMESPACE, "namespace"))
-        return self.page(services, selectors.service_views, ServiceSerializer)
+        return self.page(services, partial(selectors.service_views, now=timezone.now()), ServiceSerializer)
 
 
 class ServiceDetailView(APIView):
@@ -132,7 +132,7 @@ class ServiceDetailView(APIView):
     @extend_schema(responses=ServiceSerializer)
     def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return the service."""
-        return Response(ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data)
+        return Response(_service_body(namespace, name))
 
     @extend_schema(
         parameters=[DRY_RUN, ACCEPT, REASON],
@@ -149,7 +149,7 @@ class ServiceDetailView(APIView):
         if is_dry_run(request):
             return Response(PlanSerializer(planned.plan).data)
         _, created = planned.carry_out()
-        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
+        body = _service_body(namespace, name)
         return Response(body, status=201 if created else 200)
 
     @extend_schema(responses={202: ServiceSerializer})
@@ -176,7 +176,7 @@ class ServiceRollbackView(APIView):
             now=timezone.now(),
             may_grant_egress=is_administrator(caller_token(request)),
         )
-        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout.pk)).data, status=201)
+        return Response(_rollout_body(rollout.pk), status=201)
 
 
 class ServiceRestartView(APIView):
@@ -214,7 +214,7 @@ class ServiceResumeView(APIView):
 
 def _taken_up(namespace: str, name: str) -> Response:
     """Return the service as it is now; what was asked for is on its way."""
-    body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
+    body = _service_body(namespace, name)
     return Response(body, status=202)
 
 
@@ -273,7 +273,7 @@ class RolloutListView(_ListView):
         """Return a page of rollouts."""
         service = selectors.service_get(namespace=namespace, name=name)
         rollouts = selectors.rollout_query(service=service)
-        return self.page(rollouts, selectors.rollout_views, RolloutSerializer)
+        return self.page(rollouts, partial(selectors.rollout_views, now=timezone.now()), RolloutSerializer)
 
     @idempotent()
     @extend_schema(
@@ -306,7 +306,7 @@ class RolloutListView(_ListView):
         if is_dry_run(request):
             return Response(PlanSerializer(planned.plan).data)
         started = planned.carry_out()
-        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=started.pk)).data, status=201)
+        return Response(_rollout_body(started.pk), status=201)
 
 
 class RolloutDetailView(OfRollout, APIView):
@@ -354,4 +354,14 @@ def _moved(move: Callable[..., Rollout], request: Request, rollout_id: int) -> R
 
 
 def _shown(rollout_id: int) -> Response:
-    return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout_id)).data)
+    return Response(_rollout_body(rollout_id))
+
+
+def _service_body(namespace: str, name: str) -> Any:
+    view = selectors.service_detail(namespace=namespace, name=name, now=timezone.now())
+    return ServiceSerializer(view).data
+
+
+def _rollout_body(rollout_id: int) -> Any:
+    view = selectors.rollout_detail(rollout_id=rollout_id, now=timezone.now())
+    return RolloutSerializer(view).data

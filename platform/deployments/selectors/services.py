@@ -40,13 +40,15 @@ def service_get(*, namespace: str, name: str) -> InferenceService:
     return service
 
 
-def service_list(*, limit: int | None = None, only: Q | None = None, offset: int = 0) -> list[ServiceView]:
+def service_list(
+    *, now: datetime, limit: int | None = None, only: Q | None = None, offset: int = 0
+) -> list[ServiceView]:
     """Return services by namespace and name that meet the condition, without the first `offset`, up to `limit`."""
     end = None if limit is None else offset + limit
     in_order = InferenceService.objects.filter(only or Q()).order_by("namespace", "name")
     # The offset is skipped in the index alone.
     shown = list(in_order.values_list("pk", flat=True)[offset:end])
-    return service_views(service_query().filter(pk__in=shown).order_by("namespace", "name"))
+    return service_views(service_query().filter(pk__in=shown).order_by("namespace", "name"), now=now)
 
 
 def services_worst_first(cluster: Cluster, only: Q) -> QuerySet[InferenceService]:
@@ -69,12 +71,12 @@ def service_search(words: Iterable[str]) -> Q:
     return found
 
 
-def service_detail(*, namespace: str, name: str) -> ServiceView:
+def service_detail(*, namespace: str, name: str, now: datetime) -> ServiceView:
     """Return one service; raises NotFound."""
-    return service_views([service_get(namespace=namespace, name=name)])[0]
+    return service_views([service_get(namespace=namespace, name=name)], now=now)[0]
 
 
-def service_views(services: Iterable[InferenceService]) -> list[ServiceView]:
+def service_views(services: Iterable[InferenceService], *, now: datetime) -> list[ServiceView]:
     """Return the services with their running revisions and newest rollouts, in the order given."""
     services = list(services)
     newest = Rollout.objects.filter(service__in=services).values("service").annotate(newest=Max("id")).values("newest")
@@ -85,7 +87,7 @@ def service_views(services: Iterable[InferenceService]) -> list[ServiceView]:
     revisions = defaultdict(list)
     for revision in revision_rows().filter(needed, service__in=services):
         revisions[revision.service_id].append(revision)
-    shown = {view.id: view for view in rollout_views(rollouts.values())}
+    shown = {view.id: view for view in rollout_views(rollouts.values(), now=now)}
     return [_service_view(service, revisions[service.pk], rollouts.get(service.pk), shown) for service in services]
 
 

@@ -75,7 +75,7 @@ def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
     only = visible(token, Owned.NAMESPACE, "namespace") & service_search(shown.words)
     by_phase = service_count_by_phase(only=only)
     of_phase = only if shown.phase is None else only & Q(phase=shown.phase)
-    services = service_list(only=of_phase, limit=LIMIT + 1, offset=shown.offset)
+    services = service_list(only=of_phase, limit=LIMIT + 1, offset=shown.offset, now=timezone.now())
     are_more, services = len(services) > LIMIT, services[:LIMIT]
     traffic = traffic_of([service.id for service in services], now)
     total = sum(by_phase.values()) if shown.phase is None else by_phase.get(shown.phase, 0)
@@ -110,7 +110,7 @@ def _last_page(total: int, shown: ServiceFilter) -> int:
 def detail_page(namespace: str, name: str) -> Page:
     """Return the page of one service; raises NotFound."""
     row = service_get(namespace=namespace, name=name)
-    service = service_views([row])[0]
+    service = service_views([row], now=timezone.now())[0]
     run = current_run_of(service.rollout)
     return Page(
         template="deployments/service_detail.html",

@@ -5,6 +5,7 @@ from collections.abc import Hashable
 from functools import partial
 
 from django.http import HttpRequest
+from django.utils import timezone
 
 from accounts.auth.permissions import page_token
 from accounts.domain.scopes import Scope
@@ -36,7 +37,7 @@ def service_list_stream(request: HttpRequest) -> Topic:
 @streamed(SOURCE, of_service)
 def service_stream(_request: HttpRequest, namespace: str, name: str) -> Topic:
     """Stream what changes on a service's page; raises NotFound."""
-    service = service_detail(namespace=namespace, name=name)
+    service = service_detail(namespace=namespace, name=name, now=timezone.now())
     return Topic.of_row(service.id, partial(page_or_none, partial(detail_page, namespace, name)), key=service.id)
 
 

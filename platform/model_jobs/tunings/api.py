@@ -197,4 +197,6 @@ class TuningApplyView(OfModel, APIView):
         services.plan_check(planned.plan, driver_of(cluster))
         services.plan_patched(planned.plan, driver_of(cluster))
         planned.carry_out()
-        return Response(ServiceSerializer(selectors.service_detail(namespace=namespace, name=service_name)).data)
+        return Response(
+            ServiceSerializer(selectors.service_detail(namespace=namespace, name=service_name, now=timezone.now())).data
+        )

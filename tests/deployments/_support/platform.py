@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from deployments.domain.phases import ServicePhase
 from deployments.models import AnalysisRun, InferenceService, Rollout
@@ -146,7 +147,7 @@ class Platform:
         return InferenceService.objects.get()
 
     def view(self) -> ServiceView:
-        return service_detail(namespace="default", name="digits")
+        return service_detail(namespace="default", name="digits", now=timezone.now())
 
     def rollout(self) -> Rollout:
         return Rollout.objects.select_related("from_revision", "to_revision").latest("id")

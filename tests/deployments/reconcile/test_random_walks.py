@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from django.db.models import Count
+from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
 from deployments.domain.phases import Phase
@@ -93,7 +94,7 @@ class Walk:
             return
 
     def say_why(self) -> None:
-        service = service_detail(namespace="default", name="digits")
+        service = service_detail(namespace="default", name="digits", now=timezone.now())
         rollout = service.rollout
         if rollout is None or Phase(rollout.phase).is_finished:
             assert rollout is None or rollout.waits is None

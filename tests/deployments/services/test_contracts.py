@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import AuditEntry
 from common.errors import ContractBroken, InvalidInput
@@ -73,7 +74,7 @@ def test_accepted_breaks_are_kept_with_the_rollout_and_in_the_audit_log(
     ready: Platform, begin: Callable[..., Any], asked: Callable[..., dict[str, Any]], action: str
 ) -> None:
     begin(**asked(ready, accept="nobody reads labels"))
-    contract = rollout_detail(rollout_id=Rollout.objects.get().pk).contract
+    contract = rollout_detail(rollout_id=Rollout.objects.get().pk, now=timezone.now()).contract
     assert contract is not None
     assert (contract.breaks, contract.accepted_by, contract.accepted_because) == (
         (SENTENCE,),
@@ -97,7 +98,7 @@ def test_a_plan_tells_what_harms_nobody(ready: Platform) -> None:
 
 def test_a_version_whose_signature_is_not_known_is_told_and_rolled_out(ready: Platform) -> None:
     ready.version(3, signature={})
-    contract = rollout_detail(rollout_id=ready.start("3").pk).contract
+    contract = rollout_detail(rollout_id=ready.start("3").pk, now=timezone.now()).contract
     assert contract is not None
     assert contract.unknown == "the signature of digits version 3 is not known, so nothing could be compared"
 
@@ -125,7 +126,7 @@ def test_a_version_keeps_the_found_batch_size_that_clients_had(platform: Platfor
     platform.until(lambda: platform.view().phase == "Ready")
     platform.policy(name="quick", steps=[{"weight": 50}])
     for number, rows in (("2", 64), ("1", 64)):
-        contract = rollout_detail(rollout_id=platform.start(number, "quick").pk).contract
+        contract = rollout_detail(rollout_id=platform.start(number, "quick").pk, now=timezone.now()).contract
         assert contract is not None
         assert contract.breaks == ()
         platform.until(lambda: platform.rollout().phase == "Healthy")

@@ -50,7 +50,7 @@ def test_a_new_service_waits_for_its_model_and_then_serves_it(platform: Platform
     uri = (root / "one").as_uri()
     platform.apply(uri=uri, policy=None)
     platform.turn()
-    view = service_detail(namespace="default", name="digits")
+    view = service_detail(namespace="default", name="digits", now=timezone.now())
     assert (view.phase, view.reason, view.model_version) == ("Pending", "waiting for import: 0.0 MB", None)
     assert view.import_state is not None
     assert (view.import_state.uri, view.import_state.ended_badly) == (uri, False)
@@ -67,7 +67,7 @@ def test_a_new_service_waits_for_its_model_and_then_serves_it(platform: Platform
 
     ModelVersion.objects.update(status="READY")
     platform.until(lambda: the_service().phase == "Ready")
-    view = service_detail(namespace="default", name="digits")
+    view = service_detail(namespace="default", name="digits", now=timezone.now())
     assert (view.model, view.model_version, view.import_state) == ("default.digits", 1, None)
     assert ModelVersion.objects.get().lineage["source_uri"] == uri
     assert platform.events()[:3] == ["ServiceCreated", "ImportStarted", "ModelImported"]
@@ -79,7 +79,7 @@ def test_a_live_service_goes_on_while_the_next_comes_in_and_then_rolls_out(platf
     platform.live()
     platform.apply(uri=(root / "one").as_uri())
     platform.turn()
-    view = service_detail(namespace="default", name="digits")
+    view = service_detail(namespace="default", name="digits", now=timezone.now())
     assert (view.phase, view.model_version, view.rollout) == ("Ready", 1, None)
     assert view.reason.endswith("; waiting for import: 0.0 MB")
     come_in()
@@ -141,7 +141,7 @@ def test_an_import_that_fails_is_told_on_the_service_and_begins_anew_with_the_sa
     come_in()
     for _ in range(3):
         platform.turn()
-    view = service_detail(namespace="default", name="digits")
+    view = service_detail(namespace="default", name="digits", now=timezone.now())
     assert view.phase == "Pending"
     assert f"{uri} was not imported: there is nothing at {uri}" in view.reason
     assert view.import_state is not None
@@ -160,7 +160,7 @@ def test_a_version_that_is_rejected_is_told_and_what_is_live_goes_on(platform: P
     platform.apply(uri=(root / "one").as_uri())
     come_in(checked_as="REJECTED")
     platform.turn()
-    view = service_detail(namespace="default", name="digits")
+    view = service_detail(namespace="default", name="digits", now=timezone.now())
     assert (view.phase, view.model_version) == ("Ready", 1)
     assert "default.digits version 1, which was imported, is REJECTED: for the test" in view.reason
 

@@ -63,9 +63,9 @@ def test_old_events_go_but_for_the_newest_of_each_owner() -> None:
 
 def test_measurements_of_an_ended_rollout_go_and_its_verdicts_stay(ended: Rollout) -> None:
     run_keep(run=AnalysisRun.objects.get(), now=timezone.now())
-    before = rollout_detail(rollout_id=ended.pk).analysis_runs
+    before = rollout_detail(rollout_id=ended.pk, now=timezone.now()).analysis_runs
     assert measurements_forget(now=timezone.now(), older_than=LONG) == len(before)
-    after = rollout_detail(rollout_id=ended.pk).analysis_runs
+    after = rollout_detail(rollout_id=ended.pk, now=timezone.now()).analysis_runs
     assert [run.measurements for run in after] == [()] * len(before)
     assert not AnalysisPoint.objects.exists()
     assert [(run.verdict, run.message, run.requests) for run in after] == [

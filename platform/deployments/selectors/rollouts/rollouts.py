@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from django.db.models import F, QuerySet
-from django.utils import timezone
 
 from common.errors import NotFound
 from deployments import mapping as rows
@@ -40,12 +40,12 @@ def rollout_query(*, service: InferenceService | None = None) -> QuerySet[Rollou
     return rollouts if service is None else rollouts.filter(service=service)
 
 
-def rollout_detail(*, rollout_id: int) -> RolloutView:
+def rollout_detail(*, rollout_id: int, now: datetime) -> RolloutView:
     """Return one rollout with all its analysis runs; raises NotFound."""
     rollout = rollout_query().filter(pk=rollout_id).first()
     if rollout is None:
         raise NotFound(f"there is no rollout {rollout_id}")
-    return rollout_views([rollout])[0]
+    return rollout_views([rollout], now=now)[0]
 
 
 def rollout_of_service(*, namespace: str, name: str, rollout_id: int) -> Rollout:
@@ -79,15 +79,15 @@ def rollout_policy(*, rollout_id: int) -> Policy:
     return stored_policy(document)
 
 
-def rollout_views(rollouts: Iterable[Rollout]) -> list[RolloutView]:
+def rollout_views(rollouts: Iterable[Rollout], *, now: datetime) -> list[RolloutView]:
     """Return the rollouts with their analysis runs, in the order given."""
     rollouts = list(rollouts)
     runs = defaultdict(list)
     in_order = ("attempt", F("step_index").asc(nulls_last=True))
     for run in AnalysisRun.objects.filter(rollout__in=rollouts).order_by(*in_order):
         runs[run.rollout_id].append(run)
-    asked = questions_views(rollouts, timezone.now())
-    approvals = approvals_views(rollouts, timezone.now())
+    asked = questions_views(rollouts, now)
+    approvals = approvals_views(rollouts, now)
     views = [_rollout_view(rollout, runs[rollout.pk], approvals[rollout.pk]) for rollout in rollouts]
     return [replace(view, webhooks=asked[view.id]) for view in views]
 

@@ -1,5 +1,7 @@
 """Rollout page as a value, like `pages` for services; suited to stay open on a wall display."""
 
+from django.utils import timezone
+
 from deployments.domain.phases import Phase
 from deployments.selectors import (
     AnalysisRunView,
@@ -32,8 +34,10 @@ SIBLINGS_SHOWN = 8
 
 def rollout_page(namespace: str, name: str, rollout_id: int) -> Page:
     """Return the page of one rollout of a service, in progress or over; raises NotFound."""
-    rollout = rollout_views([rollout_of_service(namespace=namespace, name=name, rollout_id=rollout_id)])[0]
-    service = service_detail(namespace=namespace, name=name)
+    rollout = rollout_views(
+        [rollout_of_service(namespace=namespace, name=name, rollout_id=rollout_id)], now=timezone.now()
+    )[0]
+    service = service_detail(namespace=namespace, name=name, now=timezone.now())
     is_newest = service.rollout is not None and service.rollout.id == rollout.id
     run = current_run_of(rollout)
     return Page(

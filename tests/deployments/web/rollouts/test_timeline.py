@@ -24,7 +24,7 @@ def test_steps_are_behind_it_under_it_and_before_it() -> None:
     AnalysisRun.objects.update(started_at=began, finished_at=began + timedelta(seconds=72))
     scenes.move(row, step_index=1)
 
-    first, second, third = stations_of(rollout_detail(rollout_id=row.pk))
+    first, second, third = stations_of(rollout_detail(rollout_id=row.pk, now=timezone.now()))
 
     assert (first.standing, first.since, first.took_seconds) == (Standing.DONE, began, 72)
     assert (second.standing, third.standing) == (Standing.NOW, Standing.NEXT)
@@ -39,7 +39,7 @@ def test_before_the_gateway_sends_anything_no_clock_runs() -> None:
     row.confirmed_at = None
     row.save()
 
-    now = stations_of(rollout_detail(rollout_id=row.pk))[0]
+    now = stations_of(rollout_detail(rollout_id=row.pk, now=timezone.now()))[0]
 
     assert (now.standing, now.since, now.hold_ends_at) == (Standing.NOW, None, None)
 
@@ -56,6 +56,6 @@ def test_a_rollout_that_is_over_has_no_present_step(phase: Phase, standings: str
     row = scenes.rollout(scenes.service())
     scenes.move(row, step_index=1, phase=phase)
 
-    stations = stations_of(rollout_detail(rollout_id=row.pk))
+    stations = stations_of(rollout_detail(rollout_id=row.pk, now=timezone.now()))
 
     assert [station.standing for station in stations] == standings.split()
