@@ -76,7 +76,7 @@ def wait(**_: object) -> None:
 
 
 @worker_ready.connect
-def tell_ready(**_: object) -> None:
+def report_ready(**_: object) -> None:
     """Write this process's id for `fairlead up`, which waits for it; elsewhere the folder is missing."""
     hold_open()
     folder = settings.HOME / "run"

@@ -179,11 +179,13 @@ def _outside(driver: ClusterDriver) -> Outside:
 def _sweep(cluster: Cluster) -> None:
     began = time.monotonic()
     driver, answers = _looked_at(cluster)
-    is_told = answers and schedule.heard(cluster, driver, now=timezone.now())
+    reports_events = answers and schedule.heard(cluster, driver, now=timezone.now())
     if answers:
         hooks.cluster_observed(cluster, driver, timezone.now)
     interval = timedelta(seconds=settings.RECONCILE_INTERVAL_S)
-    for service_id in schedule.services_due(cluster, now=timezone.now(), interval=interval, is_told=is_told):
+    for service_id in schedule.services_due(
+        cluster, now=timezone.now(), interval=interval, reports_events=reports_events
+    ):
         if time.monotonic() - began > _BUDGET_S:
             return
         if _tick(service_id, driver) is None and answers and cluster.kind != LOCAL:

@@ -51,7 +51,7 @@ def begin(request: HttpRequest, provider: Provider, *, back_to: str) -> HttpResp
     Raises:
         Unavailable: the provider does not answer, or is no OpenID provider.
     """
-    with _told(provider):
+    with _errors_of(provider):
         answer: HttpResponse = _client(provider).authorize_redirect(request, back_to)
     return answer
 
@@ -66,7 +66,7 @@ def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) 
         NotAuthenticated: refused there, or not begun in this browser, or the answer cannot be trusted.
         Unavailable: the provider does not answer.
     """
-    with _told(provider):
+    with _errors_of(provider):
         client = _client(provider)
         token = client.authorize_access_token(request)
         claims = dict(token.get("userinfo") or {})
@@ -86,7 +86,7 @@ def signout_url(provider: Provider, *, back_to: str) -> str | None:
     Raises:
         Unavailable: the provider does not answer.
     """
-    with _told(provider):
+    with _errors_of(provider):
         client = _client(provider)
         if not client.server_metadata.get("end_session_endpoint"):
             return None
@@ -119,7 +119,7 @@ def _client(provider: Provider) -> "DjangoOAuth2App":
 
 
 @contextmanager
-def _told(provider: Provider) -> Iterator[None]:
+def _errors_of(provider: Provider) -> Iterator[None]:
     """Translate the libraries' errors into ours, as sentences for the user who signs in."""
     from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415
     from authlib.integrations.base_client.errors import MismatchingStateError, OAuthError  # noqa: PLC0415

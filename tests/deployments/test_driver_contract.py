@@ -244,11 +244,11 @@ def test_a_failure_is_told_with_its_reason_its_exit_code_and_the_last_lines(anyw
     env = anywhere.fail_start(f"{anywhere.service}-00001")
     anywhere.apply(1, anywhere.revision(1, 100, env=env))
 
-    def is_told(seen: Observed) -> bool:
+    def reports_events(seen: Observed) -> bool:
         failure = seen.revisions[0].last_failure if seen.revisions else None
         return failure is not None and bool(failure.log)
 
-    seen = anywhere.until(is_told)
+    seen = anywhere.until(reports_events)
     failure = seen.revisions[0].last_failure
     assert failure is not None
     assert failure.reason in (FailureReason.MODEL_LOAD_FAILED, FailureReason.RUNTIME_UNHEALTHY)

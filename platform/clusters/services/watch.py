@@ -115,7 +115,7 @@ class Follower:
             there = None
         if there is None:
             api = Api(access)
-            there = _Followed(cluster.name, access, api, Watcher(api, self._teller(cluster.pk)))
+            there = _Followed(cluster.name, access, api, Watcher(api, self._reporter(cluster.pk)))
             self._followed[cluster.pk] = there
         there.watcher.follow(namespaces)
         self._record(cluster, there.watcher.standing())
@@ -127,13 +127,13 @@ class Follower:
             there.api.close()
             WATCHES.remove(there.name)
 
-    def _teller(self, cluster_id: int) -> Callable[[set[Service]], None]:
-        def tell(services: set[Service]) -> None:
+    def _reporter(self, cluster_id: int) -> Callable[[set[Service]], None]:
+        def report(services: set[Service]) -> None:
             with self._something:
                 self._changed |= {(cluster_id, service) for service in services}
                 self._something.notify()
 
-        return tell
+        return report
 
     def _record(self, cluster: Cluster, standing: Standing) -> None:
         WATCHES.labels(cluster.name).set(standing.streaming)

@@ -38,9 +38,9 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
 
 def note_restarts(change: Change, seen: Observed) -> None:
     """Record an event for each replica that was restarted since the last observation."""
-    told = change.service.replica_restarts
+    reported = change.service.replica_restarts
     for revision, replica in _replicas(seen):
-        if replica.restarts > told.get(replica.name, 0):
+        if replica.restarts > reported.get(replica.name, 0):
             why = f": {replica.message}" if replica.message else ""
             message = f"replica {replica.name} ended by itself and was started again (restart {replica.restarts}){why}"
             change.event(Kind.REPLICA_RESTARTED, message, revision=revision, by_itself=True)

@@ -24,7 +24,7 @@ from integrations.clusters.base import ClusterDriver
 
 RESYNC_PER_S = 20.0
 """Resync rate limit for the settled services of a cluster that reports events, per second."""
-UNTOLD_PER_S = 100.0
+UNREPORTED_PER_S = 100.0
 """The same for clusters without reports."""
 WATCH_FRESH = timedelta(seconds=20)
 """A watcher records the state of its watches every five seconds."""
@@ -35,7 +35,7 @@ CLAIM = timedelta(minutes=1)
 _MOVING = ~Q(settled=F("changes"))
 
 
-def services_due(cluster: Cluster, *, now: datetime, interval: timedelta, is_told: bool) -> list[int]:
+def services_due(cluster: Cluster, *, now: datetime, interval: timedelta, reports_events: bool) -> list[int]:
     """Return the ids of the services to reconcile now, the longest waiting first, settled ones in between.
 
     Args:
@@ -44,17 +44,17 @@ def services_due(cluster: Cluster, *, now: datetime, interval: timedelta, is_tol
     """
     # Beat's own jitter must not make a service miss every other sweep.
     before = now - interval / 2
-    resync = max(interval, RESYNC_EVERY) if is_told else interval
+    resync = max(interval, RESYNC_EVERY) if reports_events else interval
     late = InferenceService.objects.filter(cluster=cluster)
     moving = _ids(late.filter(_MOVING).filter(Q(ticked_at=None) | Q(ticked_at__lte=before)))
     rested = late.filter(settled=F("changes"), ticked_at__lte=before - resync + interval)
-    settled = _ids(rested, most_settled(interval, is_told=is_told))
+    settled = _ids(rested, most_settled(interval, reports_events=reports_events))
     return list(interleaved(moving, settled))
 
 
-def most_settled(interval: timedelta, *, is_told: bool) -> int:
+def most_settled(interval: timedelta, *, reports_events: bool) -> int:
     """Return how many settled services one sweep reconciles at most. Pure."""
-    return math.ceil((RESYNC_PER_S if is_told else UNTOLD_PER_S) * interval.total_seconds())
+    return math.ceil((RESYNC_PER_S if reports_events else UNREPORTED_PER_S) * interval.total_seconds())
 
 
 def interleaved(moving: Sequence[int], settled: Sequence[int]) -> Iterator[int]:

@@ -47,7 +47,7 @@ def rollout_approve(*, rollout_id: int, user: User, comment: str, actor: str, no
         )
         given = len(_tally(row, state, now).counting)
         asked = 1 if state.approval is None else state.approval.approvals
-        _tell(
+        _record_event(
             change,
             row,
             Kind.ROLLOUT_APPROVED,
@@ -74,7 +74,7 @@ def rollout_withdraw(*, rollout_id: int, user: User, actor: str, now: datetime) 
         if not mine:
             raise Conflict(f"{user.username} has given no approval of rollout {rollout_id} that counts now")
         Approval.objects.filter(pk__in=mine).update(withdrawn_at=now)
-        _tell(change, row, Kind.ROLLOUT_APPROVAL_WITHDRAWN, f"{user.username} took the approval back")
+        _record_event(change, row, Kind.ROLLOUT_APPROVAL_WITHDRAWN, f"{user.username} took the approval back")
         return state
 
     return rollout_move(rollout_id, "withdraw", withdraw, actor, now)
@@ -123,6 +123,6 @@ def _refuse(user: User, row: Rollout, found: Tally) -> None:
         raise NotPermitted(why)
 
 
-def _tell(change: Change, row: Rollout, kind: Kind, what: str, comment: str = "") -> None:
+def _record_event(change: Change, row: Rollout, kind: Kind, what: str, comment: str = "") -> None:
     said = f": {comment}" if comment else ""
     change.event(kind, f"{what}{said}", revision=row.to_revision.name, rollout=row)

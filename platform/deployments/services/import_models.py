@@ -91,7 +91,7 @@ def import_follow(*, service_id: int, now: datetime) -> None:
     if note != service.import_note:
         with changing(service_id, now=now) as change:
             if change.service.awaited_import_id == service.awaited_import_id:
-                _tell(change, service.awaited_import, note)
+                _record_event(change, service.awaited_import, note)
 
 
 def _turn(service_id: int, awaited: ModelImport, now: datetime) -> None:
@@ -118,7 +118,7 @@ def _turn(service_id: int, awaited: ModelImport, now: datetime) -> None:
         )
 
 
-def _tell(change: Change, awaited: ModelImport, note: str) -> None:
+def _record_event(change: Change, awaited: ModelImport, note: str) -> None:
     change.service.import_note = note
     if awaited.ended_badly or not note_of(awaited):
         change.event(Kind.IMPORT_REFUSED, note)

@@ -40,13 +40,13 @@ def analysis_plan(*, policy: Policy, stable: Revision, look: Look, now: datetime
     traffic = traffic_of(samples, stable.name, policy, now.timestamp())
     return AnalysisPlan(
         alpha=policy.alpha,
-        traffic=_told(traffic, problem),
+        traffic=_traffic_text(traffic, problem),
         requests_per_second=None if traffic.per_second is None else round(traffic.per_second, 3),
         steps=plan(policy, traffic),
     )
 
 
-def _told(traffic: Traffic, problem: str) -> str:
+def _traffic_text(traffic: Traffic, problem: str) -> str:
     if traffic.per_second is None:
         why = f" ({problem})" if problem else ""
         return (

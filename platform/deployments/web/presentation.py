@@ -85,8 +85,8 @@ def headline_of(service: ServiceView) -> str:
     """Return the reason of the service's phase, without its wait; in a rollout only its progress."""
     rollout = service.rollout
     if service.phase != ServicePhase.PROGRESSING or rollout is None:
-        told = service.waits.evidence if service.waits is not None else ""
-        return "" if told == service.reason else service.reason.removesuffix(f"; {told}")
+        reported = service.waits.evidence if service.waits is not None else ""
+        return "" if reported == service.reason else service.reason.removesuffix(f"; {reported}")
     return f"version {rollout.to_version} is being rolled out: {progress_of(rollout).lower()}"
 
 

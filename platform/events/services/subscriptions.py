@@ -129,7 +129,7 @@ def webhook_test(*, webhook_id: int, teams: Teams, actor: str, now: datetime) ->
     """Send the webhook, enabled or not, a test event, once, and return the delivery."""
     webhook = webhook_get(webhook_id=webhook_id, teams=teams)
     payload = {"event": TEST, "at": now.isoformat(), "message": f"{actor} tests this webhook"}
-    delivery = _tell(webhook, TEST, payload, now)
+    delivery = _send(webhook, TEST, payload, now)
     _audit(webhook, "test", actor, now, detail={"delivery": delivery.pk})
     return delivery
 
@@ -141,15 +141,15 @@ def delivery_repeat(*, webhook_id: int, delivery_id: int, teams: Teams, actor: s
     Raises:
         Conflict: the first delivery is still pending.
     """
-    told = delivery_get(webhook_id=webhook_id, delivery_id=delivery_id, teams=teams)
-    if told.status == PENDING:
+    first = delivery_get(webhook_id=webhook_id, delivery_id=delivery_id, teams=teams)
+    if first.status == PENDING:
         raise Conflict(f"delivery {delivery_id} is still being tried; wait until it was taken or given up")
-    delivery = _tell(told.webhook, told.event, {"id": told.pk, **told.payload}, now)
-    _audit(told.webhook, "redeliver", actor, now, detail={"delivery": delivery.pk, "of": told.pk})
+    delivery = _send(first.webhook, first.event, {"id": first.pk, **first.payload}, now)
+    _audit(first.webhook, "redeliver", actor, now, detail={"delivery": delivery.pk, "of": first.pk})
     return delivery
 
 
-def _tell(webhook: Webhook, event: str, payload: Mapping[str, object], now: datetime) -> WebhookDelivery:
+def _send(webhook: Webhook, event: str, payload: Mapping[str, object], now: datetime) -> WebhookDelivery:
     delivery = WebhookDelivery.objects.create(
         webhook=webhook, event=event, payload=payload, next_try_at=now, created_at=now
     )

@@ -93,14 +93,16 @@ def webhook_delete_action(request: HttpRequest, webhook_id: int) -> HttpResponse
 @page_scope(Scope.ADMIN)
 def webhook_test_action(request: HttpRequest, webhook_id: int) -> HttpResponse:
     """Send the webhook a test event."""
-    return _told(request, subscriptions.webhook_test(webhook_id=webhook_id, **_by(request)))
+    return _after_delivery(request, subscriptions.webhook_test(webhook_id=webhook_id, **_by(request)))
 
 
 @require_POST
 @page_scope(Scope.ADMIN)
 def delivery_repeat_action(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponse:
     """Redeliver an event."""
-    return _told(request, subscriptions.delivery_repeat(webhook_id=webhook_id, delivery_id=delivery_id, **_by(request)))
+    return _after_delivery(
+        request, subscriptions.delivery_repeat(webhook_id=webhook_id, delivery_id=delivery_id, **_by(request))
+    )
 
 
 @never_cache
@@ -157,7 +159,7 @@ def _detail(request: HttpRequest, webhook_id: int, *, made: subscriptions.Create
     return render(request, "deployments/webhook_detail.html", context)
 
 
-def _told(request: HttpRequest, delivery: WebhookDelivery) -> HttpResponse:
+def _after_delivery(request: HttpRequest, delivery: WebhookDelivery) -> HttpResponse:
     """Return the delivery, which polls from there, to htmx; redirect others to the page, whose log has it."""
     if is_fragment(request):
         return _answer(request, delivery)

@@ -107,13 +107,13 @@ def stop(call: Call) -> None:
 
 def _ended(call: Call, where: str, row: Json) -> Json:
     """Return the build once it is over, and tell meanwhile what it is at."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def look() -> Json:
         seen = call.client.get(where)
         stage = seen["progress"].get("stage")
-        if stage and told[-1:] != [stage]:
-            told.append(stage)
+        if stage and reported[-1:] != [stage]:
+            reported.append(stage)
             call.note(render.clean(stage))
         return seen
 

@@ -36,7 +36,7 @@ def as_text(revision: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def told_at_a_bad_end(call: Call, namespace: str, name: str) -> Iterator[None]:
+def shown_at_a_bad_end(call: Call, namespace: str, name: str) -> Iterator[None]:
     """Note why replicas of a service fail where the block ends with something that was not as asked, or not in time."""
     try:
         yield

@@ -11,7 +11,7 @@ from fairlead_cli.context import Call
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
 from fairlead_cli.files.documents import read_documents
 from fairlead_cli.output import render
-from fairlead_cli.output.progress import Teller
+from fairlead_cli.output.progress import Reporter
 from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S = 1.0
@@ -162,11 +162,11 @@ def _show(call: Call, row: Json) -> None:
 
 def _show_end(call: Call, row: Json) -> None:
     """Tell where it is until it is over, show it, and raise unless it ended with the GPUs cut."""
-    where, teller = _path(row["cluster"], row["id"]), Teller(call.note)
+    where, reporter = _path(row["cluster"], row["id"]), Reporter(call.note)
 
     def look() -> Json:
         seen = call.client.get(where)
-        teller.see(f"{seen['phase']}: {seen['message']}", seen["phase"])
+        reporter.see(f"{seen['phase']}: {seen['message']}", seen["phase"])
         return seen
 
     ended = wait_until(
@@ -184,13 +184,13 @@ def _show_end(call: Call, row: Json) -> None:
 
 def _cut(row: Mapping[str, Any], when: str) -> str:
     """Return the cut of the GPUs that are cut anew, those that are alike told once."""
-    told: dict[str, list[str]] = {}
+    reported: dict[str, list[str]] = {}
     for gpu in row[when]:
         if gpu["index"] in row["gpus"]:
             counts = Counter(each["profile"] for each in gpu["slices"])
             words = " + ".join(f"{count} x {profile}" for profile, count in sorted(counts.items()))
-            told.setdefault(words, []).append(str(gpu["index"]))
-    return "; ".join(f"GPU {', '.join(indices)}: {words}" for words, indices in told.items())
+            reported.setdefault(words, []).append(str(gpu["index"]))
+    return "; ".join(f"GPU {', '.join(indices)}: {words}" for words, indices in reported.items())
 
 
 def _by(row: Mapping[str, Any], who: str, when: str, why: str) -> str:

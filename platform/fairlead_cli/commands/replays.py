@@ -109,12 +109,12 @@ def list_replays(call: Call) -> None:
 
 
 def _ended(call: Call, where: str, row: Json) -> Json:
-    told: list[int] = []
+    reported: list[int] = []
 
     def look() -> Json:
         seen = call.client.get(where)
-        if told[-1:] != [seen["done"]]:
-            told.append(seen["done"])
+        if reported[-1:] != [seen["done"]]:
+            reported.append(seen["done"])
             call.note(f"{seen['done']} of {seen['total']} requests answered")
         return seen
 

@@ -26,14 +26,14 @@ def restart(call: Call) -> None:
     service = call.client.post(f"{where}/restart")
     if not call.options.wait:
         return call.done(f"restarting the replicas of {namespace}/{name}", restarting=f"{namespace}/{name}")
-    told: list[int] = []
+    reported: list[int] = []
     refusals = Refusals()
 
     def look() -> Json:
         seen = call.client.get(where)
-        if told[-1:] != [_left(seen)]:
-            told.append(_left(seen))
-            call.note(f"{told[-1]} replicas left to restart")
+        if reported[-1:] != [_left(seen)]:
+            reported.append(_left(seen))
+            call.note(f"{reported[-1]} replicas left to restart")
         if _left(seen):
             refusals.check(seen)
         return seen

@@ -130,8 +130,8 @@ def as_text(rollout: Json) -> str:
     text = render.facts(rollout, {name: cell for name, cell in _FACTS.items() if name != "reason" or not waits})
     if waits:
         text += f"\n\n{wait_text(waits)}"
-    if told := contract_changes.lines(rollout.get("contract")):
-        text += "\n\n" + "\n".join(map(render.clean, told))
+    if reported := contract_changes.lines(rollout.get("contract")):
+        text += "\n\n" + "\n".join(map(render.clean, reported))
     if rollout["analysis_runs"]:
         runs = [{**run, "gets": _gets(run, rollout)} for run in rollout["analysis_runs"]]
         text += "\n\n" + render.table(runs, _RUNS)

@@ -11,7 +11,7 @@ from fairlead_cli.commands import failures, rollout_plan, rollout_view
 from fairlead_cli.context import Call, service_path
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
 from fairlead_cli.output import contract_changes, render
-from fairlead_cli.output.progress import Teller
+from fairlead_cli.output.progress import Reporter
 from fairlead_cli.output.waiting import wait_until
 
 _LOOK_EVERY_S = 0.5
@@ -37,7 +37,7 @@ def start(call: Call) -> None:
     wish = {"version": options.version} | ({"policy": options.policy} if options.policy else {})
     wish |= contract_changes.as_fields(options.force_contract)
     where = path("services", *service_path(options.service), "rollouts")
-    with contract_changes.telling_of_the_flag():
+    with contract_changes.naming_the_flag():
         started = call.client.post(f"{where}?dry_run=true" if options.dry_run else where, wish)
     if options.dry_run:
         _show_plan(call, started)
@@ -125,7 +125,7 @@ def find(call: Call) -> Json:
 def _show_or_wait(call: Call, rollout: Json) -> None:
     if not call.options.wait:
         return show(call, rollout)
-    with failures.told_at_a_bad_end(call, *service_path(rollout["service"])):
+    with failures.shown_at_a_bad_end(call, *service_path(rollout["service"])):
         ended = wait(call, rollout)
         show(call, ended)
         return require_healthy(ended)
@@ -171,14 +171,14 @@ def wait(call: Call, rollout: Json) -> Json:
 
     limits = {"timeout_s": call.options.timeout, "every_s": _LOOK_EVERY_S}
     if not sys.stderr.isatty():
-        teller = Teller(call.note)
+        reporter = Reporter(call.note)
 
-        def look_and_tell() -> Json:
+        def look_and_report() -> Json:
             seen = call.client.get(where)
-            teller.see(rollout_view.line(seen), rollout_view.turn(seen))
+            reporter.see(rollout_view.line(seen), rollout_view.turn(seen))
             return seen
 
-        return wait_until(look_and_tell, is_over, what=what, **limits)
+        return wait_until(look_and_report, is_over, what=what, **limits)
     with Live(rollout_view.live(rollout), console=Console(stderr=True), transient=True) as display:
 
         def look_and_draw() -> Json:

@@ -130,7 +130,7 @@ def _turned(call: Call, verb: str, is_done: Callable[[Json], bool], refusals: Re
     service = call.client.post(f"{where}/{verb}")
     if call.options.wait:
         what = f"{verb} of service {service['namespace']}/{service['name']}"
-        with failures.told_at_a_bad_end(call, service["namespace"], service["name"]):
+        with failures.shown_at_a_bad_end(call, service["namespace"], service["name"]):
             service = _watched(call, where, is_done, what, refusals)
     call.show(service, _FACTS)
 
@@ -159,7 +159,7 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
 def apply_service(call: Call) -> None:
     """Make services, or change them, and say before what will differ; what can change answers starts a rollout."""
     ready = (lambda service: _ready(call, service)) if call.options.wait else (lambda service: service)
-    with contract_changes.telling_of_the_flag():
+    with contract_changes.naming_the_flag():
         apply_file(
             call, partial(_where, call), _FACTS, ready, query=contract_changes.as_query(call.options.force_contract)
         )
@@ -175,7 +175,7 @@ def _where(call: Call, document: Json) -> str:
 
 def _ready(call: Call, service: Json) -> Json:
     """Return the service once it is Ready and the rollout that is in progress ended Healthy."""
-    with failures.told_at_a_bad_end(call, service["namespace"], service["name"]):
+    with failures.shown_at_a_bad_end(call, service["namespace"], service["name"]):
         return _waited_for(call, service)
 
 
@@ -202,12 +202,12 @@ def _watched(
     call: Call, where: str, is_done: Callable[[Json], bool], what: str, refusals: Refusals | None = None
 ) -> Json:
     """Return the service once it is so, and print meanwhile what changes; EndedBadly where it is refused for good."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def look() -> Json:
         seen = call.client.get(where)
-        if told[-1:] != [seen["reason"]]:
-            told.append(seen["reason"])
+        if reported[-1:] != [seen["reason"]]:
+            reported.append(seen["reason"])
             call.note(f"{seen['phase']}: {seen['reason']}")
         if refusals is not None and not is_done(seen):
             refusals.check(seen)
@@ -227,15 +227,15 @@ def _require_live(service: Json) -> None:
 
 def _imported(call: Call, where: str) -> Json:
     """Return the service once the files that its file names came in; EndedBadly with the reason where they did not."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def look() -> Json:
         seen = call.client.get(where)
         awaited = seen["import_state"]
         if awaited and awaited["ended_badly"]:
             raise EndedBadly(awaited["note"])
-        if awaited and told[-1:] != [awaited["note"]]:
-            told.append(awaited["note"])
+        if awaited and reported[-1:] != [awaited["note"]]:
+            reported.append(awaited["note"])
             call.note(awaited["note"])
         return seen
 

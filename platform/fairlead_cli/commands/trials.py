@@ -106,12 +106,12 @@ def _request(file: Path) -> Mapping[str, Any]:
 
 def _ended(call: Call, where: str, row: Json) -> Json:
     """Return the trial once it is over, and tell meanwhile what it is at."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def look() -> Json:
         seen = call.client.get(where)
-        if (stage := seen["stage"]) and told[-1:] != [stage]:
-            told.append(stage)
+        if (stage := seen["stage"]) and reported[-1:] != [stage]:
+            reported.append(stage)
             call.note(stage)
         return seen
 

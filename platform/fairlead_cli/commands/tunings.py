@@ -149,14 +149,14 @@ def _order(options: argparse.Namespace) -> dict[str, Any]:
 
 def _ended(call: Call, where: str, row: Json) -> Json:
     """Return the tuning once it is over, and tell each measurement's best meanwhile."""
-    told: list[tuple[str, int]] = []
+    reported: list[tuple[str, int]] = []
 
     def look() -> Json:
         seen = call.client.get(where)
         progress = seen["progress"]
         now = (_best(seen), int(10 * (progress.get("spent") or 0)))
-        if progress and told[-1:] != [now]:
-            told.append(now)
+        if progress and reported[-1:] != [now]:
+            reported.append(now)
             call.note(
                 f"{render.percent(100.0 * progress['spent'])} spent, {progress['measurements']} measured, best {now[0]}"
             )

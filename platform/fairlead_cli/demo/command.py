@@ -53,20 +53,20 @@ def run(call: Call) -> None:
         screen.say(f"it is up: {options.address.url}")
         token = home.token.read_text(encoding="utf-8").strip()
         with Client(Access(options.address.url, token)) as client:
-            told = _tell_story(client, screen, home, options)
-        report.show(told, screen)
+            reported = _report_story(client, screen, home, options)
+        report.show(reported, screen)
         file = home.path / "demo-report.json"
-        write_atomic(file, json.dumps(told, indent=2) + "\n")
+        write_atomic(file, json.dumps(reported, indent=2) + "\n")
         screen.plain(f"\nThe same as JSON: {file}")
         if not options.once:
             _invite(screen, options, token, home)
             _stay(platform, screen, home)
-    if not told["ok"]:
-        failed = [check["name"] for check in told["checks"] if not check["ok"]]
+    if not reported["ok"]:
+        failed = [check["name"] for check in reported["checks"] if not check["ok"]]
         raise EndedBadly(f"the demo did not hold: {'; '.join(failed)}; see {file}")
 
 
-def _tell_story(client: Client, screen: Screen, home: Home, options: argparse.Namespace) -> Json:
+def _report_story(client: Client, screen: Screen, home: Home, options: argparse.Namespace) -> Json:
     began_at = time.monotonic()
     folder = home.path / "demo"
     folder.mkdir(exist_ok=True)

@@ -46,14 +46,14 @@ class Screen:
             yield lambda rollout: live.update(Group(rollout_view.live(rollout), _traffic(read(), rollout)))
 
     def _lines(self, read: Callable[[], list[Request]]) -> Callable[[Json], None]:
-        told: dict[str, Any] = {"state": None, "at": 0.0}
+        reported: dict[str, Any] = {"state": None, "at": 0.0}
 
         def draw(rollout: Json) -> None:
             now = time.monotonic()
             state = (rollout["phase"], rollout["step_index"], rollout["weight_actual"], rollout["reason"]["code"])
-            if state == told["state"] and now - told["at"] < _LINE_AT_LEAST_EVERY_S:
+            if state == reported["state"] and now - reported["at"] < _LINE_AT_LEAST_EVERY_S:
                 return
-            told.update(state=state, at=now)
+            reported.update(state=state, at=now)
             requests = read()
             failed = sum(not request.ok for request in requests)
             self.say(f"{rollout_view.line(rollout)} [{len(requests)} requests, {failed} failed]")

@@ -40,7 +40,7 @@ def apply_file(
     several = len(documents) > 1
     plans = [_plan(call, path, document, query=query, one_of_several=several) for path, document in documents]
     for plan in plans:
-        _tell(call, plan)
+        _print_plan(call, plan)
     if call.options.dry_run:
         if call.as_json:
             print(render.as_json(plans if len(plans) > 1 else plans[0]))
@@ -64,17 +64,17 @@ def _plan(call: Call, path: str, document: Json, *, query: str, one_of_several: 
         raise CliError("\n".join([f"{path}: {message}; nothing of the file was applied", *details])) from error
 
 
-def _tell(call: Call, plan: Json) -> None:
+def _print_plan(call: Call, plan: Json) -> None:
     """Print a plan: as the answer of a dry run, else beside the answer."""
-    told = [f"{plan['path']}: {plan['outcome']}, {plan['message']}"]
-    told += [f"  {line}" for line in contract_changes.lines(plan.get("contract"))]
+    lines = [f"{plan['path']}: {plan['outcome']}, {plan['message']}"]
+    lines += [f"  {line}" for line in contract_changes.lines(plan.get("contract"))]
     if plan["outcome"] != "unchanged":
-        told += [f"  {line}" for line in difference.lines(plan["before"], plan["after"])]
-    told += [f"  {line}" for line in plan.get("patched", "").splitlines()]
+        lines += [f"  {line}" for line in difference.lines(plan["before"], plan["after"])]
+    lines += [f"  {line}" for line in plan.get("patched", "").splitlines()]
     if plan.get("untried"):
-        told.append(f"  the patches were not tried on the cluster: {plan['untried']}")
-    told += [f"  warning: {warning}" for warning in plan.get("warnings", ())]
-    for line in told:
+        lines.append(f"  the patches were not tried on the cluster: {plan['untried']}")
+    lines += [f"  warning: {warning}" for warning in plan.get("warnings", ())]
+    for line in lines:
         if call.options.dry_run and not call.as_json:
             print("".join(character if character.isprintable() else "?" for character in line))
         else:

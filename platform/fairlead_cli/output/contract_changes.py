@@ -30,7 +30,7 @@ def as_query(reason: str | None) -> str:
 
 
 @contextmanager
-def telling_of_the_flag() -> Iterator[None]:
+def naming_the_flag() -> Iterator[None]:
     """Add the flag's name to a refusal because of the contract."""
     try:
         yield
@@ -44,8 +44,8 @@ def lines(contract: Mapping[str, Any] | None) -> list[str]:
     """Return a line per change for clients; empty without a known change."""
     if not contract:
         return []
-    told = [f"breaks clients: {sentence}" for sentence in contract["breaks"]]
-    if told and contract["accepted_by"]:
-        told.append(f"accepted by {contract['accepted_by']}: {contract['accepted_because']}")
-    told += [f"changes for clients: {sentence}" for sentence in contract["notes"]]
-    return told + ([contract["unknown"]] if contract["unknown"] else [])
+    sentences = [f"breaks clients: {sentence}" for sentence in contract["breaks"]]
+    if sentences and contract["accepted_by"]:
+        sentences.append(f"accepted by {contract['accepted_by']}: {contract['accepted_because']}")
+    sentences += [f"changes for clients: {sentence}" for sentence in contract["notes"]]
+    return sentences + ([contract["unknown"]] if contract["unknown"] else [])

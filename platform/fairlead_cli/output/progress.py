@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 FIGURES_EVERY_S = 30.0
 
 
-class Teller:
+class Reporter:
     """Prints progress lines: at once where the state has changed, else new figures every half minute.
 
     Args:
@@ -14,17 +14,17 @@ class Teller:
         clock: monotonic seconds.
     """
 
-    def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._report = report
         self._clock = clock
-        self._told: tuple[Hashable, str, float] | None = None
+        self._reported: tuple[Hashable, str, float] | None = None
 
     def see(self, line: str, turn: Hashable) -> None:
         """Take the current line; `turn` is equal as long as only figures in it have changed."""
         now = self._clock()
-        if self._told is not None:
-            told_turn, told_line, told_at = self._told
-            if line == told_line or (turn == told_turn and now - told_at < FIGURES_EVERY_S):
+        if self._reported is not None:
+            last_turn, last_line, reported_at = self._reported
+            if line == last_line or (turn == last_turn and now - reported_at < FIGURES_EVERY_S):
                 return
-        self._told = (turn, line, now)
-        self._tell(line)
+        self._reported = (turn, line, now)
+        self._report(line)

@@ -118,7 +118,7 @@ def run(call: Call) -> None:
                 family.start()
                 if start.until_ready():
                     write_endpoints(home, url=options.address.url, gateway_url=options.gateway_address.url)
-                    _tell(home, url, gateway_url, start.new_token)
+                    _print_addresses(home, url, gateway_url, start.new_token)
                     _watch(family)
                 _say("stopping (Ctrl-C again to hurry)")
             finally:
@@ -144,7 +144,7 @@ class _Start:
             if _stop_asked(_LOOK_EVERY_S):
                 return False
         self.new_token = self._prepared.finish()
-        self._tell("the database is prepared")
+        self._report("the database is prepared")
         return self._until_all_answer()
 
     def _until_all_answer(self) -> bool:
@@ -156,7 +156,7 @@ class _Start:
             before, waiting = waiting, self._waiting()
             for part in before:
                 if part not in waiting:
-                    self._tell(f"{part} answers")
+                    self._report(f"{part} answers")
             if waiting and time.monotonic() > deadline:
                 raise CliError(
                     f"{' and '.join(waiting)} did not come up within {_READY_WITHIN_S:g} s; "
@@ -178,7 +178,7 @@ class _Start:
                     f"{readiness.last_lines(self._family.home, name)}"
                 )
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         _say(f"  {time.monotonic() - self._began_s:4.1f} s  {what}")
 
 
@@ -204,7 +204,7 @@ def _signals_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _tell(home: Home, url: str, gateway_url: str, new_token: str | None) -> None:
+def _print_addresses(home: Home, url: str, gateway_url: str, new_token: str | None) -> None:
     lines = [
         "Fairlead is up.",
         f"  pages and API  {url}",

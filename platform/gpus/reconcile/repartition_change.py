@@ -22,7 +22,7 @@ from placement.mig.layouts import Layout
 from placement.repartition.machine import Phase, State
 from placement.repartition.proposal import Repartition as Plan
 
-_TOLD = {
+_REPORTED = {
     Phase.DECLINED: Kind.REPARTITION_DECLINED,
     Phase.OUTDATED: Kind.REPARTITION_OUTDATED,
     Phase.DRAINING: Kind.REPARTITION_APPROVED,
@@ -42,7 +42,7 @@ class Change:
     row: Repartition
     now: datetime
 
-    def move(self, after: State, *, told: str = "", by_itself: bool = False) -> None:
+    def move(self, after: State, *, reported: str = "", by_itself: bool = False) -> None:
         """Record a new state, with an event where its phase is new.
 
         Args:
@@ -55,8 +55,10 @@ class Change:
             row.settled_at = self.now
         if after.phase is not before.phase:
             # Every user may read a cluster's events, and the message may name pods of any namespace.
-            told = told or f"repartition {row.pk} of node {row.node} is {after.phase}; administrators see why there"
-            event_add(row.cluster_id, _TOLD[after.phase], told, self.now, by_itself=by_itself)
+            reported = (
+                reported or f"repartition {row.pk} of node {row.node} is {after.phase}; administrators see why there"
+            )
+            event_add(row.cluster_id, _REPORTED[after.phase], reported, self.now, by_itself=by_itself)
 
 
 @contextmanager

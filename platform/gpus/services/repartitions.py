@@ -45,8 +45,8 @@ def repartition_propose(
         if there is not None:
             return there
         row = _stored(cluster, lack, label, actor, now)
-        told = f"{actor} proposed repartition {row.pk} for {row.wanted}: {row.why}"
-        event_add(cluster.pk, Kind.REPARTITION_PROPOSED, told, now)
+        reported = f"{actor} proposed repartition {row.pk} for {row.wanted}: {row.why}"
+        event_add(cluster.pk, Kind.REPARTITION_PROPOSED, reported, now)
         audit_record(actor=actor, action="repartition.propose", target=_target(row), now=now, after=_shown(row))
     return row
 
@@ -69,7 +69,7 @@ def repartition_approve(
         if why and state_of(change.row).phase is Phase.PROPOSED:
             change.move(machine.outdate(state_of(change.row), why, now))
         else:
-            change.move(machine.approve(state_of(change.row), now), told=_said(change, "approved", actor, reason))
+            change.move(machine.approve(state_of(change.row), now), reported=_said(change, "approved", actor, reason))
             _decided(change, "approve", actor, reason)
     if why:
         raise Conflict(f"repartition {row.pk} of node {row.node} is outdated, for {why}; propose it anew")
@@ -89,7 +89,7 @@ def repartition_decline(*, cluster: str, repartition_id: int, reason: str, actor
         raise InvalidInput("reason is empty; say why the repartition is declined", field="reason")
     row = repartition_get(cluster=cluster, repartition_id=repartition_id)
     with repartition_changing(row.pk, now=now) as change:
-        change.move(machine.decline(state_of(change.row), now), told=_said(change, "declined", actor, reason))
+        change.move(machine.decline(state_of(change.row), now), reported=_said(change, "declined", actor, reason))
         _decided(change, "decline", actor, reason)
     return change.row
 
@@ -105,7 +105,7 @@ def repartition_abort(*, cluster: str, repartition_id: int, reason: str, actor: 
     row = repartition_get(cluster=cluster, repartition_id=repartition_id)
     with repartition_changing(row.pk, now=now) as change:
         before = change.row.phase
-        change.move(machine.abort(state_of(change.row), now), told=_said(change, "aborted", actor, reason))
+        change.move(machine.abort(state_of(change.row), now), reported=_said(change, "aborted", actor, reason))
         change.row.aborted_at, change.row.aborted_by, change.row.abort_reason = now, actor, reason
         audit_record(
             actor=actor,

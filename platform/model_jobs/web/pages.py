@@ -27,20 +27,22 @@ class WorkRow:
 
     row: Build | Tuning
     what: str
-    told: str
+    outcome: str
 
 
 def build_rows(rows: Iterable[Build]) -> list[WorkRow]:
     """Return the list rows of builds."""
-    return [WorkRow(row, BuildOrder.from_json(row.order).words, _told(row)) for row in rows]
+    return [WorkRow(row, BuildOrder.from_json(row.order).words, _outcome(row)) for row in rows]
 
 
 def tuning_rows(rows: Iterable[Tuning]) -> list[WorkRow]:
     """Return the list rows of tunings."""
-    return [WorkRow(row, TuningOrder.from_json(row.order).words, _told(row) or _conclusion(row.report)) for row in rows]
+    return [
+        WorkRow(row, TuningOrder.from_json(row.order).words, _outcome(row) or _conclusion(row.report)) for row in rows
+    ]
 
 
-def _told(row: Build | Tuning) -> str:
+def _outcome(row: Build | Tuning) -> str:
     return stage_of(row) if row.status == Status.PENDING else row.reason
 
 

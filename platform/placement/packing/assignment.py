@@ -119,7 +119,7 @@ def automatic(
     if holding and not in_time:
         return NoRoom(latency)
     doing = _apart(in_time, offered)
-    told = (
+    reported = (
         f"{model.memory_bytes / _GIB:.3g} GiB measured on a CPU, {CUDA_BYTES / _GIB:.3g} GiB for CUDA and "
         f"{HEAD_ROOM_PERCENT} % more"
     )
@@ -129,14 +129,16 @@ def automatic(
         if sum(each.free for each in alike) >= replicas:
             has = min(each.memory_bytes for each in alike) / _GIB
             where = _expected(replicas, alike, arrangement)
-            why = f"{told}: {_what(alike)} has {has:.3g} GiB and is the least that does with {_count(replicas)} free"
+            why = (
+                f"{reported}: {_what(alike)} has {has:.3g} GiB and is the least that does with {_count(replicas)} free"
+            )
             why = f"{why}{where}; {_taking(model, alike) or latency}{_sharing(alike)}"
             return Chosen(resource, _products(resource, alike, offered), why)
     if not ranked and len(misfits) == len(needs):
         return NoRoom(misfits[0])
     demand = Demand("it", replicas, int(memory_bytes * (1 + HEAD_ROOM_PERCENT / 100)))
     plan = repartition([demand], mig_nodes(seen, leaving=leaving))
-    why = f"room for {_count(replicas)} is asked for, with {told}, and nothing that does is free for all"
+    why = f"room for {_count(replicas)} is asked for, with {reported}, and nothing that does is free for all"
     return NoRoom(why + _if_shared(model, replicas, seen, leaving), plan, (demand,))
 
 
@@ -184,8 +186,8 @@ def _in_time(model: Model, holding: Sequence[Offer]) -> tuple[Sequence[Offer], s
     if not taken:
         return holding, f"latency was not considered: {target} was measured on none of these GPUs and slices"
     in_time = [each for each, ms in taken if ms <= target.p99_ms]
-    told = sorted({(ms, each.profile or each.product) for each, ms in taken})
-    measured = ", ".join(f"{ms:.3g} ms on {name}" for ms, name in told)
+    reported = sorted({(ms, each.profile or each.product) for each, ms in taken})
+    measured = ", ".join(f"{ms:.3g} ms on {name}" for ms, name in reported)
     return in_time, f"an answer within {target} is asked for, and it took {measured}"
 
 
@@ -215,9 +217,9 @@ def _expected(replicas: int, alike: Iterable[Offer], arrangement: Arrangement | 
     rooms = [Room(each.node, each.product, each.profile, 1, 0, each.share, each.free) for each in alike]
     found = pack([Demand("it", replicas, 0, compute_slices=0)], rooms, arrangement)
     nodes = Counter(each.node for each in found.placements)
-    told = ", ".join(f"{count} on {node}" for node, count in sorted(nodes.items()))
+    reported = ", ".join(f"{count} on {node}" for node, count in sorted(nodes.items()))
     alone = " (no other node has one free)" if len(nodes) == 1 < replicas and arrangement is Arrangement.SPREAD else ""
-    return f"; {arrangement.value}, {told}{alone}"
+    return f"; {arrangement.value}, {reported}{alone}"
 
 
 def _count(replicas: int) -> str:

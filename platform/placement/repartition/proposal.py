@@ -79,7 +79,7 @@ def objection(plan: Repartition, missing: Sequence[Demand], nodes: Sequence[MigN
     if node.closed:
         return f"{node.name} {node.closed}"
     if (node.product, node.gpus, layout_of(node.slices)) != (plan.product, len(plan.before), _layout(plan.before)):
-        return f"{node.name} has {told(node.slices)} now, and had {told(_counted(plan.before))}"
+        return f"{node.name} has {slices_text(node.slices)} now, and had {slices_text(_counted(plan.before))}"
     if came := _came(node, plan.leaving):
         return came
     rooms = _rooms(node, plan.after)
@@ -173,11 +173,11 @@ def _warning(node: MigNode, held: Mapping[str, int]) -> str:
     """Return what will block the drain, as the end of a sentence; empty for nothing."""
     if not held:
         return ""
-    told = " and ".join(f"{count} pod{'s' if count > 1 else ''} of {name}" for name, count in held.items())
+    pods = " and ".join(f"{count} pod{'s' if count > 1 else ''} of {name}" for name, count in held.items())
     limit = int(DRAIN_LIMIT.total_seconds() / 60)
     return (
-        f"; but disruption budgets will hold {told} on {node.name}, for which no other node has a slice: delete them "
-        f"while it drains, else it is given up after {limit} min"
+        f"; but disruption budgets will hold {pods} on {node.name}, for which no other node has a slice: delete "
+        f"them while it drains, else it is given up after {limit} min"
     )
 
 
@@ -202,11 +202,11 @@ def _plan(node: MigNode, before: tuple[Layout, ...], after: tuple[Layout, ...], 
     gpus = f"GPU{'s' if len(changed) > 1 else ''} {', '.join(map(str, changed))}"
     leaving = tuple(tenant.pod for tenant in node.tenants if tenant.pod)
     leave = f", once {len(leaving)} pods have left the node" if leaving else ""
-    cut = f"{told(dict(after[changed[0]]))} instead of {told(dict(before[changed[0]]))}"
+    cut = f"{slices_text(dict(after[changed[0]]))} instead of {slices_text(dict(before[changed[0]]))}"
     why = f"with {gpus} of {node.name} cut into {cut}{leave}, {served} of {asked} replicas find a slice"
     return Repartition(node.name, node.product, before, after, leaving, served, why)
 
 
-def told(counts: Mapping[str, int]) -> str:
+def slices_text(counts: Mapping[str, int]) -> str:
     """Return slices as text."""
     return " and ".join(f"{count} x {profile}" for profile, count in sorted(counts.items())) or "none"

@@ -142,7 +142,7 @@ def _candidate(row: Replay) -> Candidate:
     )
 
 
-def _tell_end(row: Replay, state: AttemptState, now: datetime) -> None:
+def _record_end(row: Replay, state: AttemptState, now: datetime) -> None:
     """Write the event of an end."""
     what = f"the replay of {row.total} recorded requests by version {row.model_version.number}"
     how = f"failed: {state.reason}" if state.status is Status.FAILED else f"ended: {_conclusion(row)}"
@@ -200,7 +200,7 @@ REPLAY = JobKind(
     beside=lambda _row: Q(),
     cluster_of=lambda row: row.service.cluster_id,
     impossible=_impossible,
-    ended=_tell_end,
+    ended=_record_end,
     related=("service__cluster", "recording", "model_version"),
     pods=Pods.OF_SERVICE,
 )

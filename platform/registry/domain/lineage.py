@@ -67,11 +67,11 @@ _FLAGS = {
 }
 
 
-def untold(lineage: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+def unset(lineage: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     """Return the missing parts of a pushed version's lineage, with the flag of `fairlead models push` for each."""
     if lineage.get("built_from"):
         return ()
-    return tuple(told for name, told in _FLAGS.items() if not lineage.get(name))
+    return tuple(reported for name, reported in _FLAGS.items() if not lineage.get(name))
 
 
 def origin_of(lineage: Mapping[str, object]) -> str:

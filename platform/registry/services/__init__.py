@@ -161,9 +161,10 @@ def alias_set(
         _refuse_protected(owner, name)
     version.refresh_from_db(fields=["status"])
     if version.status != Status.READY.value:
-        told = f" because {version.reason.rstrip('.')}" if version.reason else ""
+        reported = f" because {version.reason.rstrip('.')}" if version.reason else ""
         raise Conflict(
-            f"model {model!r} version {number} is {version.status}{told}; an alias can point only at a READY version",
+            f"model {model!r} version {number} is {version.status}{reported}; an alias can point only at a READY "
+            "version",
             field="version",
         )
     before = Alias.objects.filter(model=version.model, name=name).values_list("version__number", flat=True).first()

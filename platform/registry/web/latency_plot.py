@@ -94,7 +94,7 @@ def drawing(versions: Sequence[tuple[str, Sequence[Measured]]]) -> Drawing | Non
         return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - us / top), 1)
 
     lines = tuple(
-        Line(statistic, side, tuple(Dot(x[r.batch_size], y(of(r)), _told(label, r, name, of(r))) for r in rows))
+        Line(statistic, side, tuple(Dot(x[r.batch_size], y(of(r)), _dot_title(label, r, name, of(r))) for r in rows))
         for side, (label, rows) in enumerate(versions)
         for statistic, name, of in (
             ("p99", "99th percentile", attrgetter("p99_us")),
@@ -120,7 +120,7 @@ def duration(us: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}\N{NO-BREAK SPACE}{unit}"
 
 
-def _told(label: str, row: Measured, name: str, us: float) -> str:
+def _dot_title(label: str, row: Measured, name: str, us: float) -> str:
     return f"{label}, batch of {row.batch_size}: {name} {duration(us)}"
 
 

@@ -73,7 +73,7 @@ def beside(old: ModelVersion, new: ModelVersion) -> Beside:
     by_size = [{each.batch_size: each for each in rows} for rows in (before, after)]
     return Beside(
         tensors=_facts(_tensors(was), _tensors(becomes)),
-        facts=_facts(_told(old), _told(new)),
+        facts=_facts(_facts_of_version(old), _facts_of_version(new)),
         latencies=tuple(
             Latency(size, *(rows.get(size) for rows in by_size)) for size in sorted({*by_size[0], *by_size[1]})
         ),
@@ -104,7 +104,7 @@ def _tensor(tensor: Tensor) -> str:
     return f"{tensor.datatype} {list(tensor.shape)}{', optional' if tensor.optional else ''}"
 
 
-def _told(version: ModelVersion) -> dict[str, str]:
+def _facts_of_version(version: ModelVersion) -> dict[str, str]:
     """Return a version's metadata by display names; missing parts are left out."""
     lineage = {**Lineage().as_json(), **version.lineage}
     parameters = lineage.pop("parameters")

@@ -19,7 +19,7 @@ from jobs.services import hints
 from registry import hooks, selectors, services
 from registry.domain.approval import Approval, refusal
 from registry.domain.import_lifecycle import ImportStatus
-from registry.domain.lineage import Lineage, untold
+from registry.domain.lineage import Lineage, unset
 from registry.domain.version_lifecycle import Status
 from registry.hooks import Use
 from registry.models import RegisteredModel
@@ -125,17 +125,17 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         return render(request, "registry/_validation.html", {"version": version})
     uses = hooks.uses_of([version.pk])
     seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
-    told = [use for use in uses if use.namespace in seen]
+    reported = [use for use in uses if use.namespace in seen]
     lineage = {**Lineage().as_json(), **version.lineage}
     context = {
         "version": version,
         "lineage": lineage,
-        "untold": untold(lineage),
+        "unset": unset(lineage),
         "measured": measured(version.profile),
         "drawing": drawing([(f"version {number}", measured(version.profile))]),
         "others": selectors.version_list(model=name).exclude(pk=version.pk).order_by("-pk")[:_OTHERS_SHOWN],
-        "uses": told[:_USES_SHOWN],
-        "more_uses": max(0, len(told) - _USES_SHOWN),
+        "uses": reported[:_USES_SHOWN],
+        "more_uses": max(0, len(reported) - _USES_SHOWN),
         "may_deploy": may(page_token(request), Scope.WRITE, Place.anywhere()),
         "works": hooks.works_of(version.pk, _WORKS_SHOWN),
         "is_admin": may(page_token(request), Scope.ADMIN, Place.model(name)),

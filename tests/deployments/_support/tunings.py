@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from integrations.clusters.base import Job, JobResult, Told
+from integrations.clusters.base import Job, JobResult, OnStage
 from jobs.services import run_claim
 from model_jobs.models import Tuning
 from model_jobs.tunings.domain.order import TuningOrder
@@ -30,7 +30,7 @@ REPORT: dict[str, Any] = {
 }
 
 
-Run = Callable[[Job, Told], JobResult]
+Run = Callable[[Job, OnStage], JobResult]
 
 
 class Scene:
@@ -47,7 +47,7 @@ class Scene:
 
     def make(self, row: Tuning, run: Run | None = None) -> Tuning:
         class Cluster:
-            def run(_self, job: Job, told: Told) -> JobResult:  # noqa: N805
+            def run(_self, job: Job, told: OnStage) -> JobResult:  # noqa: N805
                 self.jobs.append(job)
                 return run(job, told) if run else JobResult(0, json.dumps(REPORT))
 

@@ -14,7 +14,7 @@ from deployments.models import InferenceService
 from deployments.reconcile import lease, schedule
 from deployments.reconcile.schedule import (
     RESYNC_PER_S,
-    UNTOLD_PER_S,
+    UNREPORTED_PER_S,
     interleaved,
     is_watched,
     most_settled,
@@ -50,10 +50,10 @@ def _copies(service: InferenceService, count: int) -> None:
     )
 
 
-def _due(service: InferenceService, *, is_told: bool = True) -> list[int]:
+def _due(service: InferenceService, *, reports_events: bool = True) -> list[int]:
     assert service.ticked_at is not None
     now = service.ticked_at + timedelta(minutes=1)
-    return services_due(service.cluster, now=now, interval=EVERY, is_told=is_told)
+    return services_due(service.cluster, now=now, interval=EVERY, reports_events=reports_events)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_settled_ones_come_in_between(moving: list[int], settled: list[int], ord
 
 
 def test_the_rate_of_settled_ones_is_bounded_and_higher_where_nobody_tells_what_happens() -> None:
-    assert most_settled(EVERY, is_told=True) == 2 * RESYNC_PER_S
-    assert most_settled(EVERY, is_told=False) == 2 * UNTOLD_PER_S
-    assert most_settled(timedelta(milliseconds=1), is_told=True) == 1
+    assert most_settled(EVERY, reports_events=True) == 2 * RESYNC_PER_S
+    assert most_settled(EVERY, reports_events=False) == 2 * UNREPORTED_PER_S
+    assert most_settled(timedelta(milliseconds=1), reports_events=True) == 1
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_of_many_settled_services_only_so_many_are_due_the_oldest_first(platform
 
     found = _due(service)
 
-    assert len(found) == most_settled(EVERY, is_told=True) + 1
+    assert len(found) == most_settled(EVERY, reports_events=True) + 1
     assert found[0] == service.pk or found[0] == moving.pk
     names = dict(InferenceService.objects.values_list("pk", "name"))
     assert sorted(names[pk] for pk in found if pk not in (service.pk, moving.pk)) == [
         f"copy-{index:04}" for index in range(39)
     ]
-    assert len(_due(service, is_told=False)) == 61, "where nobody tells, all of so few"
+    assert len(_due(service, reports_events=False)) == 61, "where nobody tells, all of so few"
 
 
 def test_few_settled_services_are_due_every_half_minute_or_at_every_sweep_where_nobody_reports(
@@ -136,16 +136,16 @@ def test_few_settled_services_are_due_every_half_minute_or_at_every_sweep_where_
     service.refresh_from_db()
     assert service.ticked_at is not None
 
-    def due_after(wait: timedelta, *, is_told: bool) -> bool:
+    def due_after(wait: timedelta, *, reports_events: bool) -> bool:
         assert service.ticked_at is not None
         now = service.ticked_at + wait
-        return bool(services_due(service.cluster, now=now, interval=EVERY, is_told=is_told))
+        return bool(services_due(service.cluster, now=now, interval=EVERY, reports_events=reports_events))
 
-    assert not due_after(EVERY, is_told=True)
-    assert not due_after(RESYNC_EVERY - EVERY, is_told=True)
-    assert due_after(RESYNC_EVERY, is_told=True)
-    assert not due_after(EVERY / 4, is_told=False), "it had a tick just now"
-    assert due_after(EVERY, is_told=False)
+    assert not due_after(EVERY, reports_events=True)
+    assert not due_after(RESYNC_EVERY - EVERY, reports_events=True)
+    assert due_after(RESYNC_EVERY, reports_events=True)
+    assert not due_after(EVERY / 4, reports_events=False), "it had a tick just now"
+    assert due_after(EVERY, reports_events=False)
 
 
 def test_a_sweep_ticks_as_many_whatever_the_number_of_settled_services(
@@ -164,7 +164,7 @@ def test_a_sweep_ticks_as_many_whatever_the_number_of_settled_services(
         ticked.clear()
         tasks.sweep()
         counts.append(len(ticked))
-    assert counts == [most_settled(EVERY, is_told=True)] * 2
+    assert counts == [most_settled(EVERY, reports_events=True)] * 2
 
 
 def test_a_change_by_somebody_is_due_at_once(platform: Platform) -> None:
@@ -242,4 +242,4 @@ def test_what_the_cluster_names_is_due_at_the_next_sweep(platform: Platform, mon
     platform.cluster.touched_at = {("default", "copy-0199"): time.time()}
     tasks.sweep()
     assert InferenceService.objects.get(name="copy-0199").pk in ticked
-    assert len(ticked) == most_settled(EVERY, is_told=True) + 1
+    assert len(ticked) == most_settled(EVERY, reports_events=True) + 1

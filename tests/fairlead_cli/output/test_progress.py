@@ -1,6 +1,6 @@
 """Lines for a log while a command waits."""
 
-from fairlead_cli.output.progress import FIGURES_EVERY_S, Teller
+from fairlead_cli.output.progress import FIGURES_EVERY_S, Reporter
 
 
 class Clock:
@@ -15,7 +15,7 @@ class Clock:
 
 def test_a_turn_is_told_at_once_and_only_once() -> None:
     told: list[str] = []
-    teller = Teller(told.append, Clock())
+    teller = Reporter(told.append, Clock())
 
     for line, turn in [("held 10 s", 1), ("held 10 s", 1), ("asked for 50 %", 2), ("held 10 s", 1)]:
         teller.see(line, turn)
@@ -26,7 +26,7 @@ def test_a_turn_is_told_at_once_and_only_once() -> None:
 def test_figures_alone_are_told_every_half_minute() -> None:
     told: list[str] = []
     clock = Clock()
-    teller = Teller(told.append, clock)
+    teller = Reporter(told.append, clock)
 
     for second in range(3600):
         clock.now_s = 100.0 + second
@@ -38,7 +38,7 @@ def test_figures_alone_are_told_every_half_minute() -> None:
 def test_what_stays_the_same_is_not_told_again() -> None:
     told: list[str] = []
     clock = Clock()
-    teller = Teller(told.append, clock)
+    teller = Reporter(told.append, clock)
 
     teller.see("no traffic", "NoTraffic")
     clock.now_s += 10 * FIGURES_EVERY_S

@@ -17,7 +17,7 @@ from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments.models import Revision
 from integrations.artifacts.archives import Member
 from integrations.artifacts.store import StoredArtifact
-from integrations.clusters.base import Job, JobKind, JobResult, Made, Told
+from integrations.clusters.base import Job, JobKind, JobResult, Made, OnStage
 from integrations.clusters.local.driver import LocalDriver
 from jobs.services import run_claim
 from jobs.services.claim import due
@@ -30,7 +30,7 @@ from tests.deployments._support.platform import Platform
 from tests.integrations._support.runtimes import model
 
 pytestmark = pytest.mark.django_db(transaction=True)
-Run = Callable[[Job, Told, Made], JobResult]
+Run = Callable[[Job, OnStage, Made], JobResult]
 INT8 = BuildOrder(precision=Precision.INT8)
 SLICE = "nvidia.com/mig-1g.10gb"
 
@@ -56,7 +56,7 @@ class Scene:
 
     def make(self, row: Build, run: Run) -> Build:
         class Cluster:
-            def run(_self, job: Job, told: Told, made: Made) -> JobResult:  # noqa: N805
+            def run(_self, job: Job, told: OnStage, made: Made) -> JobResult:  # noqa: N805
                 self.jobs.append(job)
                 return run(job, told, made)
 
@@ -81,7 +81,7 @@ def brings(folder: Path, digest: str = "") -> Run:
     (folder / "1" / "model.plan").write_bytes(b"a plan")
     names = {"1/model.plan": b"a plan"}
 
-    def run(_job: Job, _told: Told, made: Made) -> JobResult:
+    def run(_job: Job, _told: OnStage, made: Made) -> JobResult:
         made(folder)
         stored: StoredArtifact = store().put_folder(
             [Member(name, io.BytesIO(content)) for name, content in names.items()], owner="again"
@@ -96,7 +96,7 @@ def test_a_model_is_quantized_on_this_machine_and_becomes_a_version(scene: Scene
     row = scene.start()
     stages: list[str] = []
 
-    def run(job: Job, told: Told, made: Made) -> JobResult:
+    def run(job: Job, told: OnStage, made: Made) -> JobResult:
         def note(line: str) -> None:
             stages.append(line)
             told(line)
@@ -123,7 +123,7 @@ def test_its_progress_is_seen_while_it_goes(scene: Scene, tmp_path: Path) -> Non
     row = scene.start()
     line = json.dumps({"schema": "fairlead.build-progress/v1", "stage": "calibrating: 3 of 16 rows"})
 
-    def run(job: Job, told: Told, made: Made) -> JobResult:
+    def run(job: Job, told: OnStage, made: Made) -> JobResult:
         told("a warning of a library")
         told(line)
         deadline = time.monotonic() + 60
@@ -198,7 +198,7 @@ def test_files_that_are_others_than_were_built_become_no_version(scene: Scene, t
 
 
 def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene) -> None:
-    def away(_job: Job, _told: Told, _made: Made) -> JobResult:
+    def away(_job: Job, _told: OnStage, _made: Made) -> JobResult:
         raise Unavailable("the cluster is away")
 
     row = scene.start()
@@ -212,7 +212,7 @@ def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene
 def test_a_cluster_makes_one_at_a_time(scene: Scene, tmp_path: Path) -> None:
     first, second = scene.start(), scene.start()
 
-    def run(job: Job, told: Told, made: Made) -> JobResult:
+    def run(job: Job, told: OnStage, made: Made) -> JobResult:
         assert scene.make(second, ends(JobResult(0, ""))).status == "PENDING"
         assert second.attempts == 0
         return brings(tmp_path / "made")(job, told, made)
@@ -223,7 +223,7 @@ def test_a_cluster_makes_one_at_a_time(scene: Scene, tmp_path: Path) -> None:
 def test_one_that_is_stopped_ends_its_job_and_makes_no_version(scene: Scene, tmp_path: Path) -> None:
     row = scene.start()
 
-    def run(job: Job, told: Told, made: Made) -> JobResult:
+    def run(job: Job, told: OnStage, made: Made) -> JobResult:
         build_stop(model="digits", number=1, build_id=row.pk, actor="bob", now=timezone.now())
         with pytest.raises(Conflict, match="not waited for any more"):
             brings(tmp_path / "made")(job, told, made)
@@ -242,7 +242,7 @@ def test_one_that_is_stopped_ends_its_job_and_makes_no_version(scene: Scene, tmp
 def test_a_worker_that_is_to_end_gives_it_back(scene: Scene) -> None:
     row = scene.start()
 
-    def run(_job: Job, told: Told, _made: Made) -> JobResult:
+    def run(_job: Job, told: OnStage, _made: Made) -> JobResult:
         run_claim.stop()
         told("")
         raise AssertionError("it goes on")

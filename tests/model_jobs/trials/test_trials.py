@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, Unavailable
-from integrations.clusters.base import Job, JobKind, JobResult, Told
+from integrations.clusters.base import Job, JobKind, JobResult, OnStage
 from integrations.clusters.local.driver import LocalDriver
 from jobs.services import run_claim
 from jobs.services.claim import due, jobs_forget
@@ -25,7 +25,7 @@ from tests.deployments._support.platform import Platform
 from tests.integrations._support.runtimes import model
 
 pytestmark = pytest.mark.django_db(transaction=True)
-Run = Callable[[Job, Told], JobResult]
+Run = Callable[[Job, OnStage], JobResult]
 ROW = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
 DONE = {"schema": "fairlead.try/v1", "load_ms": 41.0, "first_ms": 2.0, "infer_ms": 0.5, "runs": 5}
 LABEL = {"name": "label", "datatype": "INT64", "shape": [1], "data": [7]}
@@ -49,7 +49,7 @@ class Scene:
 
     def make(self, row: Trial, run: Run) -> Trial:
         class Cluster:
-            def run(_self, job: Job, told: Told) -> JobResult:  # noqa: N805
+            def run(_self, job: Job, told: OnStage) -> JobResult:  # noqa: N805
                 self.jobs.append(job)
                 return run(job, told)
 
@@ -112,7 +112,7 @@ def test_a_model_that_cannot_be_loaded_fails_the_trial(scene: Scene, tmp_path: P
 def test_its_stages_are_seen_while_it_goes(scene: Scene) -> None:
     row = scene.start()
 
-    def run(_job: Job, told: Told) -> JobResult:
+    def run(_job: Job, told: OnStage) -> JobResult:
         until(lambda: Trial.objects.get().stage == "starting the runtime")
         told("a warning of a library")
         told(json.dumps({"schema": "fairlead.try-progress/v1", "stage": "loading the model"}))
@@ -145,7 +145,7 @@ def test_how_one_without_an_answer_ends(scene: Scene, run: Run, status: str, rea
 
 
 def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene) -> None:
-    def away(_job: Job, _told: Told) -> JobResult:
+    def away(_job: Job, _told: OnStage) -> JobResult:
         raise Unavailable("the cluster is away")
 
     row = scene.start()
@@ -159,11 +159,11 @@ def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene
 def test_a_cluster_makes_two_at_a_time(scene: Scene) -> None:
     rows = [scene.start() for _ in range(3)]
 
-    def second(_job: Job, told: Told) -> JobResult:
+    def second(_job: Job, told: OnStage) -> JobResult:
         assert scene.make(rows[2], REFUSES).attempts == 0
         return REFUSES(_job, told)
 
-    def first(job: Job, told: Told) -> JobResult:
+    def first(job: Job, told: OnStage) -> JobResult:
         assert scene.make(rows[1], second).status == "FAILED"
         assert scene.make(rows[2], REFUSES).status == "FAILED"
         return REFUSES(job, told)
@@ -174,7 +174,7 @@ def test_a_cluster_makes_two_at_a_time(scene: Scene) -> None:
 def test_one_that_is_stopped_ends_its_job(scene: Scene) -> None:
     row = scene.start()
 
-    def run(_job: Job, told: Told) -> JobResult:
+    def run(_job: Job, told: OnStage) -> JobResult:
         trial_stop(model="digits", number=1, trial_id=row.pk, actor="bob", now=timezone.now())
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
@@ -190,7 +190,7 @@ def test_one_that_is_stopped_ends_its_job(scene: Scene) -> None:
 def test_a_worker_that_is_to_end_gives_it_back(scene: Scene) -> None:
     row = scene.start()
 
-    def run(_job: Job, told: Told) -> JobResult:
+    def run(_job: Job, told: OnStage) -> JobResult:
         run_claim.stop()
         told("")
         raise AssertionError("it goes on")

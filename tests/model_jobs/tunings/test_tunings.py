@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from common.errors import Conflict, NotFound, Unavailable
 from deployments.models import InferenceService, Revision
-from integrations.clusters.base import Job, JobKind, JobResult, Told
+from integrations.clusters.base import Job, JobKind, JobResult, OnStage
 from jobs.services import run_claim
 from jobs.services.claim import due
 from model_jobs.models import Tuning
@@ -67,7 +67,7 @@ def test_it_runs_on_the_slice_that_was_chosen_for_the_service(scene: Scene) -> N
 def test_its_progress_is_seen_while_it_goes(scene: Scene) -> None:
     row = scene.start()
 
-    def run(_job: Job, told: Told) -> JobResult:
+    def run(_job: Job, told: OnStage) -> JobResult:
         told("a line of something else")
         told(json.dumps(PROGRESS))
         deadline = time.monotonic() + 60
@@ -105,7 +105,7 @@ def test_how_it_ends(scene: Scene, result: JobResult, status: str, reason: str) 
 
 
 def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene) -> None:
-    def away(_job: Job, _told: Told) -> JobResult:
+    def away(_job: Job, _told: OnStage) -> JobResult:
         raise Unavailable("the cluster is away")
 
     row = scene.start()
@@ -120,7 +120,7 @@ def test_one_that_breaks_off_is_made_again_and_given_up_after_three(scene: Scene
 def test_a_cluster_makes_one_at_a_time(scene: Scene) -> None:
     first, second = scene.start(), scene.start(service=None)
 
-    def run(_job: Job, _told: Told) -> JobResult:
+    def run(_job: Job, _told: OnStage) -> JobResult:
         assert scene.make(second).status == "PENDING"
         return JobResult(0, json.dumps(REPORT))
 
@@ -133,7 +133,7 @@ def test_one_that_is_stopped_ends_its_job(scene: Scene) -> None:
     row = scene.start()
     stopped = {"model": "digits", "number": 1, "tuning_id": row.pk, "actor": "bob", "now": timezone.now()}
 
-    def run(_job: Job, told: Told) -> JobResult:
+    def run(_job: Job, told: OnStage) -> JobResult:
         tuning_stop(**stopped)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
@@ -150,7 +150,7 @@ def test_one_that_is_stopped_ends_its_job(scene: Scene) -> None:
 def test_a_worker_that_is_to_end_gives_it_back(scene: Scene) -> None:
     row = scene.start()
 
-    def run(_job: Job, told: Told) -> JobResult:
+    def run(_job: Job, told: OnStage) -> JobResult:
         run_claim.stop()
         told("")
         raise AssertionError("it goes on")

@@ -157,8 +157,8 @@ async def test_an_empty_last_response_is_sent_to_those_only_who_ask_for_it(chann
     told = await answers(channel, asked("repeat", 2, triton_enable_empty_final_response=True))
     assert [final(response) for response in told] == [False, False, True]
     assert not told[-1].infer_response.outputs
-    untold = await answers(channel, asked("repeat", 2))
-    assert [final(response) for response in untold] == [False, False]
+    unset = await answers(channel, asked("repeat", 2))
+    assert [final(response) for response in unset] == [False, False]
     assert await answers(channel, asked("repeat", 0)) == []
 
 

@@ -128,10 +128,10 @@ def _differences(stable: Tensors, shadow: Tensors, terms: Terms, rows: int) -> I
         if theirs is None and ours is not None:
             yield structural(name, ours.datatype, Kind.MISSING, rows, "the new version's answer has no such output")
         elif ours is None and theirs is not None:
-            # No client reads it yet, so it is reported but counts neither way (registry.domain.contract takes it for a
+            # No client reads it yet, so it is extra but counts neither way (registry.domain.contract takes it for a
             # note).
-            told = structural(name, theirs.datatype, Kind.EXTRA, rows, "stable's answer has no such output")
-            yield replace(told, agrees=np.ones(rows, bool), excess=0.0)
+            extra = structural(name, theirs.datatype, Kind.EXTRA, rows, "stable's answer has no such output")
+            yield replace(extra, agrees=np.ones(rows, bool), excess=0.0)
         elif ours is not None and theirs is not None:
             yield compare_tensors(name, ours, theirs, _tolerance(terms, name, ours), rows)
 

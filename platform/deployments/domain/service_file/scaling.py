@@ -60,7 +60,7 @@ class Scaling:
     @property
     def is_measured_by_cluster(self) -> bool:
         """Return whether only the cluster knows the metric, which no replica reports."""
-        return self.metric is not None and self.metric not in _TOLD
+        return self.metric is not None and self.metric not in _REPORTED
 
     @property
     def targets(self) -> dict[str, float]:
@@ -79,7 +79,7 @@ class Scaling:
         return max(self.min_replicas, min(self.max_replicas, replicas))
 
 
-_TOLD = (ScaleMetric.CONCURRENCY, ScaleMetric.RPS, ScaleMetric.QUEUE_TIME)
+_REPORTED = (ScaleMetric.CONCURRENCY, ScaleMetric.RPS, ScaleMetric.QUEUE_TIME)
 """Metrics that replicas report themselves."""
 _DEFAULTED = (ScaleMetric.CONCURRENCY, ScaleMetric.QUEUE_TIME, ScaleMetric.CPU)
 

@@ -37,12 +37,12 @@ class TransitionStatus(StrEnum):
 def kept(stored: Mapping[str, Any] | None, seen: Failure | None) -> Mapping[str, Any] | None:
     """Return the last failure to keep for a revision, as JSON; None where it never failed.
 
-    A failure that is reported again after recovery, without its events and log, keeps the earlier ones.
+    A failure that is fields again after recovery, without its events and log, keeps the earlier ones.
     """
     if seen is None:
         return stored
-    told = asdict(seen)
-    found = {**told, **{name: [*told[name]] for name in _DETAILS}}
+    fields = asdict(seen)
+    found = {**fields, **{name: [*fields[name]] for name in _DETAILS}}
     if stored is None:
         return found
     if stored["at"] > found["at"]:

@@ -160,9 +160,9 @@ def question_end(*, of: Question, status: int | None, answer: str, now: datetime
             if row is None:
                 return
             if said is not Answer(row.answer) or row.answered_at is None:
-                told = f"webhook {row.name} answered {said} at step {row.step_index + 1}" + (message and f": {message}")
+                line = f"webhook {row.name} answered {said} at step {row.step_index + 1}" + (message and f": {message}")
                 to = row.rollout.to_revision.name
-                change.event(Kind.ROLLOUT_WEBHOOK_ANSWERED, told, revision=to, rollout=row.rollout, by_itself=True)
+                change.event(Kind.ROLLOUT_WEBHOOK_ANSWERED, line, revision=to, rollout=row.rollout, by_itself=True)
             row.answer, row.message, row.answered_at, row.decided_at = said, message, now, decided
             row.next_try_at = again
             row.save(update_fields=["answer", "message", "answered_at", "decided_at", "next_try_at"])

@@ -1,7 +1,7 @@
 """Form of a policy file: its strategy, its steps as rows, and their analysis. Pure.
 
 A field is named by its path in the file, such as `steps.0.hold`. Parts of the file without a field stay as they are,
-and the form lists them (`Part.untold`).
+and the form lists them (`Part.unset`).
 """
 
 import copy
@@ -58,10 +58,10 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A group of fields; `untold` are the file's fields there without a form field."""
+    """A group of fields; `unset` are the file's fields there without a form field."""
 
     fields: tuple[Filled, ...]
-    untold: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,16 +281,16 @@ def _part(
         within: objects there, of which the form shows some fields.
         leave: fields there that other parts show.
     """
-    told = tuple(fields)
-    there, names = _at(document, path), {field.path for field in told}
-    untold = [
+    formed = tuple(fields)
+    there, names = _at(document, path), {field.path for field in formed}
+    unset = [
         dotted((*inner, name))
         for inner in ((), *((each,) for each in within))
         if isinstance(found := _at(there, inner), Mapping)
         for name in found
         if (*path, *inner, name) not in names and not (inner == () and name in leave)
     ]
-    return Part(tuple(Filled(field, _shown(document, field)) for field in told), tuple(untold))
+    return Part(tuple(Filled(field, _shown(document, field)) for field in formed), tuple(unset))
 
 
 def _shown(document: Mapping[str, Any], field: Field) -> str:

@@ -144,8 +144,8 @@ def _runtime_said(status: int, body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     try:
         fields = json.loads(text)
-        told = fields["error"] if isinstance(fields, dict) and "error" in fields else text
+        reported = fields["error"] if isinstance(fields, dict) and "error" in fields else text
     except ValueError:
-        told = text
-    words = str(told).strip()[:_RUNTIME_SAID_CHARACTERS]
+        reported = text
+    words = str(reported).strip()[:_RUNTIME_SAID_CHARACTERS]
     return f"the service answered {status}: {words or 'nothing more'}"

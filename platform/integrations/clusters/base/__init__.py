@@ -41,7 +41,7 @@ from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.gpus import GpuPod, NodeGpus
 from integrations.clusters.base.identity import AUDIENCE, RECORDS_AUDIENCE, JobIdentity, WorkloadIdentity
-from integrations.clusters.base.jobs import Job, JobKind, JobResult, Made, Told
+from integrations.clusters.base.jobs import Job, JobKind, JobResult, Made, OnStage
 from integrations.clusters.base.observed import (
     Component,
     Node,
@@ -109,6 +109,7 @@ __all__ = [
     "ObservedRevision",
     "ObservedScaling",
     "ObservedTransformer",
+    "OnStage",
     "Patch",
     "ReplicaEvent",
     "ReplicaPhase",
@@ -120,7 +121,6 @@ __all__ = [
     "Selection",
     "SessionAffinity",
     "Tap",
-    "Told",
     "Unit",
     "WorkloadIdentity",
     "behavior_from_json",

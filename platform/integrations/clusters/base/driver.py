@@ -10,7 +10,7 @@ from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.identity import JobIdentity, WorkloadIdentity
-from integrations.clusters.base.jobs import Job, JobResult, Made, Told
+from integrations.clusters.base.jobs import Job, JobResult, Made, OnStage
 from integrations.clusters.base.observed import Nodes, Observed, ObservedReplica
 from integrations.clusters.base.patches import Patch
 
@@ -94,7 +94,7 @@ class ClusterDriver(Protocol):
     def check_namespace(self, namespace: str) -> None:
         """Raise Conflict, saying what to do, where services cannot run in the namespace."""
 
-    def run(self, job: Job, told: Told | None = None, made: Made | None = None) -> JobResult:
+    def run(self, job: Job, on_stage: OnStage | None = None, made: Made | None = None) -> JobResult:
         """Run `job` to its end or its timeout, or until `told` raises.
 
         A folder that it makes is passed to `made` where it ran on this machine. Elsewhere it is uploaded before the job

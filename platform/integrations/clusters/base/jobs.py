@@ -7,7 +7,7 @@ from pathlib import Path
 
 from integrations.clusters.base.desired import Resources
 
-Told = Callable[[str], None]
+OnStage = Callable[[str], None]
 """Receives the last output line of a job so far, repeatedly; what it raises ends the job."""
 
 

@@ -29,8 +29,8 @@ from integrations.clusters.base import (
     Observed,
     ObservedNode,
     ObservedReplica,
+    OnStage,
     Patch,
-    Told,
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
@@ -197,9 +197,9 @@ class KubernetesDriver:
         if wrong is not None:
             raise Conflict(f"{wrong.message}; {wrong.remedy}", field="metadata.namespace")
 
-    def run(self, job: Job, told: Told | None = None, made: Made | None = None) -> JobResult:  # noqa: ARG002
+    def run(self, job: Job, on_stage: OnStage | None = None, made: Made | None = None) -> JobResult:  # noqa: ARG002
         """Run the job as a Kubernetes Job in the namespace for jobs; its pod uploads its result itself."""
-        return jobs.run(self._api, self._options, job, told)
+        return jobs.run(self._api, self._options, job, on_stage)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Run the candidate as a pod in the service's namespace."""
@@ -226,12 +226,12 @@ class KubernetesDriver:
         shares = {revision.name: revision.weight_percent for revision in desired.revisions}
         before, after = (render(each, shares, self._options) for each in (unpatched(desired), desired))
         refuse_idle(desired, before, patches)
-        told = []
+        reported = []
         for one, other in zip(before, after, strict=True):
             if one != other:
                 self._api.apply(other, dry_run=True, force=True)
-                told.append(difference(one, other))
-        return "".join(told)
+                reported.append(difference(one, other))
+        return "".join(reported)
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete the service, its routes first; it is known until the last of it is gone.

@@ -27,8 +27,8 @@ from integrations.clusters.base import (
     Observed,
     ObservedNode,
     ObservedReplica,
+    OnStage,
     Patch,
-    Told,
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_BYTES, last_lines
@@ -164,9 +164,11 @@ class LocalDriver:
     def check_namespace(self, namespace: str) -> None:
         """Accept any namespace: here it is only a name."""
 
-    def run(self, job: Job, told: Told | None = None, made: Made | None = None) -> JobResult:
+    def run(self, job: Job, on_stage: OnStage | None = None, made: Made | None = None) -> JobResult:
         """Run the job as its own process, bounded in time and memory."""
-        return jobs.run(job, self._layout.jobs, allow_python_models=self._allow_python_models, told=told, made=made)
+        return jobs.run(
+            job, self._layout.jobs, allow_python_models=self._allow_python_models, on_stage=on_stage, made=made
+        )
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Run the candidate as its own process that only the caller can reach."""

@@ -56,11 +56,11 @@ def test_the_form_says_what_the_file_says() -> None:
 def test_what_it_does_not_say_is_named_where_it_stands() -> None:
     form = form_of(WHOLE)
     assert form is not None
-    assert form.head.untold == ("alpha",)
-    assert form.steps[0].step.untold == ("match",)
+    assert form.head.unset == ("alpha",)
+    assert form.steps[0].step.unset == ("match",)
     assert form.steps[0].analysis is not None
-    assert form.steps[0].analysis.untold == ("detect",)
-    assert form.steps[1].metrics[0].untold == ("allowedPercent",)
+    assert form.steps[0].analysis.unset == ("detect",)
+    assert form.steps[1].metrics[0].unset == ("allowedPercent",)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_odd_values_are_shown_as_nothing_and_stay() -> None:
     form = form_of(odd)
     assert form is not None
     assert form.steps[0].analysis is not None
-    assert "metrics" in form.steps[0].analysis.untold
+    assert "metrics" in form.steps[0].analysis.unset
 
 
 def test_comments_are_seen_and_line_ends_do_not_count() -> None:

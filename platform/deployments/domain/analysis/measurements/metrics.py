@@ -46,7 +46,7 @@ class OfPrometheus:
         """Return the measurement; while the source is unreachable, or has no answer, it is undecided."""
         metric, looks = self.of, window.looks.get(self.of.name, Looks(0.0))
         verdict, note = self._verdict(looks, is_clear=is_clear)
-        message = "; ".join(part for part in (_told(metric, looks), note) if part)
+        message = "; ".join(part for part in (_evidence_text(metric, looks), note) if part)
         return Measurement(metric.name, "", looks.canary, looks.stable, _limit(metric, looks), verdict, message)
 
     def _verdict(self, looks: Looks, *, is_clear: bool) -> tuple[Verdict, str]:
@@ -71,7 +71,7 @@ def _limit(metric: Metric, looks: Looks) -> float | None:
     return metric.maximum if metric.maximum is not None else metric.minimum
 
 
-def _told(metric: Metric, looks: Looks) -> str:
+def _evidence_text(metric: Metric, looks: Looks) -> str:
     count = f"in {looks.against} of {looks.taken} looks"
     if looks.canary is None or (metric.is_comparison and looks.stable is None):
         whom = "the canary" if looks.canary is None else "stable"

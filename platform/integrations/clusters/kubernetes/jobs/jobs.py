@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from common.errors import FairleadError, InvalidInput, NotFound, Unavailable
-from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity, JobResult, Told, WorkloadIdentity
+from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity, JobResult, OnStage, WorkloadIdentity
 from integrations.clusters.kubernetes import manifests
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
@@ -27,7 +27,7 @@ _HOPELESS = "ImagePullBackOff", "InvalidImageName"
 """Waiting reasons that do not pass: tried more than once, or impossible."""
 
 
-def run(api: Api, options: Options, asked: Job, told: Told | None = None) -> JobResult:
+def run(api: Api, options: Options, asked: Job, on_stage: OnStage | None = None) -> JobResult:
     """Run the job to its end; `exit_code` is `TIMED_OUT` at the timeout.
 
     Args:
@@ -46,7 +46,7 @@ def run(api: Api, options: Options, asked: Job, told: Told | None = None) -> Job
             f"{_with_claim(options)}, or name another in the cluster's file as jobs.namespace"
         ) from error
     try:
-        return _result(api, options, asked, name, told)
+        return _result(api, options, asked, name, on_stage)
     finally:
         with suppress(FairleadError):  # else Kubernetes removes it some time after its end
             api.delete(resource_types.JOB, options.jobs_namespace, name, uid=made["metadata"]["uid"])
@@ -64,7 +64,7 @@ def identity_of(api: Api, caller: WorkloadIdentity) -> JobIdentity | None:
     return None
 
 
-def _result(api: Api, options: Options, asked: Job, name: str, told: Told | None) -> JobResult:
+def _result(api: Api, options: Options, asked: Job, name: str, on_stage: OnStage | None) -> JobResult:
     deadline = time.monotonic() + asked.timeout_s
     listen_at = 0.0
     trouble: Failure | None = None
@@ -77,9 +77,9 @@ def _result(api: Api, options: Options, asked: Job, name: str, told: Told | None
                     return _ended(api, asked, pod, code)
                 if is_hopeless(pod) and trouble is not None:
                     raise _NeverStartedError(trouble.message)
-                if told is not None and time.monotonic() >= listen_at and _is_asked(pod):
+                if on_stage is not None and time.monotonic() >= listen_at and _is_asked(pod):
                     listen_at = time.monotonic() + _LISTEN_EVERY_S
-                    told(_said(api, pod, lines=1).strip())
+                    on_stage(_said(api, pod, lines=1).strip())
         except _NeverStartedError as error:
             raise Unavailable(f"the {asked.kind} of the model cannot be run on the cluster: {error}") from error
         except Unavailable:

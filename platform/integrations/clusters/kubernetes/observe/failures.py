@@ -58,7 +58,7 @@ def log_of(pod: Json, failure: Failure) -> LogOf | None:
 
 def with_events(failure: Failure, events: Iterable[Json], env: Mapping[str, str]) -> Failure:
     """Return the failure with the pod's events."""
-    return replace(failure, events=_told(events, env))
+    return replace(failure, events=_replica_events(events, env))
 
 
 def with_log(failure: Failure, log: str, env: Mapping[str, str]) -> Failure:
@@ -74,18 +74,18 @@ def is_slow(pod: Json, now: float) -> bool:
 def failure_by_events(pod: Json, events: Iterable[Json], env: Mapping[str, str]) -> Failure | None:
     """Return why a slow pod is held up, by its newest warning; None without one."""
     events = list(events)
-    warnings = _told((each for each in events if each.get("type") == "Warning"), env)
-    telling = [each for each in warnings if not each.message.startswith(_STARTUP_PROBE)]
-    if not telling:
+    warnings = _replica_events((each for each in events if each.get("type") == "Warning"), env)
+    reporting = [each for each in warnings if not each.message.startswith(_STARTUP_PROBE)]
+    if not reporting:
         return None
-    newest = telling[-1]
+    newest = reporting[-1]
     unready = newest.reason == "Unhealthy"
     return Failure(
         reason=FailureReason.RUNTIME_UNHEALTHY if unready else FailureReason.CONTAINER_NOT_STARTED,
         message=f"it is not ready: {newest.message}",
         at=newest.at,
         replica=pod["metadata"]["name"],
-        events=_told(events, env),
+        events=_replica_events(events, env),
     )
 
 
@@ -148,7 +148,7 @@ def _sentence(pod: Json, said: str) -> str:
     return printable(hidden(said, env_of(pod)).replace("\n", " "))
 
 
-def _told(events: Iterable[Json], env: Mapping[str, str]) -> tuple[ReplicaEvent, ...]:
+def _replica_events(events: Iterable[Json], env: Mapping[str, str]) -> tuple[ReplicaEvent, ...]:
     made = (_event(each, env) for each in events)
     return tuple(sorted(made, key=lambda each: each.at)[-MAX_EVENTS:])
 

@@ -43,9 +43,9 @@ class GatewayClass:
         name = "" if gateway is None else str(gateway["spec"]["gatewayClassName"])
         if found is None:
             return cls(name)
-        told = {each["name"] for each in found.get("status", {}).get("supportedFeatures", ())}
+        reported = {each["name"] for each in found.get("status", {}).get("supportedFeatures", ())}
         known = _KNOWN.get(found["spec"]["controllerName"], frozenset())
-        return cls(name, known | told, tells=bool(told))
+        return cls(name, known | reported, tells=bool(reported))
 
 
 def asks_much(desired: Desired) -> bool:

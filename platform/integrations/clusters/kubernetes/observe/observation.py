@@ -126,8 +126,8 @@ def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
     replicas: dict[str, list[ObservedReplica]] = defaultdict(list)
     for pod, plain in replicas_of(found):
         failure = found.failures.get(plain.name)
-        told = plain if failure is None else replace(plain, failure=failure, message=plain.message or failure.message)
-        replicas[_deployment(pod)].append(told)
+        shown = plain if failure is None else replace(plain, failure=failure, message=plain.message or failure.message)
+        replicas[_deployment(pod)].append(shown)
     return replicas
 
 

@@ -15,7 +15,7 @@ class Coalescer:
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
         self._waiting: set[Service] = set()
-        self._told_at: dict[Service, float] = {}
+        self._reported_at: dict[Service, float] = {}
 
     def add(self, services: Iterable[Service]) -> None:
         """Record services of which something changed."""
@@ -25,8 +25,8 @@ class Coalescer:
         """Return the services to reconcile now, which then count as reported."""
         found = sorted(service for service in self._waiting if self._free_at(service) <= now)
         self._waiting.difference_update(found)
-        self._told_at = {service: at for service, at in self._told_at.items() if at + self._every_s > now}
-        self._told_at.update(dict.fromkeys(found, now))
+        self._reported_at = {service: at for service, at in self._reported_at.items() if at + self._every_s > now}
+        self._reported_at.update(dict.fromkeys(found, now))
         return found
 
     def next_s(self, now: float) -> float | None:
@@ -36,5 +36,5 @@ class Coalescer:
         return None if first is None else max(0.0, first - now)
 
     def _free_at(self, service: Service) -> float:
-        told_at = self._told_at.get(service)
-        return float("-inf") if told_at is None else told_at + self._every_s
+        reported_at = self._reported_at.get(service)
+        return float("-inf") if reported_at is None else reported_at + self._every_s

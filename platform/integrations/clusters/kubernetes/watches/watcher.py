@@ -22,7 +22,7 @@ from integrations.clusters.kubernetes.watches.state import Watch
 logger = logging.getLogger(__name__)
 WATCHED = (*resource_types.PRUNED, resource_types.POD, resource_types.ENDPOINT_SLICE)
 _END_S = 10.0
-Tell = Callable[[set[Service]], None]
+Report = Callable[[set[Service]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Standing:
 class Watcher:
     """Watches the services of some namespaces of one cluster; many threads call `tell`."""
 
-    def __init__(self, api: Api, tell: Tell) -> None:
+    def __init__(self, api: Api, report: Report) -> None:
         self._api = api
-        self._tell = tell
+        self._report = report
         self._following: dict[str, list[Following]] = {}
 
     def follow(self, namespaces: Iterable[str]) -> None:
@@ -47,7 +47,7 @@ class Watcher:
         wanted = set(namespaces)
         self._end([self._following.pop(each) for each in self._following.keys() - wanted])
         for namespace in sorted(wanted - self._following.keys()):
-            threads = [Following(self._api, kind, namespace, self._tell) for kind in WATCHED]
+            threads = [Following(self._api, kind, namespace, self._report) for kind in WATCHED]
             self._following[namespace] = threads
             for thread in threads:
                 thread.start()
@@ -78,7 +78,7 @@ class Following(threading.Thread):
     api: Api
     kind: resource_types.Kind
     namespace: str
-    tell: Tell
+    report: Report
     watch: Watch = field(default_factory=Watch)
     is_streaming: bool = False
     _stopped: threading.Event = field(default_factory=threading.Event)
@@ -141,4 +141,4 @@ class Following(threading.Thread):
 
     def _pass_on(self, services: set[str]) -> None:
         if services:
-            self.tell({(self.namespace, service) for service in services})
+            self.report({(self.namespace, service) for service in services})

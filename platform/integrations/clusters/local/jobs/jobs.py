@@ -20,7 +20,7 @@ from pathlib import Path
 from common.errors import FairleadError, Unavailable
 from common.process_identity import start_ticks
 from integrations.artifacts.store import folder_of
-from integrations.clusters.base import Job, JobKind, JobResult, Made, Told, may_connect, without_folders
+from integrations.clusters.base import Job, JobKind, JobResult, Made, OnStage, may_connect, without_folders
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local.confinement import confined, private
 from integrations.clusters.local.model_repository import lay_out
@@ -44,7 +44,7 @@ def run(
     *,
     allow_python_models: bool = False,
     runtime: tuple[str, ...] = RUNTIME,
-    told: Told | None = None,
+    on_stage: OnStage | None = None,
     made: Made | None = None,
 ) -> JobResult:
     """Run the job below `folder`, pass its resulting folder to `made`, and return its result.
@@ -93,7 +93,9 @@ def run(
                 else NetworkAccess.NONE,
             )
             env = {**environment(job.env, is_code=is_code), **private(own)}
-            exit_code = _run(started, job, env, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
+            exit_code = _run(
+                started, job, env, output_to, on_stage and (lambda: on_stage(_last_line(scratch / "stderr")))
+            )
             stdout.seek(0)
             output = stdout.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
             complaint = _last_words(scratch / "stderr")

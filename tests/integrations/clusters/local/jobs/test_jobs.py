@@ -83,7 +83,7 @@ def test_who_is_told_may_end_a_job(artifact, tmp_path):
             Job(JobKind.TUNE, artifact, 300),
             tmp_path / "jobs",
             runtime=program("import time; time.sleep(300)"),
-            told=enough,
+            on_stage=enough,
         )
     assert list((tmp_path / "jobs").iterdir()) == []
 

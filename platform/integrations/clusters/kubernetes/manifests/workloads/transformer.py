@@ -77,14 +77,14 @@ def _autoscaler(name: str, least: int, scaling: Autoscaling) -> Manifest:
 
 def _container(desired: Desired, revision: DesiredRevision, its: DesiredTransformer, options: Options) -> Manifest:
     predictor = f"{revision.name}.{desired.namespace}:{HTTP_PORT}"
-    told = {"FAIRLEAD_REVISION": revision.name, "MODEL_NAME": revision.model_name, "PREDICTOR_HOST": predictor}
+    fixed = {"FAIRLEAD_REVISION": revision.name, "MODEL_NAME": revision.model_name, "PREDICTOR_HOST": predictor}
     env = permitted(its.env, is_code=True)  # its image is whatever its author likes
-    told["PREDICTOR_GRPC_HOST"] = f"{revision.name}.{desired.namespace}:{GRPC_PORT}"
+    fixed["PREDICTOR_GRPC_HOST"] = f"{revision.name}.{desired.namespace}:{GRPC_PORT}"
     container: Manifest = {
         "name": CONTAINER,
         "image": its.image,
         "args": [*its.args, f"--model_name={revision.model_name}", f"--predictor_host={predictor}"],
-        "env": [{"name": name, "value": value} for name, value in sorted({**told, **env, **CLOSED}.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted({**fixed, **env, **CLOSED}.items())],
         "ports": [
             {"name": "http", "containerPort": its.http_port, "protocol": "TCP"},
             {"name": "grpc", "containerPort": its.grpc_port, "protocol": "TCP"},

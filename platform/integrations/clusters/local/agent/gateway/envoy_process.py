@@ -100,7 +100,7 @@ class Gateway:
         self._process = self._adopted = process
         self._restarts = process.restarts
         if process.running:
-            self._tell(self._page, "")
+            self._report(self._page, "")
 
     async def run(self) -> None:
         """Keep Envoy running forever."""
@@ -113,7 +113,7 @@ class Gateway:
                 served = time.monotonic() - self._ready_at >= _SERVED_S
                 failures = 0 if served else failures + 1
                 wait_s = self._timing.backoff_s(failures) if failures else 0.0
-                self._tell(None, f"it {ending}; it is started again after {wait_s:g} s")
+                self._report(None, f"it {ending}; it is started again after {wait_s:g} s")
                 log.warning("the gateway %s; starting it again in %g s", ending, wait_s)
                 await asyncio.sleep(wait_s)
         finally:
@@ -159,7 +159,7 @@ class Gateway:
         except TimeoutError:
             return f"was not ready within {self._timing.start_s:g} s and was killed"
         self._ready_at = min(self._ready_at, time.monotonic())
-        self._tell(self._page, before)
+        self._report(self._page, before)
         timing = self._timing
         answered_at, silent = time.monotonic(), 0
         while silent < timing.probe_failures or time.monotonic() - answered_at < timing.gateway_silent_s:
@@ -170,7 +170,7 @@ class Gateway:
                 silent += 1
         return f"did not answer for {timing.gateway_silent_s:g} s and was killed"
 
-    def _tell(self, admin: Admin | None, message: str) -> None:
+    def _report(self, admin: Admin | None, message: str) -> None:
         self.admin = admin
         self._message = message
         self._changed()

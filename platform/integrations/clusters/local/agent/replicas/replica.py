@@ -150,7 +150,7 @@ class Replica:
         self._outgoing = outgoing(revision.logger, workshop.runtime, workshop.egress_allowed, relays=workshop.relays)
         self._relay: Relay | None = None
         self._left_at = self._busy_at = 0.0
-        self._told_to_end = False
+        self._is_ending = False
         self._earlier = earlier
         self._served_at: Addresses | None = None
         self._looked = asyncio.Event()
@@ -216,8 +216,8 @@ class Replica:
         await asyncio.wait({self._life})
 
     def _end(self) -> None:
-        if not self._told_to_end:  # a second cancellation would cut the wait for the process short
-            self._told_to_end = True
+        if not self._is_ending:  # a second cancellation would cut the wait for the process short
+            self._is_ending = True
             self._life.cancel()
 
     async def _run(self) -> None:
