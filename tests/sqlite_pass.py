@@ -56,7 +56,7 @@ ALSO_ON_SQLITE = {
     "control_plane/test_artifacts_moved.py": "a restored home in another folder",
     "control_plane/test_health.py": _ERRORS,
     "control_plane/test_lists.py": "every filter and ordering of every list is valid SQL",
-    "control_plane/test_metrics.py": _BROKER,
+    "control_plane/monitoring/test_metrics.py": _BROKER,
     "control_plane/test_migrations.py": _MIGRATIONS,
     "control_plane/test_openapi.py::test_made_up_requests_get_answers_of_the_documented_form": _ERRORS,
     "control_plane/test_wait_for.py": _MIGRATIONS,

@@ -14,8 +14,8 @@ django.setup(set_prefix=False)
 from django.conf import settings  # noqa: E402
 
 from common.http.asgi import StreamingASGIHandler  # noqa: E402 - reads settings when it is made
-from control_plane.prepared import wait_until_prepared  # noqa: E402
-from control_plane.sqlite_files import hold_open  # noqa: E402
+from control_plane.database.prepared import wait_until_prepared  # noqa: E402
+from control_plane.database.sqlite_files import hold_open  # noqa: E402
 
 application = StreamingASGIHandler()
 import_module(settings.ROOT_URLCONF)  # all views, which otherwise the first request would wait for

@@ -12,8 +12,8 @@ from celery.signals import celeryd_after_setup, worker_ready
 from django.conf import settings
 
 from control_plane import broker
-from control_plane.prepared import wait_until_prepared
-from control_plane.sqlite_files import hold_open
+from control_plane.database.prepared import wait_until_prepared
+from control_plane.database.sqlite_files import hold_open
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
 
@@ -87,7 +87,7 @@ def report_ready(**_: object) -> None:
 @app.on_after_finalize.connect
 def connect_signals(**_: object) -> None:
     """Connect metrics and request ids, in every process that uses the application."""
-    from control_plane import telemetry, tracing  # noqa: F401, PLC0415 - register themselves
+    from control_plane.monitoring import telemetry, tracing  # noqa: F401, PLC0415 - register themselves
 
 
 app.autodiscover_tasks()

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from control_plane.collector import ControlPlaneCollector
+from control_plane.monitoring.collector import ControlPlaneCollector
 
 # Apart from the default registry, which the worker shows too: only web queries the database for its page.
 CONTROL_PLANE = CollectorRegistry()

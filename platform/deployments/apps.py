@@ -15,7 +15,9 @@ class DeploymentsConfig(AppConfig):
         from registry import hooks as of_registry  # noqa: PLC0415
 
         of_registry.uses.register(imported_later("deployments.selectors.model_uses.uses_of"))
-        of_registry.version_deleted.register(imported_later("deployments.services.revision_history.versions_forget"))
+        of_registry.version_deleted.register(
+            imported_later("deployments.services.revisions.revision_history.versions_forget")
+        )
         of_registry.model_moved.register(imported_later("deployments.reconcile.schedule.touch_users_of"))
         of_clusters.cluster_changed.register(imported_later("deployments.reconcile.schedule.touch_running_on"))
         of_clusters.services_touched.register(imported_later("deployments.reconcile.schedule.reconcile_named"))

@@ -33,8 +33,8 @@ from deployments.reconcile.participants.metric_queries import Ask, ask_nobody
 from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.reconcile.service_counters import count_failure
 from deployments.services import alias_follow, import_follow, retention
-from deployments.services.gpu_assignment import gpus_due, gpus_note
-from deployments.services.revision_history import revisions_forget
+from deployments.services.revisions.gpu_assignment import gpus_due, gpus_note
+from deployments.services.revisions.revision_history import revisions_forget
 from events.services import delivery
 from events.tasks import deliver
 from integrations.clusters.base import ClusterDriver

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
-from deployments.services.gpu_assignment import gpus_note
+from deployments.services.revisions.gpu_assignment import gpus_note
 from gpus.models import Repartition
 from gpus.services import inventory
 from gpus.services.repartitions import repartition_abort

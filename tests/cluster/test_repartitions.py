@@ -14,7 +14,7 @@ from common.errors import DoesNotFit
 from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from deployments.services import service_apply
-from deployments.services.gpu_assignment import gpus_note
+from deployments.services.revisions.gpu_assignment import gpus_note
 from gpus.models import Repartition
 from gpus.reconcile.repartition import tick
 from gpus.services.repartition_proposal import RepartitionOrder

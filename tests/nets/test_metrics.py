@@ -7,8 +7,8 @@ from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
 from clusters.services import watch
-from control_plane import telemetry
-from control_plane.collector import ControlPlaneCollector
+from control_plane.monitoring import telemetry
+from control_plane.monitoring.collector import ControlPlaneCollector
 from deployments import tasks
 from deployments.reconcile import service_counters
 from serving_runtime.common.errors import FailureReason

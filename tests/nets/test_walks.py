@@ -37,7 +37,7 @@ PARTICIPANTS = (
     "recordings/reconcile/payloads",
 )
 OF_A_ROLLOUT = (
-    "deployments/services/rollouts.py:rollout_begin",
+    "deployments/services/rollout/rollouts.py:rollout_begin",
     "deployments/reconcile/service_change.py:desired",
     "deployments/reconcile/service_change.py:write_events",
     "deployments/reconcile/hints.py:reconcile_soon",

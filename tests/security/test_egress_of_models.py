@@ -19,7 +19,7 @@ from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services import teams, token_create, user_get_or_create
-from common.file_editor.text import text_of
+from common.files.editor.text import text_of
 from deployments.models import InferenceService, Revision
 from deployments.services import rollout_abort, service_apply
 from deployments.web.services.config_preview import digest_of

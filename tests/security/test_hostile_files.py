@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from clusters.domain.cluster_file.kubeconfig import parse_kubeconfig
-from common.document import Document
 from common.errors import InvalidInput
-from common.file_editor.text import document_of
+from common.files.document import Document
+from common.files.editor.text import document_of
 from deployments.domain.service_file import parse_service
 from integrations.clusters.base import Patch
 from integrations.clusters.kubernetes.manifests.patched import applied

@@ -7,7 +7,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
-from common.yaml_text import MAX_VALUES
+from common.files.yaml_text import MAX_VALUES
 from registry.models import RegisteredModel
 
 pytestmark = pytest.mark.django_db

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from integrations.clusters.base import Patch
 
 _VALUED = ("add", "replace", "test")

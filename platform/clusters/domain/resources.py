@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from common.document import Document
-from common.quantities import CPU_UNITS, parse_memory, parse_quantity
+from common.files.document import Document
+from common.files.quantities import CPU_UNITS, parse_memory, parse_quantity
 from integrations.clusters.base import WHOLE, Resources, is_accelerator
 
 AUTO = "auto"

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from clusters.models import Cluster
 from clusters.services.clusters import cluster_apply, cluster_carry_out, cluster_planned
-from common.plans import Outcome, Planned
+from common.files.plans import Outcome, Planned
 
 
 @dataclass(frozen=True, slots=True)

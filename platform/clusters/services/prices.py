@@ -7,8 +7,8 @@ from django.db import transaction
 from accounts.services import audit_record
 from clusters.domain.pricing import REPLICA
 from clusters.models import Cluster
-from common.document import Document
 from common.errors import InvalidInput, NotFound
+from common.files.document import Document
 
 _MOST = 1e6
 _LONGEST_CURRENCY = 12

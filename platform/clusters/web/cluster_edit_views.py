@@ -24,7 +24,7 @@ from clusters.services.plans import cluster_plan
 from clusters.services.trial import cluster_patches_try, cluster_try
 from clusters.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from common.errors import Conflict, FairleadError, InvalidInput
-from common.file_editor.text import digest_of, document_of, lines_between, text_of
+from common.files.editor.text import digest_of, document_of, lines_between, text_of
 from common.http.error_pages import is_fragment, leave
 
 PAGE = "deployments/cluster_edit.html"

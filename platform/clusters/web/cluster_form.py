@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusters.domain.cluster_file import KIND, STORED
-from common.file_editor.form import Field, Filled, changed, filled
+from common.files.editor.form import Field, Filled, changed, filled
 
 
 @dataclass(frozen=True, slots=True)

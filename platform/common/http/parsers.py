@@ -14,8 +14,8 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, JSONParser
 from rest_framework.request import Request
 
-from common import yaml_text
 from common.errors import InvalidInput
+from common.files import yaml_text
 
 MAX_DEPTH = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -37,7 +37,7 @@ class StrictJSONParser(JSONParser):
 
 
 class YAMLParser(BaseParser):
-    """One document of YAML with JSON's data types (`common.yaml_text`)."""
+    """One document of YAML with JSON's data types (`common.files.yaml_text`)."""
 
     media_type = "application/yaml"
 

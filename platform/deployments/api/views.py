@@ -40,7 +40,7 @@ from deployments.domain.service_state.desired import Role
 from deployments.models import Rollout
 from deployments.selectors.permissions import OfRollout, require_model_use
 from deployments.services.current_load import look, survey
-from deployments.services.file_preflight import service_planned
+from deployments.services.files.file_preflight import service_planned
 from events.api.serializers import EventSerializer
 from events.selectors import event_view, service_event_query
 

@@ -1,16 +1,16 @@
 """Services that change services, policies and rollouts; every function takes the actor and leaves an audit entry."""
 
-from deployments.services.approvals import rollout_approve, rollout_reject, rollout_withdraw
-from deployments.services.contracts import check_reason
 from deployments.services.dry_run import policy_plan, rollout_plan, service_plan
-from deployments.services.gpu_assignment import gpus_of
-from deployments.services.import_models import import_follow
+from deployments.services.files.import_models import import_follow
+from deployments.services.files.preflight import plan_check, plan_patched, service_check
+from deployments.services.files.service_files import service_apply
 from deployments.services.policies import policy_apply, policy_delete
-from deployments.services.preflight import plan_check, plan_patched, service_check
 from deployments.services.restart import service_restart, service_resume, service_stop
-from deployments.services.rollback import service_rollback
-from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
-from deployments.services.service_files import service_apply
+from deployments.services.revisions.gpu_assignment import gpus_of
+from deployments.services.rollout.approvals import rollout_approve, rollout_reject, rollout_withdraw
+from deployments.services.rollout.contracts import check_reason
+from deployments.services.rollout.rollback import service_rollback
+from deployments.services.rollout.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.services import alias_follow, service_delete
 
 __all__ = [

@@ -7,7 +7,7 @@ done twice.
 from datetime import datetime
 from typing import Any
 
-from common.plans import Outcome, Planned
+from common.files.plans import Outcome, Planned
 from deployments import mapping
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
@@ -16,10 +16,10 @@ from deployments.domain.service_state.desired import foreseen_of
 from deployments.models import InferenceService, Rollout
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.service_plan import carry_out, planning
+from deployments.services.files.service_files import service_apply, service_planned
 from deployments.services.policies import policy_planned
-from deployments.services.rollout_forecast import Look, Survey, analysis_plan, room_plan
-from deployments.services.rollouts import rollout_begin, rollout_start
-from deployments.services.service_files import service_apply, service_planned
+from deployments.services.rollout.rollout_forecast import Look, Survey, analysis_plan, room_plan
+from deployments.services.rollout.rollouts import rollout_begin, rollout_start
 from deployments.services.services import service_named
 from deployments.views.shapes import Plan
 from integrations.clusters.base import Desired

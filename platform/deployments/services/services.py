@@ -17,7 +17,7 @@ from deployments.mapping import placed_resources
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
-from deployments.services.revision_change import give_up, turn_to
+from deployments.services.revisions.revision_change import give_up, turn_to
 from events.domain.kinds import Kind
 from integrations.clusters.base import Resources
 from registry.models import ModelVersion

@@ -7,7 +7,7 @@ from deployments.domain.service_file import ServiceSpec
 from deployments.domain.service_state.desired import Role
 from deployments.domain.waits import Condition
 from deployments.reconcile.service_change import Change
-from deployments.services.revision_change import give_up
+from deployments.services.revisions.revision_change import give_up
 from events.domain.kinds import Kind
 
 

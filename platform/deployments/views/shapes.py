@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from common.plans import Outcome
+from common.files.plans import Outcome
 from deployments.domain.analysis.forecast import StepPlan
 from deployments.domain.analysis.verdict import Measurement
 from deployments.domain.policy import stored_match

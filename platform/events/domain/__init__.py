@@ -1,1 +1,1 @@
-"""Kinds of events. Pure."""
+"""Kinds of events, and how pages stream them. Pure."""

@@ -29,7 +29,7 @@ from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from accounts.selectors import token_of_session
 from common.errors import NotFound
-from common.http import sse
+from events.domain import sse
 from events.services.live_feed import NOTHING, Feed, Marks, Topic
 
 PERIOD_S = 1.0

@@ -27,7 +27,7 @@ class Preparation:
     """Migrates the database, and ensures that the token file holds an accepted token.
 
     It takes as long as Python's imports in the processes that need it. So they are started in parallel, and wait at a
-    pipe (`control_plane.prepared`) that ends when it is over, or this process.
+    pipe (`control_plane.database.prepared`) that ends when it is over, or this process.
 
     Attributes:
         gate: the pipe end that these processes inherit.

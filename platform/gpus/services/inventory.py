@@ -5,7 +5,7 @@ from datetime import datetime
 
 from clusters.models import Cluster
 from clusters.services.connection import driver_of
-from deployments.services.gpu_assignment import gpus_note
+from deployments.services.revisions.gpu_assignment import gpus_note
 from integrations.clusters.base import Nodes
 from placement.inventory import GpuNode, gpu_node
 

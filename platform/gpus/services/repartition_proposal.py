@@ -8,8 +8,8 @@ from common.errors import Conflict, InvalidInput
 from deployments.domain.service_file import ServiceSpec, parse_service
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
-from deployments.services.gpu_assignment import room_of
-from deployments.services.rollouts import version_of
+from deployments.services.revisions.gpu_assignment import room_of
+from deployments.services.rollout.rollouts import version_of
 from deployments.services.services import service_named, spec_of
 from integrations.clusters.base import NodeGpus
 from placement.packing.assignment import NoRoom

@@ -15,7 +15,7 @@ from django.db import transaction
 from accounts.services import audit_record
 from clusters.services.cluster_selection import cluster_default
 from common.errors import Conflict
-from deployments.services.revision_change import check_ready
+from deployments.services.revisions.revision_change import check_ready
 from integrations.clusters import base
 from integrations.clusters.base import Job, JobResult
 from jobs.domain.attempts import Status

@@ -13,8 +13,8 @@ from clusters.services.cluster_selection import cluster_default
 from common.errors import Conflict
 from deployments.domain.service_file import content_of, is_code
 from deployments.domain.service_file.rewrite import file_saying
-from deployments.services.egress import service_egress
-from deployments.services.revision_change import check_ready
+from deployments.services.revisions.egress import service_egress
+from deployments.services.revisions.revision_change import check_ready
 from deployments.services.services import runs_with, service_named, spec_of
 from integrations.clusters import base
 from integrations.clusters.base import Job, Resources

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from common.errors import InvalidInput
-from common.quantities import parse_memory
+from common.files.quantities import parse_memory
 from integrations.clusters.base import is_profile
 from placement.gpu_nodes import MigNode, Tenant
 from placement.mig.geometry import GEOMETRIES

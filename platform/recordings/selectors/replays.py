@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from common.document import Document
 from common.errors import NotFound
+from common.files.document import Document
 from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.comparison.stored import stored_report
 from deployments.domain.comparison.summary import Summary, summary_of

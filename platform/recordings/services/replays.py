@@ -12,8 +12,8 @@ from django.db.models import Q
 
 from accounts.services import audit_record
 from clusters.services.connection import file_of
-from common.document import Document
 from common.errors import Conflict, NotFound
+from common.files.document import Document
 from deployments.domain.comparison.agreement import shown_percent
 from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.comparison.pairing import Pair
@@ -26,9 +26,9 @@ from deployments.mapping import model_config_of
 from deployments.models import InferenceService
 from deployments.reconcile.participants.comparison import with_pair
 from deployments.reconcile.service_change import changing
-from deployments.services.egress import service_egress
-from deployments.services.revision_change import check_ready
-from deployments.services.rollouts import version_of
+from deployments.services.revisions.egress import service_egress
+from deployments.services.revisions.revision_change import check_ready
+from deployments.services.rollout.rollouts import version_of
 from deployments.services.services import service_named, spec_of
 from events.domain.kinds import Kind
 from integrations.clusters.base import Candidate

@@ -9,7 +9,7 @@ from typing import Any
 
 from common import durations
 from common.errors import InvalidInput
-from common.file_editor.text import document_of
+from common.files.editor.text import document_of
 from recordings.services.recordings import RecordingOrder
 
 _AGREEMENT = "minAgreementPercent"

@@ -12,7 +12,7 @@ from clusters.services import clusters
 from clusters.services.cluster_selection import cluster_default
 from deployments.reconcile.restarts import note_components
 from deployments.services import policy_apply
-from deployments.services.gpu_assignment import gpus_note
+from deployments.services.revisions.gpu_assignment import gpus_note
 from events.models import WebhookDelivery
 from events.services.subscriptions import webhook_test
 from gpus.services import inventory

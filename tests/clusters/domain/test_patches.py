@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from clusters.domain.patches import parse_patches, patches_json, stored_patches
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 
 ADD = {"op": "add", "path": "/spec/x", "value": None}
 PATCHES = [

@@ -12,7 +12,7 @@ from accounts.models import AuditEntry
 from clusters.models import Cluster
 from clusters.services.connection import opened
 from clusters.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
-from common.file_editor.text import digest_of, text_of
+from common.files.editor.text import digest_of, text_of
 from tests import scenes
 from tests._support.page import marked
 from tests.deployments._support.cluster_files import KUBECONFIG, LEAST

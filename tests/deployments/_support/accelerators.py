@@ -5,7 +5,7 @@ from typing import Any
 from clusters.models import Cluster
 from deployments.models import InferenceService
 from deployments.services import service_apply
-from deployments.services.gpu_assignment import gpus_note
+from deployments.services.revisions.gpu_assignment import gpus_note
 from integrations.clusters.base import NodeGpus, Nodes
 from registry.models import ModelVersion
 from tests.deployments._support.cluster_files import CLUSTER

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
-from deployments.services.gpu_assignment import LOOKS_EVERY, gpus_due, gpus_note
+from deployments.services.revisions.gpu_assignment import LOOKS_EVERY, gpus_due, gpus_note
 from gpus.models import Repartition
 from gpus.selectors.gpus import gpu_marks
 from gpus.services import inventory

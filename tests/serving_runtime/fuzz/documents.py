@@ -16,7 +16,7 @@ from rest_framework.exceptions import ParseError
 
 from clusters.domain.cluster_file import parse_cluster
 from common.errors import FairleadError
-from common.file_editor.text import document_of, line_of, text_of
+from common.files.editor.text import document_of, line_of, text_of
 from common.http.parsers import StrictJSONParser, check
 from deployments.domain.service_file import parse_service
 from tests.serving_runtime.fuzz.finding import FindingError

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.document import Document
 from common.errors import InvalidInput
-from common.quantities import parse_memory
+from common.files.document import Document
+from common.files.quantities import parse_memory
 from integrations.clusters.kubernetes.options import ModelCache, ModelSource
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from clusters.domain.cluster_file.kubeconfig import parse_kubeconfig
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from integrations.clusters.kubernetes.access import Credentials
 
 STORED = "stored"

@@ -9,10 +9,10 @@ from clusters.domain.cluster_file.artifacts import parse_artifacts
 from clusters.domain.cluster_file.connection import Connection, parse_connection
 from clusters.domain.patches import parse_patches
 from clusters.domain.resources import parse_resources
-from common.document import Document, parse_document
 from common.errors import InvalidInput
+from common.files.document import Document, parse_document
+from common.files.quantities import parse_memory
 from common.identifiers import check_dns_label, is_web_address
-from common.quantities import parse_memory
 from integrations.clusters.base import Patch, Resources, is_accelerator
 from integrations.clusters.kubernetes.manifests.example import refuse_unfit
 from integrations.clusters.kubernetes.manifests.patched import check_target

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import yaml
 
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
+from common.files.yaml_text import load
 from common.identifiers import is_web_address
-from common.yaml_text import load
 from integrations.clusters.kubernetes.access import Credentials
 
 _IN_ITSELF = (

@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from accounts.domain.scopes import Scope
 from control_plane.checks import TAG
-from control_plane.new_database import is_new, make_tables
+from control_plane.database.new_database import is_new, make_tables
 
 
 class Command(BaseCommand):

@@ -31,7 +31,7 @@ class Command(BaseCommand):
             return
         from clusters.services.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
         from clusters.services.watch import Follower  # noqa: PLC0415
-        from control_plane.telemetry import serve  # noqa: PLC0415
+        from control_plane.monitoring.telemetry import serve  # noqa: PLC0415
 
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

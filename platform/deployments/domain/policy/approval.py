@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from common import durations
-from common.document import Document
+from common.files.document import Document
 
 _MOST = 20
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from common import durations
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
 
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import fields
 
-from common.document import Document, kind_of
 from common.errors import InvalidInput
+from common.files.document import Document, kind_of
 from deployments.domain.comparison.comparison_policy import Terms, Tolerance
 
 _MOST_OUTPUTS = 100

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from common.document import Document
+from common.files.document import Document
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any
 
 from common import durations
-from common.document import Document, parse_document
 from common.errors import InvalidInput
+from common.files.document import Document, parse_document
 from common.identifiers import check_dns_label
 from deployments.domain.policy.approval import approval_json, parse_approval, parse_pause
 from deployments.domain.policy.clients import affinity_json, match_json, parse_affinity, parse_match

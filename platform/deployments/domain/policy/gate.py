@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from common import durations
-from common.document import Document
+from common.files.document import Document
 from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.policy.comparison import parse_terms, terms_json
 from deployments.domain.policy.detect import Detect, check_detect, detect_json, parse_detect

@@ -5,7 +5,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from common import durations
-from common.document import Document
+from common.files.document import Document
 from common.identifiers import check_dns_label
 from deployments.domain.policy import promql
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from common import durations
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from common.identifiers import check_dns_label
 
 _MOST = 10

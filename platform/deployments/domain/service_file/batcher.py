@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from common.document import Document
+from common.files.document import Document
 
 _MAX_BATCH_SIZE = 32  # KServe's default
 _MOST_ROWS = 1_000_000

@@ -1,8 +1,8 @@
 """Cluster-specific fields of a service file: which kinds of clusters can honour them. Pure."""
 
 from clusters.domain.resources import limit_of
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.values import PlacementWish, ServiceSpec
 from integrations.clusters.base import DriftPolicy

@@ -6,7 +6,7 @@ Both belong to the service and not to a revision: a route has one timeout for al
 import re
 from typing import Any
 
-from common.document import Document
+from common.files.document import Document
 from integrations.clusters.base import Rolling
 
 _LONGEST_S = 86_400

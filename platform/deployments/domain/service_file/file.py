@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from clusters.domain.patches import parse_patches
 from clusters.domain.resources import parse_resources
-from common.document import Document, parse_document
 from common.errors import InvalidInput
+from common.files.document import Document, parse_document
 from common.identifiers import check_dns_label
 from deployments.domain.service_file.batcher import with_batcher
 from deployments.domain.service_file.clusters import parse_drift

@@ -2,8 +2,8 @@
 
 from urllib.parse import urlsplit
 
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from integrations.clusters.base import Logged, Logger
 
 _LONGEST_URL = 1000

@@ -2,8 +2,8 @@
 
 import re
 
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from common.uris import parse
 
 # KServe's format names, each with the runtime's platforms.

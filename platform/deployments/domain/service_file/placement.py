@@ -3,7 +3,7 @@
 from typing import Any
 
 from clusters.domain.resources import AUTO
-from common.document import Document
+from common.files.document import Document
 from deployments.domain.service_file.values import PlacementWish
 from integrations.clusters.base import WHOLE, Arrangement, Resources
 from placement.packing.measured_latency import LatencyTarget

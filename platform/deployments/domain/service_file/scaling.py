@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from common.document import Document
+from common.files.document import Document
 from deployments.domain.service_file.scaling_behavior import parse_behavior, put_behavior
 from integrations.clusters.base import Behavior
 

@@ -5,7 +5,7 @@ Missing fields have the defaults of autoscaling/v2, on every cluster alike.
 
 from typing import Any
 
-from common.document import Document
+from common.files.document import Document
 from integrations.clusters.base import Behavior, ScalingPolicy, ScalingRules, Selection, Unit, behavior_json
 
 _LONGEST_WINDOW_S, _LONGEST_PERIOD_S = 3600, 1800  # autoscaling/v2: HPAScalingRules, HPAScalingPolicy

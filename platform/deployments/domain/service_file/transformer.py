@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from clusters.domain.resources import parse_resources, resources_json
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from deployments.domain.service_file.model import parse_env
 from deployments.domain.service_file.scaling import MAX_REPLICAS
 from integrations.clusters.base import Resources

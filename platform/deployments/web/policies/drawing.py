@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from common.errors import InvalidInput
-from common.file_editor.text import UnreadableText, document_of, line_of
+from common.files.editor.text import UnreadableText, document_of, line_of
 from deployments.domain.phases import Phase
 from deployments.domain.policy import Policy, Strategy, parse_policy, uncompared
 from deployments.selectors.rollouts.rollouts import step_view

@@ -16,7 +16,7 @@ from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.db.count import CountUpTo
 from common.errors import Conflict, FairleadError, InvalidInput
-from common.file_editor.text import digest_of, text_of
+from common.files.editor.text import digest_of, text_of
 from common.http.error_pages import is_fragment, leave, newest
 from deployments.domain.policy import stored_policy
 from deployments.models import InferenceService

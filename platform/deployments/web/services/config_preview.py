@@ -11,10 +11,10 @@ from django.utils import timezone
 from accounts.auth.access import is_administrator
 from accounts.auth.permissions import page_actor, page_token
 from common.errors import FairleadError
-from common.file_editor.text import lines_between, text_of
-from common.plans import Outcome
+from common.files.editor.text import lines_between, text_of
+from common.files.plans import Outcome
 from deployments.models import InferenceService
-from deployments.services.file_preflight import service_planned
+from deployments.services.files.file_preflight import service_planned
 from deployments.views.shapes import Plan
 from deployments.web.rollouts.contract_changes import may_accept, planned_with_breaks
 

@@ -13,12 +13,12 @@ from accounts.auth.access import Place, is_administrator, may
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from common.errors import Conflict, FairleadError
-from common.file_editor.form import changed, filled
-from common.file_editor.text import document_of, text_of
+from common.files.editor.form import changed, filled
+from common.files.editor.text import document_of, text_of
 from common.http.error_pages import is_fragment, leave
 from deployments.models import InferenceService
 from deployments.selectors import policy_query, service_get
-from deployments.services.file_preflight import service_planned
+from deployments.services.files.file_preflight import service_planned
 from deployments.web.rollouts.contract_changes import accepted_by_form
 from deployments.web.services.config_preview import digest_of, looked_at
 from deployments.web.services.form import fields_of

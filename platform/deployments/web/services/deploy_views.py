@@ -24,7 +24,7 @@ from deployments.domain.service_file.model import format_of
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
 from deployments.services.current_load import look, survey
-from deployments.services.file_preflight import service_planned
+from deployments.services.files.file_preflight import service_planned
 from deployments.web.rollouts.contract_changes import accepted_by_form, may_accept, planned_with_breaks
 from deployments.web.services.name_suggestion import first_free, names_for
 from registry.models import ModelVersion

@@ -1,6 +1,6 @@
 """Form of a service file: the fields that it has. Pure."""
 
-from common.file_editor.form import Field
+from common.files.editor.form import Field
 from deployments.domain.service_file.scaling import ScaleMetric
 
 _PREDICTOR = ("spec", "predictor")

@@ -5,7 +5,6 @@ Values here are plain and frozen, so that decisions over them are pure functions
 or a manifest. Standard library only.
 """
 
-from integrations.clusters.base.accelerators import ACCELERATOR, SLICE, WHOLE, is_accelerator, is_profile, profile_of
 from integrations.clusters.base.desired import (
     PREVIEW_SUFFIX,
     Arrangement,
@@ -17,13 +16,15 @@ from integrations.clusters.base.desired import (
     Logged,
     Logger,
     MatchKind,
+    Patch,
     Resources,
+    Rolling,
     SessionAffinity,
     Tap,
     may_connect,
 )
 from integrations.clusters.base.drift import Drift, DriftPolicy
-from integrations.clusters.base.driver import ClusterDriver
+from integrations.clusters.base.driver import ClusterDriver, Finding
 from integrations.clusters.base.environment import permitted, refused, why_refused
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.failures import (
@@ -37,9 +38,17 @@ from integrations.clusters.base.failures import (
     reason_of_exit,
     without_folders,
 )
-from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
-from integrations.clusters.base.gpus import GpuPod, NodeGpus
+from integrations.clusters.base.gpus import (
+    ACCELERATOR,
+    SLICE,
+    WHOLE,
+    GpuPod,
+    NodeGpus,
+    is_accelerator,
+    is_profile,
+    profile_of,
+)
 from integrations.clusters.base.identity import AUDIENCE, RECORDS_AUDIENCE, JobIdentity, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult, Made, OnStage
 from integrations.clusters.base.observed import (
@@ -53,8 +62,6 @@ from integrations.clusters.base.observed import (
     ObservedTransformer,
     ReplicaPhase,
 )
-from integrations.clusters.base.patches import Patch
-from integrations.clusters.base.rolling import Rolling
 from integrations.clusters.base.samples import BatchTime, Sample
 from integrations.clusters.base.scaling import (
     Behavior,

@@ -3,11 +3,57 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from integrations.clusters.base.drift import DriftPolicy
-from integrations.clusters.base.patches import Patch
-from integrations.clusters.base.rolling import Rolling
 from integrations.clusters.base.scaling import Behavior
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """How many replicas may be surplus, and how many missing, while they are replaced.
+
+    Attributes:
+        max_surge: a number, or a percentage of the replicas such as `25%`, rounded up.
+        max_unavailable: the same, rounded down.
+    """
+
+    max_surge: int | str = 1
+    max_unavailable: int | str = 0
+
+    def leaves_one(self, replicas: int) -> bool:
+        """Return whether of so many replicas, or of more, one always serves.
+
+        Where both numbers are 0 one replica is taken away (Kubernetes: Deployment, `ResolveFenceposts`).
+        """
+        surge, unavailable = _number(self.max_surge), _number(self.max_unavailable)
+        if isinstance(self.max_unavailable, str):
+            unavailable = unavailable * replicas // 100
+        return (unavailable or (0 if surge else 1)) < replicas
+
+
+def _number(amount: int | str) -> int:
+    return int(str(amount).removesuffix("%"))
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One change of the objects of a kind; either operations (RFC 6902) or a merge patch (RFC 7386).
+
+    Attributes:
+        name: its path, for messages, such as `spec.patches[0]`.
+        kind: of the objects, such as `Deployment`.
+        object: the one object's name; empty for all of the kind.
+        operations: of RFC 6902, in order; empty where it merges.
+        merge: None where it has operations.
+    """
+
+    name: str
+    kind: str
+    object: str = ""
+    operations: tuple[Mapping[str, Any], ...] = ()
+    merge: Mapping[str, Any] | None = None
+
 
 PREVIEW_SUFFIX = "-preview"
 """A service's preview is reached as the service is, under its name with this suffix."""

@@ -2,17 +2,32 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
-from integrations.clusters.base.desired import Desired
+from integrations.clusters.base.desired import Desired, Patch
 from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
-from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.identity import JobIdentity, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobResult, Made, OnStage
 from integrations.clusters.base.observed import Nodes, Observed, ObservedReplica
-from integrations.clusters.base.patches import Patch
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One requirement of services on a cluster.
+
+    Attributes:
+        about: what was checked, such as `API server` or `namespace vision`.
+        message: what was found, in one sentence.
+        remedy: what to do where it is not `ok`; empty where it is.
+    """
+
+    about: str
+    ok: bool
+    message: str
+    remedy: str = ""
 
 
 class ClusterDriver(Protocol):

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from integrations.clusters.base.desired import Resources
-from integrations.clusters.base.patches import Patch
+from integrations.clusters.base.desired import Patch, Resources
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from deployments.domain.policy.metrics import Metric, metrics_json, parse_metrics
 
 QUERY = 'rate(x{r="{{revision}}"}[{{interval}}])'

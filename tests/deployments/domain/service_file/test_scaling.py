@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from common.document import Document
 from common.errors import InvalidInput
+from common.files.document import Document
 from deployments.domain.service_file.scaling import ScaleMetric, Scaling, parse_scaling, put_scaling
 
 

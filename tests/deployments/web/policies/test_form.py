@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from common.file_editor.text import digest_of
+from common.files.editor.text import digest_of
 from deployments.domain.policy import parse_policy, policy_json
 from deployments.web.policies.form import OFF, changed, done, form_of, has_comments
 

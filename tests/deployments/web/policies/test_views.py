@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
-from common.file_editor.text import digest_of
+from common.files.editor.text import digest_of
 from deployments.models import RolloutPolicy
 from deployments.services import policy_apply
 from tests import scenes

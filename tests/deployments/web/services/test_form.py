@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from common.file_editor.form import changed, filled
+from common.files.editor.form import changed, filled
 from deployments.web.services.form import fields_of
 
 FIELDS = fields_of(("careful", "quick"))

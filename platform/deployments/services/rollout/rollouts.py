@@ -24,9 +24,9 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.reconcile import hints
 from deployments.reconcile.participants.gates import questions_let_pass
 from deployments.reconcile.service_change import Change, changing
-from deployments.services.contracts import accepted
-from deployments.services.egress import check_egress, has_egress
-from deployments.services.revision_change import begin, check_agreed, check_ready
+from deployments.services.revisions.egress import check_egress, has_egress
+from deployments.services.revisions.revision_change import begin, check_agreed, check_ready
+from deployments.services.rollout.contracts import accepted
 from deployments.services.services import policy_named, service_named, spec_of
 from events.domain.kinds import Kind
 from registry.models import ModelVersion

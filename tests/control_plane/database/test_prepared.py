@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from control_plane.prepared import VARIABLE, wait_until_prepared
+from control_plane.database.prepared import VARIABLE, wait_until_prepared
 
 WAIT = """
-from control_plane.prepared import wait_until_prepared
+from control_plane.database.prepared import wait_until_prepared
 print("waits", flush=True)
 wait_until_prepared()
 print("begins", flush=True)

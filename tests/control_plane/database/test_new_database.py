@@ -20,7 +20,7 @@ MOMENTS = {"applied", "created_at"}
 MAKE = """
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
-from control_plane.new_database import is_new, make_tables
+from control_plane.database.new_database import is_new, make_tables
 executor = MigrationExecutor(connection)
 assert is_new()
 make_tables(migration for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes()))

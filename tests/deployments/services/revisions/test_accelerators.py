@@ -10,7 +10,7 @@ from common.errors import Conflict, DoesNotFit, InvalidInput
 from deployments import mapping
 from deployments.models import InferenceService, Revision
 from deployments.services import alias_follow, rollout_plan, service_apply
-from deployments.services.gpu_assignment import gpus_due, gpus_look
+from deployments.services.revisions.gpu_assignment import gpus_due, gpus_look
 from events.models import Event
 from integrations.clusters.base import Arrangement, NodeGpus, Nodes, Observed, Resources
 from registry.models import ModelVersion

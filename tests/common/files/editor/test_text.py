@@ -3,7 +3,7 @@
 import pytest
 
 from common.errors import InvalidInput
-from common.file_editor.text import LONGEST, Change, Line, document_of, lines_between, text_of
+from common.files.editor.text import LONGEST, Change, Line, document_of, lines_between, text_of
 
 DOCUMENT = {"kind": "InferenceService", "metadata": {"name": "digits"}, "spec": {"on": "2026-01-01", "yes": True}}
 

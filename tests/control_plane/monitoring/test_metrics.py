@@ -15,15 +15,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from clusters.services import watch
-from control_plane import telemetry
 from control_plane.celery import app
-from control_plane.collector import ControlPlaneCollector
+from control_plane.monitoring import telemetry
+from control_plane.monitoring.collector import ControlPlaneCollector
 from deployments import tasks
 from deployments.models import InferenceService
 from tests import scenes
 from tests.servers.parts import free_port
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def page(text: str) -> dict[tuple[str, str], float]:

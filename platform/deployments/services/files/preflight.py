@@ -10,7 +10,7 @@ from clusters.services.cluster_selection import cluster_for
 from clusters.services.connection import is_away
 from common.errors import InvalidInput, Unavailable
 from deployments.domain.service_file import CONFIG, PATCHES, parse_service
-from deployments.services.gpu_assignment import gpus_look
+from deployments.services.revisions.gpu_assignment import gpus_look
 from deployments.views.shapes import Plan
 from integrations.clusters.base import ClusterDriver
 

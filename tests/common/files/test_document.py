@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from common.document import MOST_FAULTS, Document, parse_document
 from common.errors import InvalidInput
+from common.files.document import MOST_FAULTS, Document, parse_document
 from common.identifiers import check_dns_label
 
 

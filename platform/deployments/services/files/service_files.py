@@ -26,10 +26,10 @@ from deployments.models import InferenceService, Rollout, RolloutPolicy
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
-from deployments.services.contracts import accepted
-from deployments.services.egress import check_egress
-from deployments.services.import_models import begin_import, must_import
-from deployments.services.revision_change import check_ready, turn_to
+from deployments.services.files.import_models import begin_import, must_import
+from deployments.services.revisions.egress import check_egress
+from deployments.services.revisions.revision_change import check_ready, turn_to
+from deployments.services.rollout.contracts import accepted
 from deployments.services.services import policy_named, spec_of, target_of
 from deployments.services.stop import follow_stop
 from events.domain.kinds import Kind

@@ -12,7 +12,7 @@ from deployments.domain.rollout.approvals import Tally, refusal
 from deployments.models import Approval, Rollout
 from deployments.reconcile.service_change import Change
 from deployments.selectors import approval_tally
-from deployments.services.rollouts import rollout_move
+from deployments.services.rollout.rollouts import rollout_move
 from events.domain.kinds import Kind
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from common.http import sse
+from events.domain import sse
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 from accounts.models import ApiToken
 from clusters.services.connection import driver_of
-from common.plans import Planned
+from common.files.plans import Planned
 from deployments import services
 from deployments.models import InferenceService
 from deployments.selectors.permissions import require_model_import, require_model_use, storage_uri_of

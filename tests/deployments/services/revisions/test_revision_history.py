@@ -8,7 +8,7 @@ from common.errors import Conflict, InvalidInput
 from deployments.domain.phases import Phase
 from deployments.domain.service_file import parse_service
 from deployments.models import Revision, Rollout
-from deployments.services.revision_history import revisions_forget, surplus
+from deployments.services.revisions.revision_history import revisions_forget, surplus
 from events.models import Event
 from registry.hooks import uses_of
 from registry.models import ModelVersion

@@ -21,8 +21,8 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
-from deployments.services.egress import check_egress, has_egress
-from deployments.services.revision_change import begin_back, check_agreed, check_ready
+from deployments.services.revisions.egress import check_egress, has_egress
+from deployments.services.revisions.revision_change import begin_back, check_agreed, check_ready
 from deployments.services.services import service_named, spec_of
 from registry.domain.approval import Approval
 

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from common.errors import InvalidInput
+from common.files.yaml_text import Loader, load
 from common.http import parsers
-from common.yaml_text import Loader, load
 
 LONGEST = 64 * 1024
 

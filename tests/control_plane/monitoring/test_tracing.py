@@ -8,7 +8,7 @@ from celery import Celery
 from celery.contrib.testing.worker import start_worker
 
 from common.http import request_id
-from control_plane import tracing
+from control_plane.monitoring import tracing
 
 
 @pytest.fixture(scope="module")

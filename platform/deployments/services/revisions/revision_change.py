@@ -25,9 +25,9 @@ from deployments.domain.service_state.desired import Role
 from deployments.models import Revision, Rollout, RolloutPolicy
 from deployments.reconcile.service_change import Change
 from deployments.selectors import stable_before
-from deployments.services.contracts import contract_agreed, kept_from
-from deployments.services.egress import egress_after
-from deployments.services.gpu_assignment import placed
+from deployments.services.revisions.egress import egress_after
+from deployments.services.revisions.gpu_assignment import placed
+from deployments.services.rollout.contracts import contract_agreed, kept_from
 from events.domain.kinds import Kind
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion

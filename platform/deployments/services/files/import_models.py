@@ -18,7 +18,7 @@ from common.errors import FairleadError
 from deployments.domain.service_file import STORAGE_URI, ServiceSpec, imported_model, parse_service
 from deployments.models import InferenceService
 from deployments.reconcile.service_change import Change, changing
-from deployments.services.revision_change import turn_to
+from deployments.services.revisions.revision_change import turn_to
 from events.domain.kinds import Kind
 from jobs.services import hints
 from registry.domain.import_lifecycle import ImportStatus

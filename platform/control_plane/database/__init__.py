@@ -1,0 +1,1 @@
+"""Database of the control plane: a new one, its preparation, SQLite's files."""

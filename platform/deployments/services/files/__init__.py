@@ -1,0 +1,1 @@
+"""Service files: applied, checked before, with the files that they import."""

@@ -1,0 +1,1 @@
+"""Revisions: their change, their GPU or slice, their history."""

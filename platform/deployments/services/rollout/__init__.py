@@ -1,0 +1,1 @@
+"""Rollouts: started, forecast, approved, rolled back."""
