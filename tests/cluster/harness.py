@@ -186,16 +186,16 @@ class Repeating:
     """A driver whose last wish for each service can be applied again, as the reconciler does on every tick."""
 
     inner: ClusterDriver
-    _wishes: dict[tuple[str, str], Desired] = field(default_factory=dict)
+    _desired_states: dict[tuple[str, str], Desired] = field(default_factory=dict)
     _deleted: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def apply(self, desired: Desired) -> Sequence[Drift]:
         """Apply, and remember it unless it is older than what is remembered."""
         found = self.inner.apply(desired)
         key = (desired.namespace, desired.service)
-        known = self._wishes[key].generation if key in self._wishes else self._deleted.get(key, 0)
+        known = self._desired_states[key].generation if key in self._desired_states else self._deleted.get(key, 0)
         if known <= desired.generation:
-            self._wishes[key] = desired
+            self._desired_states[key] = desired
         return found
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
@@ -208,7 +208,7 @@ class Repeating:
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete, and want nothing any more."""
-        self._wishes.pop((namespace, service), None)
+        self._desired_states.pop((namespace, service), None)
         self._deleted[namespace, service] = generation
         self.inner.delete(namespace, service, generation)
 
@@ -229,5 +229,5 @@ class Repeating:
 
     def again(self) -> None:
         """Apply every wish again."""
-        for desired in self._wishes.values():
+        for desired in self._desired_states.values():
             self.inner.apply(desired)

@@ -43,13 +43,13 @@ def test_imports_are_shown_with_their_progress_and_can_be_stopped(
 def test_a_model_that_is_to_come_by_an_import_has_a_page(browser: Browser, settings: Settings) -> None:
     client = browser("default", Role.DEPLOYER, Scope.WRITE)
     assert marked(page(client, "/models/"), "no-imports")
-    wishes = {"model": "coming", "uri": "https://models.example/m.onnx"}
-    refused = client.post("/models/import", wishes)
+    desired_states = {"model": "coming", "uri": "https://models.example/m.onnx"}
+    refused = client.post("/models/import", desired_states)
     assert refused.status_code == 400
     assert "importing by URI is switched off" in refused.content.decode()
     settings.IMPORT_FROM = parse_prefixes(["https://models.example"])
     assert client.get("/models/coming/").status_code == 404
-    asked = client.post("/models/import", {**wishes, "sha256": "AB" * 32})
+    asked = client.post("/models/import", {**desired_states, "sha256": "AB" * 32})
     assert (asked.status_code, asked.headers["Location"]) == (302, "/models/coming/")
     row = ModelImport.objects.get()
     assert (row.sha256, row.created_by) == ("ab" * 32, "dora (token d)")
@@ -59,4 +59,4 @@ def test_a_model_that_is_to_come_by_an_import_has_a_page(browser: Browser, setti
     teams.member_delete(team="default", username="dora", actor="test", now=timezone.now())
     assert "Coming in" not in page(stranger, "/models/")
     assert stranger.get("/models/coming/").status_code == 404
-    assert stranger.post("/models/import", wishes).status_code in (403, 404)
+    assert stranger.post("/models/import", desired_states).status_code in (403, 404)

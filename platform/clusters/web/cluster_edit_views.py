@@ -65,8 +65,8 @@ def cluster_look_action(request: HttpRequest, name: str = "") -> HttpResponse:
     try:
         context |= _filled(*_typed(said, name), name)
         document = _document(said, name)
-        wish: dict[str, Any] = {"document": document, "name": name or None}
-        plan = cluster_plan(**wish, actor=page_actor(request), now=timezone.now()).plan
+        arguments: dict[str, Any] = {"document": document, "name": name or None}
+        plan = cluster_plan(**arguments, actor=page_actor(request), now=timezone.now()).plan
         called = name or str(document["name"])
         patched, untried = cluster_patches_try(document=document, name=called)
         findings = cluster_try(document=document, name=called)

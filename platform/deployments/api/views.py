@@ -142,10 +142,15 @@ class ServiceDetailView(APIView):
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Make or change the service; the body is the service file. A change for a live service starts a rollout."""
         accept = accepted_in_query(request, namespace)
-        wish: dict[str, Any] = {"document": request.data, "namespace": namespace, "name": name, "now": timezone.now()}
-        wish |= {"actor": actor_of(request), "accept": accept}
-        wish |= {"may_grant_egress": is_administrator(caller_token(request))}
-        planned = service_planned(caller_token(request), **wish)
+        arguments: dict[str, Any] = {
+            "document": request.data,
+            "namespace": namespace,
+            "name": name,
+            "now": timezone.now(),
+        }
+        arguments |= {"actor": actor_of(request), "accept": accept}
+        arguments |= {"may_grant_egress": is_administrator(caller_token(request))}
+        planned = service_planned(caller_token(request), **arguments)
         if is_dry_run(request):
             return Response(PlanSerializer(planned.plan).data)
         _, created = planned.carry_out()
@@ -285,14 +290,14 @@ class RolloutListView(_ListView):
         """Start a rollout to another version; one in progress is superseded."""
         asked = RolloutStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        wish = asked.validated_data
-        require_model_use(caller_token(request), wish["version"])
-        accept = accepted(request, namespace, is_asked=wish["accept_contract_changes"], reason=wish.get("reason"))
+        body = asked.validated_data
+        require_model_use(caller_token(request), body["version"])
+        accept = accepted(request, namespace, is_asked=body["accept_contract_changes"], reason=body.get("reason"))
         asked_for: dict[str, Any] = {
             "namespace": namespace,
             "name": name,
-            "version": wish["version"],
-            "policy": wish.get("policy"),
+            "version": body["version"],
+            "policy": body.get("policy"),
             "actor": actor_of(request),
             "now": timezone.now(),
             "accept": accept,

@@ -46,7 +46,7 @@ def service_plan(
         outcome = Outcome.CREATED if created else Outcome.CHANGED
         message = _what_follows(change)
     before = None if was is None else was.document
-    plan = Plan(outcome, message, before, document, _contract(rollout), wishes=_wishes(change))
+    plan = Plan(outcome, message, before, document, _contract(rollout), desired_states=_desired_states(change))
     return Planned(plan, lambda: (service, created) if carry_out(change) else service_apply(**arguments))
 
 
@@ -80,7 +80,7 @@ def rollout_plan(
         change.service.document,
         _contract(row),
         None if look is None else analysis_plan(policy=followed, stable=stable, look=look, now=now),
-        _wishes(change),
+        _desired_states(change),
         None if survey is None else room_plan(policy=followed, stable=stable, canary=canary, survey=survey),
         warnings=_warnings(followed),
     )
@@ -114,7 +114,7 @@ def _was(change: Change) -> InferenceService | None:
     return None if change.read is None else change.read.service
 
 
-def _wishes(change: Change) -> tuple[Desired, ...]:
+def _desired_states(change: Change) -> tuple[Desired, ...]:
     """Return the cluster's desired states from now to the end of the rollout in progress."""
     rollout, newest = change.rollout, change.newest
     canary = None if newest is None else newest.to_revision

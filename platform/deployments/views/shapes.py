@@ -385,7 +385,7 @@ class Plan:
     Attributes:
         contract: the changes for clients of the rollout that it starts; None without one.
         analysis: what the analysis of that rollout could find; None where not requested.
-        wishes: the desired states of the service's cluster from then to the rollout's end.
+        desired_states: the desired states of the service's cluster from then to the rollout's end.
         room: whether that rollout fits on the cluster's nodes; None where not requested.
         patched: the effect of patches on the rendered manifests, as a unified diff; empty without patches.
         untried: why the cluster did not check them, in a sentence; empty where it did, or need not.
@@ -398,7 +398,7 @@ class Plan:
     after: object
     contract: Contract | None = None
     analysis: AnalysisPlan | None = None
-    wishes: tuple[Desired, ...] = ()
+    desired_states: tuple[Desired, ...] = ()
     room: Room | None = None
     patched: str = ""
     untried: str = ""

@@ -147,7 +147,7 @@ class WebhookDetailView(_AdminView):
         asked.is_valid(raise_exception=True)
         if not asked.validated_data:
             raise InvalidInput(f"nothing to change was named; expected some of {', '.join(asked.fields)}")
-        changed = subscriptions.webhook_change(webhook_id=webhook_id, wish=asked.validated_data, **self.by())
+        changed = subscriptions.webhook_change(webhook_id=webhook_id, fields=asked.validated_data, **self.by())
         return Response(WebhookSerializer(changed).data)
 
     @extend_schema(responses={204: None})

@@ -28,7 +28,7 @@ _MAX_DESCRIPTION = 300
 Teams = AbstractSet[str] | None
 
 
-class Wish(TypedDict, total=False):
+class WebhookFields(TypedDict, total=False):
     """Desired fields of a webhook; those left out stay."""
 
     url: str
@@ -77,25 +77,25 @@ def webhook_create(
     *, url: str, events: Sequence[str], description: str, actor: str, now: datetime, team: str | None = None
 ) -> CreatedWebhook:
     """Create a webhook of the team, or of the installation for None, with its own secret."""
-    wish = _checked({"url": url, "events": events, "description": description})
+    fields = _checked({"url": url, "events": events, "description": description})
     owner = None if team is None else team_get(name=team)
     if Webhook.objects.filter(team=owner).count() >= _MAX_WEBHOOKS:
         whose = "the installation" if owner is None else f"team {owner}"
         raise InvalidInput(f"{whose} has {_MAX_WEBHOOKS} webhooks already, which is the most; delete one first")
     secret = _new_secret()
     webhook = Webhook.objects.create(
-        **wish, team=owner, sealed_secret=seal(secret, purpose=SECRET), created_at=now, created_by=actor
+        **fields, team=owner, sealed_secret=seal(secret, purpose=SECRET), created_at=now, created_by=actor
     )
     _audit(webhook, "create", actor, now, after=_fields(webhook))
     return CreatedWebhook(webhook, secret)
 
 
 @transaction.atomic
-def webhook_change(*, webhook_id: int, wish: Wish, teams: Teams, actor: str, now: datetime) -> Webhook:
+def webhook_change(*, webhook_id: int, fields: WebhookFields, teams: Teams, actor: str, now: datetime) -> Webhook:
     """Change the given fields; disabling a webhook ends its pending deliveries."""
     webhook = _locked(webhook_id, teams)
     before = _fields(webhook)
-    for name, value in _checked(wish).items():
+    for name, value in _checked(fields).items():
         setattr(webhook, name, value)
     if (after := _fields(webhook)) == before:
         return webhook
@@ -163,21 +163,21 @@ def _locked(webhook_id: int, teams: Teams) -> Webhook:
     return webhook or webhook_get(webhook_id=webhook_id, teams=teams)
 
 
-def _checked(wish: Wish) -> Wish:
+def _checked(fields: WebhookFields) -> WebhookFields:
     """Return the fields with their events in order; raises InvalidInput."""
-    if "url" in wish:
-        check_url(wish["url"])
-    if "events" in wish:
-        unknown = sorted(set(wish["events"]) - {*EVENTS})
-        if not wish["events"]:
+    if "url" in fields:
+        check_url(fields["url"])
+    if "events" in fields:
+        unknown = sorted(set(fields["events"]) - {*EVENTS})
+        if not fields["events"]:
             raise InvalidInput("events is empty; choose at least one event", field="events")
         if unknown:
             found = f"{unknown[0][:60]!r}, which is no event"
             raise InvalidInput(f"events has {found}; expected some of {', '.join(EVENTS)}", field="events")
-        wish = {**wish, "events": sorted(set(wish["events"]))}
-    if len(wish.get("description", "")) > _MAX_DESCRIPTION:
+        fields = {**fields, "events": sorted(set(fields["events"]))}
+    if len(fields.get("description", "")) > _MAX_DESCRIPTION:
         raise InvalidInput(f"description has more than {_MAX_DESCRIPTION} characters", field="description")
-    return wish
+    return fields
 
 
 def _new_secret() -> str:

@@ -19,7 +19,7 @@ from common.http.error_pages import is_fragment, leave, newest
 from events.models import WebhookDelivery
 from events.services import subscriptions
 from events.services.delivery import DELIVERED, EVENTS, FAILED, PENDING
-from events.services.subscriptions import Teams, Wish
+from events.services.subscriptions import Teams, WebhookFields
 from events.web.event_groups import grouped
 
 _DELIVERIES_SHOWN = 20
@@ -53,7 +53,7 @@ def webhook_list_page(request: HttpRequest) -> HttpResponse:
 def webhook_detail_page(request: HttpRequest, webhook_id: int) -> HttpResponse:
     """Show a webhook with its latest deliveries; on POST change it."""
     if request.method == "POST":
-        subscriptions.webhook_change(webhook_id=webhook_id, wish=_wish(request.POST), **_by(request))
+        subscriptions.webhook_change(webhook_id=webhook_id, fields=_fields(request.POST), **_by(request))
         messages.success(request, "Saved.")
         return leave(request, "deployments:webhook-detail", webhook_id)
     return _detail(request, webhook_id)
@@ -75,7 +75,7 @@ def webhook_secret_action(request: HttpRequest, webhook_id: int) -> HttpResponse
 def webhook_switch_action(request: HttpRequest, webhook_id: int) -> HttpResponse:
     """Enable or disable a webhook."""
     enabled = request.POST.get("enabled") == "true"
-    subscriptions.webhook_change(webhook_id=webhook_id, wish={"enabled": enabled}, **_by(request))
+    subscriptions.webhook_change(webhook_id=webhook_id, fields={"enabled": enabled}, **_by(request))
     messages.success(request, "It is told of events again." if enabled else "It is told of nothing any more.")
     return leave(request, "deployments:webhook-detail", webhook_id)
 
@@ -117,18 +117,18 @@ def delivery_fragment(request: HttpRequest, webhook_id: int, delivery_id: int) -
 def _create(request: HttpRequest) -> subscriptions.CreatedWebhook:
     team = request.POST.get("team", "") or None
     require(page_token(request), Scope.ADMIN, Place.installation() if team is None else Place.team(team))
-    wish = _wish(request.POST)
+    fields = _fields(request.POST)
     return subscriptions.webhook_create(
-        url=wish["url"],
-        events=wish["events"],
-        description=wish["description"],
+        url=fields["url"],
+        events=fields["events"],
+        description=fields["description"],
         team=team,
         actor=page_actor(request),
         now=timezone.now(),
     )
 
 
-def _wish(form: QueryDict) -> Wish:
+def _fields(form: QueryDict) -> WebhookFields:
     return {
         "url": form.get("url", "").strip(),
         "events": form.getlist("events"),

@@ -33,8 +33,8 @@ def withdraw(call: Call) -> None:
 
 def reject(call: Call) -> None:
     """Abort a rollout that waits for approvals, and say why."""
-    wish = {"comment": call.options.comment}
-    rollouts.show(call, call.client.post(path("rollouts", rollouts.find(call)["id"], "reject"), wish))
+    body = {"comment": call.options.comment}
+    rollouts.show(call, call.client.post(path("rollouts", rollouts.find(call)["id"], "reject"), body))
 
 
 def _address(rollout: Json) -> str:

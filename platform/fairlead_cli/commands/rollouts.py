@@ -34,11 +34,11 @@ def start_arguments(parser: argparse.ArgumentParser) -> None:
 def start(call: Call) -> None:
     """Start a rollout; with --wait exit 0 only when it ends Healthy."""
     options = call.options
-    wish = {"version": options.version} | ({"policy": options.policy} if options.policy else {})
-    wish |= contract_changes.as_fields(options.force_contract)
+    body = {"version": options.version} | ({"policy": options.policy} if options.policy else {})
+    body |= contract_changes.as_fields(options.force_contract)
     where = path("services", *service_path(options.service), "rollouts")
     with contract_changes.naming_the_flag():
-        started = call.client.post(f"{where}?dry_run=true" if options.dry_run else where, wish)
+        started = call.client.post(f"{where}?dry_run=true" if options.dry_run else where, body)
     if options.dry_run:
         _show_plan(call, started)
     else:
@@ -56,8 +56,8 @@ def undo_arguments(parser: argparse.ArgumentParser) -> None:
 def undo(call: Call) -> None:
     """Go back to an earlier stable revision, at once where it still runs."""
     options = call.options
-    wish = {"revision": options.to_revision} if options.to_revision else {}
-    rollout = call.client.post(path("services", *service_path(options.service), "rollback"), wish)
+    body = {"revision": options.to_revision} if options.to_revision else {}
+    rollout = call.client.post(path("services", *service_path(options.service), "rollback"), body)
     _show_or_wait(call, rollout)
 
 
@@ -103,8 +103,8 @@ def wait_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _decide(call: Call, verb: str) -> None:
-    wish = {"comment": call.options.comment} if call.options.comment else {}
-    rollout = call.client.post(path("rollouts", find(call)["id"], verb), wish)
+    body = {"comment": call.options.comment} if call.options.comment else {}
+    rollout = call.client.post(path("rollouts", find(call)["id"], verb), body)
     show(call, rollout)
 
 

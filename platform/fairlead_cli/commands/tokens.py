@@ -33,8 +33,8 @@ def create_arguments(parser: argparse.ArgumentParser) -> None:
 def create(call: Call) -> None:
     """Make a token; it is shown once."""
     options = call.options
-    wish = {"name": options.name, "scope": options.scope, "expires_in": options.expires_in, "user": options.user}
-    token = call.client.post("tokens", {key: value for key, value in wish.items() if value is not None})
+    body = {"name": options.name, "scope": options.scope, "expires_in": options.expires_in, "user": options.user}
+    token = call.client.post("tokens", {key: value for key, value in body.items() if value is not None})
     call.show(token, {"token": "token", **_COLUMNS})
     call.note("this is the only time that the token is shown; keep it where secrets are kept")
 

@@ -61,8 +61,8 @@ def create_arguments(parser: argparse.ArgumentParser) -> None:
 def create(call: Call) -> None:
     """Make a webhook; the secret that signs its messages is shown once."""
     options = call.options
-    wish = {"url": options.address, "events": options.event, "team": options.team, "description": options.description}
-    _show_secret(call, call.client.post("webhooks", {key: value for key, value in wish.items() if value is not None}))
+    body = {"url": options.address, "events": options.event, "team": options.team, "description": options.description}
+    _show_secret(call, call.client.post("webhooks", {key: value for key, value in body.items() if value is not None}))
 
 
 def edit_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,13 +80,13 @@ def edit_arguments(parser: argparse.ArgumentParser) -> None:
 def edit(call: Call) -> None:
     """Change a webhook; what is not named stays."""
     options = call.options
-    wish = {
+    body = {
         "url": options.post_to,
         "events": options.event,
         "description": options.description,
         "enabled": options.enabled,
     }
-    named = {key: value for key, value in wish.items() if value is not None}
+    named = {key: value for key, value in body.items() if value is not None}
     call.show(call.client.patch(path("webhooks", options.id), named), _COLUMNS)
 
 

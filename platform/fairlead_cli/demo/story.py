@@ -139,8 +139,8 @@ class Story:
 
     def roll_out(self, version: int) -> Chapter:
         """Roll a version out by the service's policy and follow it to its end."""
-        wish = {"version": str(version), "policy": POLICY}
-        rollout = self.client.post(path("services", NAMESPACE, SERVICE, "rollouts"), wish)
+        body = {"version": str(version), "policy": POLICY}
+        rollout = self.client.post(path("services", NAMESPACE, SERVICE, "rollouts"), body)
         with self.show() as draw:
             ended, windows = follow(self.client, rollout, draw, timeout_s=_ROLLOUT_S)
         self.say(f"rollout of version {version} ended {ended['phase']}: {ended['reason']['message']}")

@@ -17,7 +17,7 @@ from gpus.reconcile.repartition_change import plan_of, repartition_changing, sta
 from integrations.clusters.base import ClusterDriver, DesiredNode, ObservedNode
 from placement.inventory import cut_of
 from placement.mig.manager_file import configuration
-from placement.repartition.machine import Phase, Seen, State, advance, wish
+from placement.repartition.machine import Phase, Seen, State, advance, wanted_of
 from placement.repartition.proposal import Repartition as Plan
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def tick(row: Repartition, driver: ClusterDriver, clock: Callable[[], datetime])
         if after.phase.is_over and (node is None or node.mark != mark):
             change.row.settled_at, change.row.held = change.now, ""
             return
-    wanted = wish(after)
+    wanted = wanted_of(after)
     if node is None or wanted is None:
         return
     evicted = tuple(sorted({pod.name for pod in node.gpus.pods if pod.service in services})) if wanted.evicting else ()

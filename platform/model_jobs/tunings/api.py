@@ -186,14 +186,14 @@ class TuningApplyView(OfModel, APIView):
         service = named_service(request, named, Scope.WRITE)
         document = tuned_file(row=row, service=service)
         namespace, service_name = service
-        wish: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "document": document,
             "namespace": namespace,
             "name": service_name,
             "now": timezone.now(),
         }
-        cluster = services.service_check(**wish, driver_of=driver_of)
-        planned = services.service_plan(**wish, actor=actor_of(request), accept=None)
+        cluster = services.service_check(**arguments, driver_of=driver_of)
+        planned = services.service_plan(**arguments, actor=actor_of(request), accept=None)
         services.plan_check(planned.plan, driver_of(cluster))
         services.plan_patched(planned.plan, driver_of(cluster))
         planned.carry_out()

@@ -6,8 +6,8 @@
       v    v changed         v                             v
 Declined  Outdated        Aborted                       Reverting --success, failed, too long--> Aborted
 
-`wish` returns the desired state of the node in each phase. Every tick applies it, so that the next tick repairs the
-effects of a crash: while the node drains and is cut it is cordoned, and in every phase that lasts it is as it was
+`wanted_of` returns the desired state of the node in each phase. Every tick applies it, so that the next tick repairs
+the effects of a crash: while the node drains and is cut it is cordoned, and in every phase that lasts it is as it was
 before. MIG manager answers in the label `nvidia.com/mig.config.state` (NVIDIA GPU Operator, "GPU Operator with MIG").
 It reads a file that the kubelet updates on the node some time after the write (Kubernetes: "Mounted ConfigMaps are
 updated automatically"), and fails at once for a name missing from it, so the label is set only after that delay.
@@ -93,7 +93,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Wanted:
     """Desired state of the node: `cordoned`, services' GPU pods evicted, and the label; None leaves the label."""
 
     cordoned: bool
@@ -101,17 +101,17 @@ class Wish:
     config: str | None = None
 
 
-def wish(state: State) -> Wish | None:
+def wanted_of(state: State) -> Wanted | None:
     """Return the desired state; None before the approval, and when the repartition leaves the node alone."""
     match state.phase:
         case Phase.DRAINING:
-            return Wish(cordoned=True, evicting=True)
+            return Wanted(cordoned=True, evicting=True)
         case Phase.CUTTING:
-            return Wish(cordoned=True, evicting=True, config=state.config)
+            return Wanted(cordoned=True, evicting=True, config=state.config)
         case Phase.REVERTING:
-            return Wish(cordoned=True, config=state.config_before)
+            return Wanted(cordoned=True, config=state.config_before)
         case Phase.DONE | Phase.ABORTED:
-            return Wish(cordoned=False)
+            return Wanted(cordoned=False)
         case _:
             return None
 

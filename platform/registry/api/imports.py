@@ -40,8 +40,8 @@ class ImportListView(OfModel, ListAPIView[ModelImport]):
 
         A worker fetches the files; the same files as a version that is there end as that version.
         """
-        wishes = ImportCreateSerializer(data=request.data).wishes()
-        row = imports.import_request(model=name, **wishes, now=timezone.now(), actor=actor_of(request))
+        arguments = ImportCreateSerializer(data=request.data).arguments()
+        row = imports.import_request(model=name, **arguments, now=timezone.now(), actor=actor_of(request))
         transaction.on_commit(lambda: hints.send(import_model, row.pk))  # with an idempotency key one is open here
         return Response(ImportSerializer(row).data, status=status.HTTP_202_ACCEPTED)
 

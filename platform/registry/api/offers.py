@@ -26,7 +26,7 @@ class VersionCheckView(OfModel, APIView):
         What only the bytes tell, such as a damaged archive, is found when they were sent.
         """
         check_model_name(name)
-        files, is_new_model = OfferCreateSerializer(data=request.data).wishes()
+        files, is_new_model = OfferCreateSerializer(data=request.data).arguments()
         if is_new_model and selectors.model_exists(name=name):
             raise Conflict(
                 f"model {name!r} is there already; upload a new version on its page, or choose another name",

@@ -83,7 +83,7 @@ class OfferCreateSerializer(RequestSerializer[Offer]):
     files = OfferedFileSerializer(many=True)
     is_new_model = serializers.BooleanField(default=False, help_text="Refused where the model is there already.")
 
-    def wishes(self) -> tuple[list[OfferedFile], bool]:
+    def arguments(self) -> tuple[list[OfferedFile], bool]:
         """Return the files, and whether the model must be new; raises ValidationError."""
         self.is_valid(raise_exception=True)
         return [OfferedFile(**file) for file in self.validated_data["files"]], self.validated_data["is_new_model"]
@@ -280,7 +280,7 @@ class ImportCreateSerializer(RequestSerializer[ModelImport]):
     )
     compatible_with = serializers.CharField(required=False, allow_blank=True)
 
-    def wishes(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments of `import_request`; raises ValidationError, and InvalidInput for an unknown field."""
         self.is_valid(raise_exception=True)
         asked = dict(self.validated_data)

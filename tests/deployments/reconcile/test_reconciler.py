@@ -560,12 +560,12 @@ def test_the_generation_rises_only_with_what_is_wished(platform: Platform) -> No
     platform.version(2)
     platform.start()
     _promoted(platform)
-    wishes: dict[int, tuple[object, ...]] = {}
+    desired_states: dict[int, tuple[object, ...]] = {}
     last = 0
     for desired in platform.cluster.applied:
         assert desired.generation >= last
         last = desired.generation
-        assert wishes.setdefault(desired.generation, desired.revisions) == desired.revisions
+        assert desired_states.setdefault(desired.generation, desired.revisions) == desired.revisions
 
 
 def test_a_database_older_than_the_cluster_overtakes_its_generation(platform: Platform) -> None:

@@ -104,7 +104,7 @@ def test_a_plan_and_its_change_foresee_the_same(platform: Platform) -> None:
     planned = rollout_plan(**wish)
     planned.carry_out()
     desired = load(InferenceService.objects.get().pk, now=platform.clock()).desired()
-    assert planned.plan.wishes[0] == desired
+    assert planned.plan.desired_states[0] == desired
 
 
 def test_a_plan_that_was_overtaken_is_made_again(platform: Platform) -> None:

@@ -16,13 +16,13 @@ from placement.repartition.machine import (
     Phase,
     Seen,
     State,
-    Wish,
+    Wanted,
     abort,
     advance,
     approve,
     decline,
     outdate,
-    wish,
+    wanted_of,
 )
 
 _NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -40,19 +40,19 @@ def cutting() -> State:
 
 
 def test_from_a_proposal_to_a_node_that_is_cut() -> None:
-    assert wish(_PROPOSED) is None
+    assert wanted_of(_PROPOSED) is None
     state = approve(_PROPOSED, _NOW)
-    assert wish(state) == Wish(cordoned=True, evicting=True)
+    assert wanted_of(state) == Wanted(cordoned=True, evicting=True)
     state = advance(state, seen(pods=2), _NOW)
     assert (state.phase, state.message) == (Phase.DRAINING, "waits for 2 GPU pods of services to leave the node")
     state = advance(state, seen(), _NOW)
-    assert wish(state) == Wish(cordoned=True, evicting=True, config="fairlead-new")
+    assert wanted_of(state) == Wanted(cordoned=True, evicting=True, config="fairlead-new")
     state = advance(state, seen(config="fairlead-new", state="pending"), _NOW)
     assert (state.phase, state.message) == (Phase.CUTTING, "MIG manager says pending")
     state = advance(state, seen(config="fairlead-new"), _NOW)
     assert state.message == "MIG manager says success; the node does not offer the slices yet"
     state = advance(state, seen(config="fairlead-new", cut=True), _NOW)
-    assert (state.phase, wish(state)) == (Phase.DONE, Wish(cordoned=False))
+    assert (state.phase, wanted_of(state)) == (Phase.DONE, Wanted(cordoned=False))
 
 
 def test_a_success_from_before_is_not_taken_for_this_one() -> None:
@@ -117,7 +117,7 @@ def test_a_node_that_is_gone_is_waited_for_and_then_given_up(state: State) -> No
 def test_a_proposal_that_the_node_is_no_longer_right_for_is_over() -> None:
     assert advance(_PROPOSED, None, _NOW + CUT_LIMIT + _MINUTE) is _PROPOSED
     state = outdate(_PROPOSED, "gpu-1 is cordoned", _NOW)
-    assert (state.phase, state.phase.is_over, wish(state)) == (Phase.OUTDATED, True, None)
+    assert (state.phase, state.phase.is_over, wanted_of(state)) == (Phase.OUTDATED, True, None)
     with pytest.raises(InvalidTransition, match="only one that is proposed becomes outdated"):
         outdate(cutting(), "", _NOW)
 
@@ -125,7 +125,7 @@ def test_a_proposal_that_the_node_is_no_longer_right_for_is_over() -> None:
 def test_an_abort_puts_back_what_was() -> None:
     assert abort(approve(_PROPOSED, _NOW), _NOW).phase is Phase.ABORTED
     reverting = abort(cutting(), _NOW)
-    assert wish(reverting) == Wish(cordoned=True, config="all-1g.10gb")
+    assert wanted_of(reverting) == Wanted(cordoned=True, config="all-1g.10gb")
 
 
 def test_only_what_is_proposed_is_approved_or_declined_and_only_what_is_under_way_aborted() -> None:
@@ -156,7 +156,7 @@ def test_whatever_happens_it_ends_with_a_node_that_takes_pods(looks: list[tuple[
         if aborted and state.phase in (Phase.DRAINING, Phase.CUTTING):
             state = abort(state, now)
         state = advance(state, look, now)
-        assert state.phase.is_over == (wish(state) == Wish(cordoned=False))
+        assert state.phase.is_over == (wanted_of(state) == Wanted(cordoned=False))
     for _ in range(3):
         now += DRAIN_LIMIT + CUT_LIMIT
         state = advance(state, seen(pods=1, state="pending"), now)

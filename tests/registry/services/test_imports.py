@@ -52,8 +52,8 @@ def hints_run_at_once() -> Iterator[None]:
     app.conf.task_always_eager = False
 
 
-def asked(uri: str, **wishes: str) -> ModelImport:
-    return imports.import_request(model="digits", uri=uri, now=timezone.now(), actor="alice", **wishes)  # type: ignore[arg-type]
+def asked(uri: str, **desired_states: str) -> ModelImport:
+    return imports.import_request(model="digits", uri=uri, now=timezone.now(), actor="alice", **desired_states)  # type: ignore[arg-type]
 
 
 def after(row: ModelImport) -> ModelImport:

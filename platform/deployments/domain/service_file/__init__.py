@@ -14,14 +14,14 @@ from deployments.domain.service_file.model import CONFIG, EGRESS, PATCHES, STORA
 from deployments.domain.service_file.placement import placement_json, stored_placement
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
 from deployments.domain.service_file.transformer import Transformer, stored_transformer, transformer_json
-from deployments.domain.service_file.values import PlacementWish, RevisionContent, ServiceSpec, content_of
+from deployments.domain.service_file.values import PlacementPreference, RevisionContent, ServiceSpec, content_of
 
 __all__ = [
     "CONFIG",
     "EGRESS",
     "PATCHES",
     "STORAGE_URI",
-    "PlacementWish",
+    "PlacementPreference",
     "RevisionContent",
     "ServiceSpec",
     "Transformer",

@@ -4,7 +4,7 @@ from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
 from deployments.domain.service_file.placement import PLACEMENT
-from deployments.domain.service_file.values import PlacementWish, ServiceSpec
+from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
 from integrations.clusters.base import DriftPolicy
 
 LOCAL = "local"
@@ -34,7 +34,7 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "out, or choose a Kubernetes cluster with GPU nodes",
             field=field,
         )
-    if kind == LOCAL and spec.placement != PlacementWish():
+    if kind == LOCAL and spec.placement != PlacementPreference():
         raise InvalidInput(
             f"{PLACEMENT} is for services on Kubernetes: the local cluster has one machine; leave it out",
             field=PLACEMENT,

@@ -4,7 +4,7 @@ from typing import Any
 
 from clusters.domain.resources import AUTO
 from common.files.document import Document
-from deployments.domain.service_file.values import PlacementWish
+from deployments.domain.service_file.values import PlacementPreference
 from integrations.clusters.base import WHOLE, Arrangement, Resources
 from placement.packing.measured_latency import LatencyTarget
 
@@ -13,11 +13,11 @@ PLACEMENT = "spec.placement"
 _LONGEST_MS, _LARGEST_BATCH = 600_000, 1 << 20
 
 
-def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
+def parse_placement(spec: Document, resources: Resources) -> PlacementPreference:
     """Return the `spec.placement`."""
     document = spec.optional("placement")
     if document is None:
-        return PlacementWish()
+        return PlacementPreference()
     says = document.raw("replicas", None) is not None
     replicas = document.choice("replicas", Arrangement, Arrangement.PACK) if says else None
     target = document.part("latency", _target)
@@ -34,23 +34,23 @@ def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
             f"and {document.path('latency')} exclude each other: what a batch takes was measured alone, and other pods "
             "on the slice make it longer; leave one out",
         )
-    return PlacementWish(replicas, target, sharing)
+    return PlacementPreference(replicas, target, sharing)
 
 
-def placement_json(wish: PlacementWish) -> dict[str, Any]:
+def placement_json(preference: PlacementPreference) -> dict[str, Any]:
     """Return it as a file has it; empty without preferences."""
-    said: dict[str, Any] = {} if wish.replicas is None else {"replicas": wish.replicas.value}
-    if wish.latency is not None:
-        said["latency"] = {"p99Ms": wish.latency.p99_ms, "batchSize": wish.latency.batch_size}
-    if wish.sharing:
+    said: dict[str, Any] = {} if preference.replicas is None else {"replicas": preference.replicas.value}
+    if preference.latency is not None:
+        said["latency"] = {"p99Ms": preference.latency.p99_ms, "batchSize": preference.latency.batch_size}
+    if preference.sharing:
         said["sharing"] = True
     return said
 
 
-def stored_placement(stored: dict[str, Any]) -> PlacementWish:
+def stored_placement(stored: dict[str, Any]) -> PlacementPreference:
     """Return it from the JSON of `placement_json`."""
     latency = stored.get("latency")
-    return PlacementWish(
+    return PlacementPreference(
         Arrangement(stored["replicas"]) if "replicas" in stored else None,
         None if latency is None else LatencyTarget(latency["p99Ms"], latency["batchSize"]),
         stored.get("sharing", False),

@@ -13,7 +13,7 @@ MOST_REVISIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementWish:
+class PlacementPreference:
     """The preferred placement of replicas.
 
     Attributes:
@@ -66,7 +66,7 @@ class ServiceSpec:
     transformer: Transformer | None = None
     request_timeout_s: int = 0
     rolling: Rolling | None = None
-    placement: PlacementWish = PlacementWish()
+    placement: PlacementPreference = PlacementPreference()
     revision_history_limit: int | None = None
     egress: bool | None = None
 
@@ -93,7 +93,7 @@ class RevisionContent:
     logger: Logger | None
     patches: tuple[Patch, ...]
     transformer: Transformer | None
-    placement: PlacementWish
+    placement: PlacementPreference
     egress: bool | None
 
 

@@ -13,12 +13,12 @@ from deployments.views.shapes import Plan
 
 
 def service_planned(
-    token: ApiToken, *, document: object, namespace: str, name: str, **wish: Any
+    token: ApiToken, *, document: object, namespace: str, name: str, **arguments: Any
 ) -> Planned[Plan, tuple[InferenceService, bool]]:
     """Return the plan of applying the file, after checks by runtime, cluster and permissions; changes nothing.
 
     Args:
-        wish: `actor`, `now`, `accept` and `may_grant_egress` as `service_apply` takes them.
+        arguments: `actor`, `now`, `accept` and `may_grant_egress` as `service_apply` takes them.
 
     Raises:
         FairleadError: any refusal of the apply.
@@ -27,8 +27,8 @@ def service_planned(
     require_model_use(token, uri)
     require_model_import(token, uri, namespace, name)
     cluster = services.service_check(
-        document=document, namespace=namespace, name=name, now=wish["now"], driver_of=driver_of
+        document=document, namespace=namespace, name=name, now=arguments["now"], driver_of=driver_of
     )
-    planned = services.service_plan(document=document, namespace=namespace, name=name, **wish)
+    planned = services.service_plan(document=document, namespace=namespace, name=name, **arguments)
     services.plan_check(planned.plan, driver_of(cluster))
     return replace(planned, plan=services.plan_patched(planned.plan, driver_of(cluster)))

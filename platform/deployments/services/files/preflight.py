@@ -50,8 +50,8 @@ def plan_check(plan: Plan, driver: ClusterDriver) -> None:
     An unreachable cluster is no reason to refuse: the service reports it when it comes to that.
     """
     try:
-        for wish in plan.wishes:
-            driver.check(wish)
+        for desired in plan.desired_states:
+            driver.check(desired)
     except Unavailable:
         return
 
@@ -63,8 +63,8 @@ def plan_patched(plan: Plan, driver: ClusterDriver) -> Plan:
         InvalidInput: a patch changes nothing, changes foreign fields, or is refused by the cluster; by name.
         Unavailable: there are patches, and the cluster cannot be reached.
     """
-    wish = plan.wishes[0] if plan.wishes else None
-    if wish is None or not any(revision.patches for revision in wish.revisions):
+    desired = plan.desired_states[0] if plan.desired_states else None
+    if desired is None or not any(revision.patches for revision in desired.revisions):
         return plan
-    own = [patch for patch in wish.revisions[-1].patches if patch.name.startswith(PATCHES)]
-    return replace(plan, patched=driver.preview(wish, own))
+    own = [patch for patch in desired.revisions[-1].patches if patch.name.startswith(PATCHES)]
+    return replace(plan, patched=driver.preview(desired, own))

@@ -144,8 +144,8 @@ def _model(service: InferenceService, spec: ServiceSpec, version: ModelVersion) 
             f"which GPU service {service} gets cannot be chosen, for the memory of {version} was not measured; name "
             "one in its file"
         )
-    wish = spec.placement
-    return Model(measured, tuple(timings(version.profile)), wish.latency, wish.sharing)
+    preference = spec.placement
+    return Model(measured, tuple(timings(version.profile)), preference.latency, preference.sharing)
 
 
 def _node(stored: dict[str, Any]) -> NodeGpus:

@@ -143,13 +143,13 @@ def changed(document: Mapping[str, Any], said: Mapping[str, str]) -> dict[str, A
     return after
 
 
-def done(document: Mapping[str, Any], wish: str) -> dict[str, Any]:
+def done(document: Mapping[str, Any], action: str) -> dict[str, Any]:
     """Return the file after a button: `add`, `remove STEP`, `measure STEP` or `unmeasure STEP METRIC`.
 
     A button for a missing part changes nothing.
     """
     after: dict[str, Any] = copy.deepcopy(dict(document))
-    verb, *numbers = wish.split()
+    verb, *numbers = action.split()
     steps = after.setdefault("steps", [])
     at = [int(number) for number in numbers if number.isdecimal()]
     if verb == "add":

@@ -88,12 +88,12 @@ def policy_fill(request: HttpRequest) -> HttpResponse:
     if request.POST.get("seen") != digest_of(text):  # the text was changed after the form had been filled from it
         return _answer(request, _looked(request, text, name), "form")
     after = changed(before, request.POST.dict())
-    if wish := request.POST.get("do", ""):
-        after = done(after, wish)
+    if action := request.POST.get("do", ""):
+        after = done(after, action)
     context = _looked(request, text if after == before else text_of(after), name)
     was = form_of(before, is_new=not name)
     is_same = was is not None and context["form"] is not None and was.shape == context["form"].shape
-    return _answer(request, context, *(["text"] if is_same and not wish else ["text", "form"]))
+    return _answer(request, context, *(["text"] if is_same and not action else ["text", "form"]))
 
 
 @require_POST

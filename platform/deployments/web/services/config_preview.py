@@ -24,9 +24,9 @@ def looked_at(request: HttpRequest, service: InferenceService, document: Mapping
     token, actor, now = page_token(request), page_actor(request), timezone.now()
 
     def planned(accept: str | None) -> Plan:
-        wish: dict[str, Any] = {"namespace": service.namespace, "name": service.name, "actor": actor, "now": now}
-        wish |= {"may_grant_egress": is_administrator(token)}
-        return service_planned(token, document=document, **wish, accept=accept).plan
+        arguments: dict[str, Any] = {"namespace": service.namespace, "name": service.name, "actor": actor, "now": now}
+        arguments |= {"may_grant_egress": is_administrator(token)}
+        return service_planned(token, document=document, **arguments, accept=accept).plan
 
     try:
         plan, breaks = planned_with_breaks(planned)

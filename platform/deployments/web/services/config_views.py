@@ -64,10 +64,10 @@ def service_config_apply(request: HttpRequest, namespace: str, name: str) -> Htt
     if request.POST.get("was") != digest_of(service):
         raise Conflict(f"the file of {service} was changed since you looked; look at your change again")
     document = document_of(request.POST.get("document", ""))  # JSON is YAML
-    wish: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "now": timezone.now()}
-    wish |= {"actor": page_actor(request), "accept": accept}
-    wish |= {"may_grant_egress": is_administrator(page_token(request))}
-    service_planned(page_token(request), **wish).carry_out()
+    arguments: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "now": timezone.now()}
+    arguments |= {"actor": page_actor(request), "accept": accept}
+    arguments |= {"may_grant_egress": is_administrator(page_token(request))}
+    service_planned(page_token(request), **arguments).carry_out()
     messages.success(request, f"Applied the file of {service}.")
     return leave(request, "deployments:service-detail", namespace, name)
 

@@ -63,8 +63,8 @@ def deploy_action(request: HttpRequest, model: str, number: int) -> HttpResponse
     namespace, name = _named(request.POST.get("service", ""))
     _require(request, model, namespace)
     accept = accepted_by_form(request, namespace)
-    wish = _wish(request, number, namespace, name, request.POST.get("policy", ""))
-    planned = services.rollout_plan(**wish, accept=accept)
+    arguments = _arguments(request, number, namespace, name, request.POST.get("policy", ""))
+    planned = services.rollout_plan(**arguments, accept=accept)
     services.plan_check(planned.plan, driver_of(_cluster(namespace, name)))
     rollout = planned.carry_out()
     return leave(request, "deployments:rollout-detail", namespace, name, rollout.pk)
@@ -81,9 +81,9 @@ def service_create_action(request: HttpRequest, model: str, number: int) -> Http
             f"service {said['namespace']}/{said['name']} is there already; roll the version out to it", field="name"
         )
     document = _document(model_version_get(model=model, number=number), **said)
-    wish: dict[str, Any] = {"document": document, "namespace": said["namespace"], "name": said["name"]}
-    wish |= {"actor": page_actor(request), "now": timezone.now()}
-    service_planned(page_token(request), **wish).carry_out()
+    arguments: dict[str, Any] = {"document": document, "namespace": said["namespace"], "name": said["name"]}
+    arguments |= {"actor": page_actor(request), "now": timezone.now()}
+    service_planned(page_token(request), **arguments).carry_out()
     return leave(request, "deployments:service-detail", said["namespace"], said["name"])
 
 
@@ -112,12 +112,16 @@ def _suggested(model: str) -> str:
 def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name: str, *, policy: str) -> dict[str, Any]:
     """Return the plan of a rollout to the version; or its refusal, and whether the caller may accept that."""
     _require(request, version.model.name, namespace)
-    wish = _wish(request, version.number, namespace, name, policy)
+    arguments = _arguments(request, version.number, namespace, name, policy)
+    now = arguments["now"]
     try:
         plan, breaks = planned_with_breaks(
             lambda accept: (
                 services.rollout_plan(
-                    **wish, accept=accept, look=partial(look, wish["now"]), survey=partial(survey, wish["now"])
+                    **arguments,
+                    accept=accept,
+                    look=partial(look, now),
+                    survey=partial(survey, now),
                 ).plan
             )
         )
@@ -127,7 +131,7 @@ def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name:
     return {"plan": plan, "breaks": breaks, "may_accept": may_accept(request, namespace)}
 
 
-def _wish(request: HttpRequest, number: int, namespace: str, name: str, policy: str) -> dict[str, Any]:
+def _arguments(request: HttpRequest, number: int, namespace: str, name: str, policy: str) -> dict[str, Any]:
     return {
         "namespace": namespace,
         "name": name,

@@ -113,8 +113,8 @@ def service_rollback_action(request: HttpRequest, namespace: str, name: str) -> 
     revision = request.POST.get("revision", "")
     actor = request.actor  # type: ignore[attr-defined]
     may_grant = is_administrator(page_token(request))
-    wish: dict[str, Any] = {"revision": revision, "actor": actor, "may_grant_egress": may_grant}
-    service_rollback(namespace=namespace, name=name, now=timezone.now(), **wish)
+    arguments: dict[str, Any] = {"revision": revision, "actor": actor, "may_grant_egress": may_grant}
+    service_rollback(namespace=namespace, name=name, now=timezone.now(), **arguments)
     return _done(request, namespace, name, f"Going back to {revision}.")
 
 

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from deployments.domain.service_file import PlacementWish, parse_service, placement_json, refuse_on, stored_placement
+from deployments.domain.service_file import (
+    PlacementPreference,
+    parse_service,
+    placement_json,
+    refuse_on,
+    stored_placement,
+)
 from integrations.clusters.base import Arrangement
 from placement.packing.measured_latency import LatencyTarget
 from tests.deployments._support.service_files import FILE
@@ -23,23 +29,25 @@ def saying(placement: Any, gpu: object = "auto") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("said", "wish"),
     [
-        pytest.param({"replicas": "spread"}, PlacementWish(Arrangement.SPREAD), id="apart"),
-        pytest.param({"replicas": "pack"}, PlacementWish(Arrangement.PACK), id="together"),
+        pytest.param({"replicas": "spread"}, PlacementPreference(Arrangement.SPREAD), id="apart"),
+        pytest.param({"replicas": "pack"}, PlacementPreference(Arrangement.PACK), id="together"),
         pytest.param(
-            {"latency": {"p99Ms": 20.0, "batchSize": 8}}, PlacementWish(latency=LatencyTarget(20.0, 8)), id="in time"
+            {"latency": {"p99Ms": 20.0, "batchSize": 8}},
+            PlacementPreference(latency=LatencyTarget(20.0, 8)),
+            id="in time",
         ),
-        pytest.param({"sharing": True}, PlacementWish(sharing=True), id="with others"),
-        pytest.param({}, PlacementWish(), id="left to the cluster"),
+        pytest.param({"sharing": True}, PlacementPreference(sharing=True), id="with others"),
+        pytest.param({}, PlacementPreference(), id="left to the cluster"),
     ],
 )
-def test_what_is_said_is_kept_as_it_stands(said: dict[str, Any], wish: PlacementWish) -> None:
+def test_what_is_said_is_kept_as_it_stands(said: dict[str, Any], wish: PlacementPreference) -> None:
     assert parse_service(saying(said)).placement == wish
     assert placement_json(wish) == said
     assert stored_placement(said) == wish
 
 
 def test_a_file_that_says_nothing_leaves_it_to_the_cluster() -> None:
-    assert parse_service(FILE).placement == PlacementWish()
+    assert parse_service(FILE).placement == PlacementPreference()
 
 
 @pytest.mark.parametrize(
