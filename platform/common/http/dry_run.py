@@ -10,7 +10,7 @@ from rest_framework.serializers import Serializer
 from common.errors import InvalidInput
 
 DRY_RUN = OpenApiParameter(
-    "dry_run", bool, description="With `true` the file is only checked: the answer says what applying it would do."
+    "dry_run", bool, description="With `true`, validates the file and returns the plan of changes without applying it."
 )
 
 

@@ -1,4 +1,4 @@
-"""JSON forms of events."""
+"""Serializer of events."""
 
 from rest_framework import serializers
 
@@ -6,7 +6,7 @@ from events.selectors import EventView
 
 
 class EventSerializer(serializers.Serializer[EventView]):
-    """What happened; `seq` counts up by one within the service or the cluster."""
+    """An event; `seq` increases by one within the service or the cluster."""
 
     seq = serializers.IntegerField()
     at = serializers.DateTimeField()
