@@ -27,9 +27,9 @@ class LimitSerializer(serializers.Serializer[Any]):
     )
     whose = serializers.CharField(help_text="Process, user or cgroup that is closest to the limit.")
     used = serializers.IntegerField(
-        allow_null=True, help_text="Current usage, in bytes for memory; null if it cannot be read."
+        allow_null=True, help_text="Current usage, in bytes for memory, else a count; null if it cannot be read."
     )
-    most = serializers.IntegerField(allow_null=True)
+    most = serializers.IntegerField(allow_null=True, help_text="Limit, in the same unit; null if it cannot be read.")
     level = serializers.ChoiceField(choices=[level.value for level in Level])
     message = serializers.CharField(help_text="Impact and remedy; empty if usage is normal or unknown.")
 

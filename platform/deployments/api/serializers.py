@@ -50,7 +50,7 @@ class PolicySerializer(serializers.Serializer[RolloutPolicy]):
     analysis = serializers.DictField(source="document.analysis", required=False)
     deadline = serializers.CharField(source="document.deadline", required=False)
     onDeadline = serializers.CharField(source="document.onDeadline", required=False)  # noqa: N815
-    version = serializers.IntegerField()
+    version = serializers.IntegerField(help_text="Version of the policy, from 1; rises with each change.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     created_by = serializers.CharField()
@@ -64,15 +64,24 @@ class PolicySerializer(serializers.Serializer[RolloutPolicy]):
 class StepSerializer(serializers.Serializer[StepView]):
     """One step of a policy."""
 
-    weight = serializers.IntegerField()
-    mirror = serializers.IntegerField()
-    match = serializers.ListField(child=serializers.DictField())
-    hold_seconds = serializers.FloatField()
+    weight = serializers.IntegerField(
+        help_text="Percentage of clients' requests sent to the new revision; 0 for copies or a group only."
+    )
+    mirror = serializers.IntegerField(
+        help_text="Percentage of clients' requests copied to the new revision; 0 if it receives requests themselves."
+    )
+    match = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Group of requests sent to the new revision, as in the policy file; empty for none.",
+    )
+    hold_seconds = serializers.FloatField(help_text="Minimum duration of the step, in seconds.")
     pause = serializers.BooleanField()
     approval = serializers.DictField(
         allow_null=True, help_text="Approvals that end the pause; null if any promote ends it."
     )
-    analysis = serializers.DictField(allow_null=True)
+    analysis = serializers.DictField(
+        allow_null=True, help_text="Gate of the step, as in the policy file; null without one."
+    )
     webhooks = serializers.ListField(child=serializers.DictField())
 
 
@@ -87,7 +96,7 @@ class QuestionSerializer(serializers.Serializer[QuestionView]):
     message = serializers.CharField()
     tries = serializers.IntegerField(help_text="Number of requests sent.")
     is_open = serializers.BooleanField(help_text="Whether further requests follow.")
-    answered_at = serializers.DateTimeField(allow_null=True)
+    answered_at = serializers.DateTimeField(allow_null=True, help_text="Time of the last response; null without one.")
     deadline_at = serializers.DateTimeField()
 
 
@@ -103,7 +112,10 @@ class WaitSerializer(serializers.Serializer[Wait]):
 
     condition = serializers.CharField()
     evidence = serializers.CharField()
-    sample_size = serializers.IntegerField(allow_null=True)
+    sample_size = serializers.IntegerField(
+        allow_null=True,
+        help_text="Number of the canary's requests, or copies to the shadow, in the evidence; null without requests.",
+    )
     changes_when = serializers.CharField()
     since = serializers.DateTimeField()
 
@@ -123,22 +135,23 @@ class MeasurementSerializer(serializers.Serializer[Any]):
 
     metric = serializers.CharField()
     unit = serializers.CharField()
-    canary = serializers.FloatField(allow_null=True)
-    stable = serializers.FloatField(allow_null=True)
-    limit = serializers.FloatField(allow_null=True)
+    canary = serializers.FloatField(allow_null=True, help_text="Value of the canary; null without data.")
+    stable = serializers.FloatField(allow_null=True, help_text="Value of stable; null without data.")
+    limit = serializers.FloatField(allow_null=True, help_text="Limit of the canary's value; null without one.")
     verdict = serializers.CharField()
     message = serializers.CharField()
     more_requests = serializers.IntegerField(
-        allow_null=True, help_text="Minimum number of further canary requests for a verdict of Successful."
+        allow_null=True,
+        help_text="Minimum number of further canary requests for a verdict of Successful; null if independent of them.",
     )
     evidence_percent = serializers.FloatField(
         help_text="Evidence that the limit is exceeded, in percent; 100 fails the canary."
     )
     low = serializers.FloatField(
-        allow_null=True, help_text="Lower bound of the canary's true value, valid at all looks."
+        allow_null=True, help_text="Lower bound of the canary's true value, valid at all looks; null if unknown."
     )
     high = serializers.FloatField(
-        allow_null=True, help_text="Upper bound of the canary's true value, valid at all looks."
+        allow_null=True, help_text="Upper bound of the canary's true value, valid at all looks; null if unknown."
     )
 
 
@@ -152,16 +165,21 @@ class RequestsSerializer(serializers.Serializer[RequestsView]):
 class AnalysisRunSerializer(serializers.Serializer[AnalysisRunView]):
     """Analysis of one step of one attempt; step_index is null for the background analysis of all steps."""
 
-    step_index = serializers.IntegerField(allow_null=True)
+    step_index = serializers.IntegerField(
+        allow_null=True, help_text="Index of the step, from 0; null for the background analysis."
+    )
     attempt = serializers.IntegerField()
-    weight_percent = serializers.IntegerField()
-    mirror_percent = serializers.IntegerField()
+    weight_percent = serializers.IntegerField(help_text="Percentage of clients' requests of the step.")
+    mirror_percent = serializers.IntegerField(help_text="Percentage of clients' requests copied in the step.")
     verdict = serializers.CharField()
     message = serializers.CharField()
     started_at = serializers.DateTimeField()
-    finished_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True, help_text="End of the analysis; null while it runs.")
     requests = RequestsSerializer()
-    seen_percent = serializers.FloatField(allow_null=True)
+    seen_percent = serializers.FloatField(
+        allow_null=True,
+        help_text="Observed percentage of requests to the canary, or copied to the shadow; null without requests.",
+    )
     has_gate = serializers.BooleanField(
         help_text="Whether the step has an analysis; without one it passes by time alone."
     )
@@ -177,29 +195,47 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     to_revision = serializers.CharField()
     from_version = serializers.IntegerField()
     to_version = serializers.IntegerField()
-    policy = serializers.CharField(allow_null=True)
+    policy = serializers.CharField(allow_null=True, help_text="Name of the policy; null for a rollout without one.")
     strategy = serializers.CharField()
     phase = serializers.CharField()
     attempt = serializers.IntegerField()
     step_index = serializers.IntegerField()
     steps = StepSerializer(many=True)
-    weight_wanted = serializers.IntegerField()
-    weight_actual = serializers.IntegerField()
-    weight_seen_percent = serializers.FloatField(allow_null=True)
-    seen_requests = serializers.IntegerField()
-    mirror_wanted = serializers.IntegerField()
-    mirror_actual = serializers.IntegerField()
-    match_wanted = serializers.ListField(child=serializers.DictField())
-    match_actual = serializers.ListField(child=serializers.DictField())
-    session_affinity = serializers.DictField(allow_null=True)
-    analysis = serializers.DictField(allow_null=True)
+    weight_wanted = serializers.IntegerField(help_text="Desired percentage of clients' requests for the new revision.")
+    weight_actual = serializers.IntegerField(help_text="Actual percentage of clients' requests for the new revision.")
+    weight_seen_percent = serializers.FloatField(
+        allow_null=True,
+        help_text="Observed percentage of the current step's requests for the new revision; null without any.",
+    )
+    seen_requests = serializers.IntegerField(help_text="Number of clients' requests in the current step.")
+    mirror_wanted = serializers.IntegerField(
+        help_text="Desired percentage of clients' requests copied to the new revision."
+    )
+    mirror_actual = serializers.IntegerField(
+        help_text="Actual percentage of clients' requests copied to the new revision."
+    )
+    match_wanted = serializers.ListField(
+        child=serializers.DictField(), help_text="Desired group of requests, as in the policy file; empty without one."
+    )
+    match_actual = serializers.ListField(
+        child=serializers.DictField(), help_text="Actual group of requests, as in the policy file; empty without one."
+    )
+    session_affinity = serializers.DictField(
+        allow_null=True, help_text="Session key of clients' requests, as in the policy file; null without one."
+    )
+    analysis = serializers.DictField(
+        allow_null=True, help_text="Background gate of all steps, as in the policy file; null without one."
+    )
     confirmed_at = serializers.DateTimeField(
         allow_null=True,
         help_text="Time since when the gateway applies the current step's weights; the step's hold starts there.",
     )
-    deadline_at = serializers.DateTimeField(allow_null=True)
-    on_deadline = serializers.CharField(allow_null=True)
-    then = serializers.CharField(allow_null=True)
+    deadline_at = serializers.DateTimeField(allow_null=True, help_text="Deadline of the rollout; null without one.")
+    on_deadline = serializers.CharField(allow_null=True, help_text="Action at the deadline; null without a deadline.")
+    then = serializers.CharField(
+        allow_null=True,
+        help_text="Action after a shadow's last step: pause, promote or end; null for other strategies.",
+    )
     reason = ReasonSerializer()
     waits = WaitSerializer(allow_null=True, help_text="Current wait; null once the rollout has ended.")
     contract = ContractSerializer(allow_null=True, help_text="Changes for clients; null for a rollback.")
@@ -208,7 +244,7 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     webhooks = QuestionSerializer(many=True)
     analysis_runs = AnalysisRunSerializer(many=True)
     started_at = serializers.DateTimeField()
-    finished_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True, help_text="End of the rollout; null while it runs.")
     created_by = serializers.CharField()
 
 
@@ -284,18 +320,24 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     number = serializers.IntegerField()
     model = serializers.CharField()
     model_version = serializers.IntegerField()
-    role = serializers.CharField()
-    replicas_wanted = serializers.IntegerField()
+    role = serializers.CharField(help_text="Role: stable, canary, shadow, retiring, retired or failed.")
+    replicas_wanted = serializers.IntegerField(
+        help_text="Desired number of replicas; 0 for a stopped service, and for a revision that no longer serves."
+    )
     replicas_ready = serializers.IntegerField()
     restarts = serializers.IntegerField()
     weight_wanted = serializers.IntegerField()
     weight_actual = serializers.IntegerField()
     mirror_wanted = serializers.IntegerField()
     mirror_actual = serializers.IntegerField()
-    replicas_to_restart = serializers.IntegerField()
-    replicas_least = serializers.IntegerField()
-    replicas_most = serializers.IntegerField()
-    scaling = serializers.CharField()
+    replicas_to_restart = serializers.IntegerField(
+        help_text="Number of replicas that still wait for a requested restart."
+    )
+    replicas_least = serializers.IntegerField(help_text="Minimum number of replicas for autoscaling.")
+    replicas_most = serializers.IntegerField(help_text="Maximum number of replicas for autoscaling.")
+    scaling = serializers.CharField(
+        help_text="Current and target load, as text; empty if the number of replicas is fixed."
+    )
     message = serializers.CharField()
     model_state = serializers.ChoiceField(choices=[each.value for each in ModelState])
     is_failing = serializers.BooleanField(
@@ -338,7 +380,7 @@ class DriftSerializer(serializers.Serializer[DriftView]):
     )
     since = serializers.DateTimeField(help_text="Time when the change was first found.")
     healed = serializers.BooleanField(help_text="Whether the change was reverted; otherwise it is kept.")
-    times = serializers.IntegerField(help_text="Number of reverts.")
+    times = serializers.IntegerField(help_text="Number of reverts; 1 if the change is kept.")
 
 
 class ServiceSerializer(serializers.Serializer[ServiceView]):
@@ -348,7 +390,9 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     name = serializers.CharField()
     cluster = serializers.CharField()
     url = serializers.CharField()
-    preview_url = serializers.CharField(allow_null=True)
+    preview_url = serializers.CharField(
+        allow_null=True, help_text="URL of the preview; null except in a blue/green rollout."
+    )
     phase = serializers.CharField()
     reason = serializers.CharField()
     waits = WaitSerializer(

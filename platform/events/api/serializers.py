@@ -12,6 +12,8 @@ class EventSerializer(serializers.Serializer[EventView]):
     at = serializers.DateTimeField()
     kind = serializers.CharField()
     message = serializers.CharField()
-    revision = serializers.CharField(allow_null=True)
-    rollout = serializers.IntegerField(allow_null=True)
-    request_id = serializers.CharField(allow_null=True)
+    revision = serializers.CharField(allow_null=True, help_text="Name of the revision; null for other events.")
+    rollout = serializers.IntegerField(allow_null=True, help_text="Id of the rollout; null for other events.")
+    request_id = serializers.CharField(
+        allow_null=True, help_text="Id of the request that caused the event; null if none did."
+    )

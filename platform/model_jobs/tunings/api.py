@@ -88,14 +88,23 @@ class TuningDetailSerializer(TuningSerializer):
 class TuningStartSerializer(RequestSerializer[Tuning]):
     """A tuning to start: latency limit, budget and bounds of the search."""
 
-    max_latency_p99_ms = serializers.FloatField(min_value=0.001, max_value=3_600_000)
-    budget_s = serializers.IntegerField(required=False, min_value=5, max_value=7200)
+    max_latency_p99_ms = serializers.FloatField(
+        min_value=0.001, max_value=3_600_000, help_text="Limit of the 99th percentile latency, in milliseconds."
+    )
+    budget_s = serializers.IntegerField(
+        required=False,
+        min_value=5,
+        max_value=7200,
+        help_text="Time for the search in seconds, without the model's transfer; 300 if absent.",
+    )
     service = serializers.CharField(
         required=False,
         max_length=200,
         help_text="Service whose replicas to tune for, as NAMESPACE/NAME; the default cluster if absent.",
     )
-    rows = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
+    rows = serializers.IntegerField(
+        required=False, min_value=1, max_value=10_000, help_text="Rows of a request; 1 if absent."
+    )
     shapes = serializers.DictField(
         required=False,
         child=serializers.ListField(
@@ -103,10 +112,27 @@ class TuningStartSerializer(RequestSerializer[Tuning]):
         ),
         help_text="Shapes of inputs with variable dimensions, by input name, without the batch dimension.",
     )
-    largest_request_rows = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
-    max_batch_size = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
-    max_instances = serializers.IntegerField(required=False, min_value=1, max_value=1024)
-    max_concurrency = serializers.IntegerField(required=False, min_value=1, max_value=4096)
+    largest_request_rows = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=10_000,
+        help_text="Rows of clients' largest request; the model's current limit if absent.",
+    )
+    max_batch_size = serializers.IntegerField(
+        required=False, min_value=1, max_value=10_000, help_text="Largest batch size to try; 128 if absent."
+    )
+    max_instances = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1024,
+        help_text="Largest number of instances to try; the machine's suggestion if absent.",
+    )
+    max_concurrency = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=4096,
+        help_text="Largest number of concurrent requests to try; 256 if absent.",
+    )
 
     def validate_max_latency_p99_ms(self, limit_ms: float) -> float:
         """Reject NaN and infinity."""

@@ -56,9 +56,15 @@ class RecordingStartSerializer(RequestSerializer[RecordingOrder]):
         max_length=2000,
         help_text="Statement of consent: why and for what purpose clients' data in requests may be stored.",
     )
-    share_percent = serializers.FloatField(default=RecordingOrder.share_percent)
-    max_requests = serializers.IntegerField(default=RecordingOrder.max_requests)
-    max_bytes = serializers.IntegerField(default=RecordingOrder.max_bytes)
+    share_percent = serializers.FloatField(
+        default=RecordingOrder.share_percent, help_text="Share of requests to record, above 0 and up to 100 percent."
+    )
+    max_requests = serializers.IntegerField(
+        default=RecordingOrder.max_requests, help_text="Number of requests after which the recording ends."
+    )
+    max_bytes = serializers.IntegerField(
+        default=RecordingOrder.max_bytes, help_text="Size in bytes after which the recording ends."
+    )
     retention = serializers.CharField(
         default=durations.render(RecordingOrder.retention),
         max_length=40,

@@ -15,7 +15,7 @@ _NUMBER_OR_NULL: Schema = {"type": ["string", "integer", "null"]}
 _PARAMETERS: Schema = {
     "type": "object",
     "additionalProperties": {"type": ["string", "number", "boolean"]},
-    "description": "Parameters of the request, including the model's own.",
+    "description": "Parameters of the protocol and the model's own.",
 }
 _SHAPE: Schema = {"type": "array", "items": {"type": "integer"}}
 _DATATYPE: Schema = {"type": "string", "enum": list(DATATYPES)}
