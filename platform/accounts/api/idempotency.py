@@ -1,8 +1,8 @@
-"""`Idempotency-Key` on POST: the same request again, after a lost answer, does nothing again and gets the same answer.
+"""`Idempotency-Key` on POST: a repeated request has no further effect and returns the first response.
 
-The key, the request's effect and its answer are written in one transaction. So a request that comes while the first is
-being answered waits for it, a crash leaves neither effect nor key, and a refused request, which changed nothing, may be
-corrected and sent again under the same key.
+The key, the request's effect and its response are written in one transaction. So a concurrent request with the same key
+waits for the first, a crash leaves neither effect nor key, and a rejected request, which changed nothing, may be
+corrected and sent again with the same key.
 """
 
 import hashlib
@@ -32,7 +32,8 @@ _PARAMETER = OpenApiParameter(
     HEADER,
     {"type": "string", "minLength": 1, "maxLength": _MAX_KEY, "pattern": "^[!-~]+$"},
     OpenApiParameter.HEADER,
-    description="The same key with the same request within 24 hours does nothing again and gets the first answer.",
+    description="Key of the request. Within 24 hours, the same request with the same key has no further effect and "
+    "returns the first response.",
 )
 Handler = Callable[..., Response]
 
@@ -40,14 +41,14 @@ Handler = Callable[..., Response]
 def idempotent(
     *, has_secret: bool = False, is_streamed: bool = False, asks_outside: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Let a view's `post` honour the header; the outermost decorator.
+    """Make a view's `post` idempotent by the header; must be the outermost decorator.
 
     Args:
-        has_secret: the answer is not kept, so the same request again is refused instead of answered.
-        is_streamed: the body is a file that is read as it comes, with no transaction open. It is known by its SHA-256,
-            which the request must announce, and the view itself must make the same file again harmless.
-        asks_outside: no transaction is open, since the view waits for a system outside; the same request at the same
-            time must be harmless by itself.
+        has_secret: the response is not stored, so a repeated request is rejected.
+        is_streamed: the body is a file that is streamed outside of a transaction. Its SHA-256, which the request must
+            announce, identifies it, and the view itself must accept the same file twice without harm.
+        asks_outside: no transaction is open, since the view waits for an external system; concurrent identical requests
+            must be harmless.
     """
     is_apart = is_streamed or asks_outside
 
@@ -92,7 +93,7 @@ def _check(key: str) -> None:
 
 
 def _known(wanted: dict[str, Any], fingerprint: str, *, claim: bool) -> AnsweredRequest | None:
-    """Return the request that has the key; None where the key is free, and then taken if `claim`."""
+    """Return the request with the key; None if the key is free; `claim` then reserves it."""
     now = timezone.now()
     AnsweredRequest.objects.filter(**wanted, created_at__lte=now - ANSWERS_KEPT_FOR).delete()
     if not claim:
@@ -119,7 +120,7 @@ def _replay(known: AnsweredRequest, fingerprint: str) -> Response:
 
 
 def _announced(request: Request) -> str:
-    """Return the fingerprint of an upload from what it says of its body."""
+    """Return the fingerprint of an upload from its announced SHA-256."""
     sha256 = request.headers.get(_SHA256)
     if not sha256:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""How the two ways of authentication stand in the OpenAPI document."""
+"""Security schemes of the OpenAPI document: bearer token and session cookie."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""JSON forms of tokens and of the audit log."""
+"""Serializers of tokens and audit log entries."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from common.http.request_serializer import RequestSerializer
 
 
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
-    """A token without its secret, which is not kept."""
+    """A token without its secret, which is not stored."""
 
     user = serializers.CharField(source="user.username", read_only=True)
 
@@ -23,27 +23,28 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 
 
 class TokenCreateSerializer(RequestSerializer[ApiToken]):
-    """What a new token is asked to be."""
+    """A token to create."""
 
     name = serializers.CharField(max_length=100)
     scope = serializers.ChoiceField(choices=[scope.value for scope in Scope], default=Scope.READ.value)
     expires_in = serializers.CharField(
-        required=False, help_text="A duration such as `12h`; the platform's default if absent."
+        required=False, help_text="Lifetime as a duration, such as `12h`; the platform's default if absent."
     )
     user = serializers.CharField(
         max_length=150,
         required=False,
-        help_text="Made if unknown, with the role in team `default` that the scope needs; the caller if absent.",
+        help_text="Owner; the caller if absent. An unknown user is created, with the role in team `default` that the "
+        "scope requires.",
     )
 
     def lifetime(self) -> timedelta:
-        """Return how long the token is to live."""
+        """Return the token's lifetime."""
         text = self.validated_data.get("expires_in")
         return settings.TOKEN_LIFETIME if text is None else durations.parse(text, field="expires_in")
 
 
 class CreatedTokenSerializer(TokenSerializer):
-    """A token with its secret, shown this once."""
+    """A token with its secret, which is returned only once."""
 
     token = serializers.SerializerMethodField()
 
@@ -52,12 +53,12 @@ class CreatedTokenSerializer(TokenSerializer):
         read_only_fields = fields
 
     def get_token(self, _token: ApiToken) -> str:
-        """Return the secret, which the view hands over in the context."""
+        """Return the secret, which the view passes in the context."""
         return str(self.context["secret"])
 
 
 class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
-    """Who did what to which object; `before` and `after` are null where there was no object."""
+    """An audit log entry: actor, action and target; `before` and `after` are null if the object did not exist."""
 
     before = serializers.DictField(allow_null=True)
     after = serializers.DictField(allow_null=True)
@@ -70,10 +71,10 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
 
 
 class WhoAmISerializer(serializers.Serializer[ApiToken]):
-    """The caller."""
+    """The caller: user, token, scope and roles."""
 
     user = serializers.CharField(source="user.username")
     token = serializers.CharField(source="name")
     scope = serializers.CharField()
-    roles = serializers.DictField(child=serializers.CharField(), help_text="The user's role in each of his teams.")
+    roles = serializers.DictField(child=serializers.CharField(), help_text="Roles of the user, by team.")
     expires_at = serializers.DateTimeField()

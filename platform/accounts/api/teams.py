@@ -1,4 +1,4 @@
-"""`/api/v1/teams` and what is under it."""
+"""`/api/v1/teams` and its subresources: members, namespaces and models."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
 
 
 class TeamCreateSerializer(RequestSerializer[Team]):
-    """What a new team is called: a DNS label."""
+    """A team to create; `name` is a DNS label."""
 
     name = serializers.CharField(max_length=63)
 
@@ -49,7 +49,7 @@ class MemberSerializer(serializers.ModelSerializer[Membership]):
 
 
 class MemberSetSerializer(RequestSerializer[Membership]):
-    """The role a user is to have."""
+    """The role to assign to the user."""
 
     role = serializers.ChoiceField(choices=[role.value for role in Role])
 
@@ -64,7 +64,7 @@ class OwnershipSerializer(serializers.ModelSerializer[Ownership]):
 
 
 class _OfTeam:
-    """A view of one team: the caller's role there counts."""
+    """A view of one team, authorized by the caller's role in it."""
 
     kwargs: dict[str, Any]
 
@@ -73,7 +73,7 @@ class _OfTeam:
 
 
 class TeamListView(ListAPIView[Team]):
-    """Teams by name: the caller's own, for administrators of the installation all."""
+    """List the caller's teams by name; administrators of the installation see all teams."""
 
     serializer_class = TeamSerializer
     scopes = {"POST": Scope.ADMIN}
@@ -86,7 +86,7 @@ class TeamListView(ListAPIView[Team]):
     @idempotent()
     @extend_schema(request=TeamCreateSerializer, responses={201: TeamSerializer})
     def post(self, request: Request) -> Response:
-        """Make a team."""
+        """Create a team."""
         asked = TeamCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         team = teams.team_create(name=asked.validated_data["name"], actor=actor_of(request), now=timezone.now())
@@ -99,7 +99,7 @@ class TeamDetailView(APIView):
     scopes = {"DELETE": Scope.ADMIN}
 
     def place(self) -> Place:
-        """Only who administers the installation makes and deletes teams."""
+        """Return the place whose role is required; only administrators of the installation delete teams."""
         return Place.installation() if self.request.method == "DELETE" else Place.team(self.kwargs["team"])
 
     @extend_schema(responses=TeamSerializer)
@@ -109,18 +109,18 @@ class TeamDetailView(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, team: str) -> Response:
-        """Delete the team with its memberships; refused while it owns something."""
+        """Delete the team with its memberships. Fails with 409 for team `default` and while it owns anything."""
         teams.team_delete(name=team, actor=actor_of(request), now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class MemberListView(_OfTeam, ListAPIView[Membership]):
-    """Members of a team, in the order they came."""
+    """List members of the team in the order they joined."""
 
     serializer_class = MemberSerializer
     ordering = "id"
     orderings = ("-id",)
-    filters = (Filter("role", "role", "Only members with this role.", choices=tuple(Role)),)
+    filters = (Filter("role", "role", "Filter by role.", choices=tuple(Role)),)
 
     def get_queryset(self) -> QuerySet[Membership]:
         return teams.member_query(team=self.kwargs["team"])
@@ -133,7 +133,7 @@ class MemberDetailView(_OfTeam, APIView):
 
     @extend_schema(request=MemberSetSerializer, responses={200: MemberSerializer, 201: MemberSerializer})
     def put(self, request: Request, team: str, user: str) -> Response:
-        """Give the user a role in the team; an unknown user is made."""
+        """Assign the user a role in the team. Creates an unknown user."""
         asked = MemberSetSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         role = Role(asked.validated_data["role"])
@@ -145,32 +145,32 @@ class MemberDetailView(_OfTeam, APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, team: str, user: str) -> Response:
-        """Take the user out of the team."""
+        """Remove the user from the team."""
         teams.member_delete(team=team, username=user, actor=actor_of(request), now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class OwnedListView(_OfTeam, ListAPIView[Ownership]):
-    """Namespaces and models that were given to the team."""
+    """List namespaces and models assigned to the team."""
 
     serializer_class = OwnershipSerializer
     ordering = "id"
     orderings = ("-id", "name", "-name")
-    filters = (Filter("kind", "kind", "Only namespaces, or only models.", choices=tuple(Owned)),)
+    filters = (Filter("kind", "kind", "Filter by kind: namespaces or models.", choices=tuple(Owned)),)
 
     def get_queryset(self) -> QuerySet[Ownership]:
         return teams.owned_query(team=self.kwargs["team"])
 
 
 class _OwnedDetailView(APIView):
-    """Gives and takes; what belongs to whom is the installation's business."""
+    """Assigns ownership; only administrators of the installation do so."""
 
     scopes = {"PUT": Scope.ADMIN, "DELETE": Scope.ADMIN}
     kind: Owned
 
     @extend_schema(request=None, responses={200: OwnershipSerializer, 201: OwnershipSerializer})
     def put(self, request: Request, team: str, name: str) -> Response:
-        """Give it to the team, from whichever had it; it need not be there yet."""
+        """Assign the namespace or model to the team, replacing its current owner. It need not exist yet."""
         row, created = teams.ownership_set(
             team=team, kind=self.kind, name=name, actor=actor_of(request), now=timezone.now()
         )
@@ -179,7 +179,7 @@ class _OwnedDetailView(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, team: str, name: str) -> Response:
-        """Give it back to the default team."""
+        """Return the namespace or model to team `default`."""
         teams.ownership_delete(team=team, kind=self.kind, name=name, actor=actor_of(request), now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 

@@ -1,4 +1,4 @@
-"""`/api/v1/users`: who there is, and who is let in no more. For who administers the installation."""
+"""`/api/v1/users`: lists, disables and enables users. For administrators of the installation."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ from common.http.request_serializer import RequestSerializer
 
 
 class UserSerializer(serializers.ModelSerializer[User]):
-    """A user; `provider` is the issuer where a person signs in there, null for who comes with tokens alone."""
+    """A user; `provider` is the issuer of the user's identity provider account, null for users with tokens only."""
 
     name = serializers.CharField(source="username")
-    active = serializers.BooleanField(source="is_active", help_text="False while switched off.")
-    roles = serializers.SerializerMethodField(help_text="By team.")
+    active = serializers.BooleanField(source="is_active", help_text="Whether the user is enabled.")
+    roles = serializers.SerializerMethodField(help_text="Roles of the user, by team.")
     provider = serializers.SerializerMethodField()
     last_seen_at = serializers.DateTimeField(
-        allow_null=True, help_text="When a token or a session was last used, of those that are kept."
+        allow_null=True, help_text="Last use of a token or session; null if no stored one was used."
     )
     created_at = serializers.DateTimeField(source="date_joined")
 
@@ -39,38 +39,38 @@ class UserSerializer(serializers.ModelSerializer[User]):
         read_only_fields = fields
 
     def get_roles(self, user: User) -> dict[str, str]:
-        """Return the role in each team."""
+        """Return the roles by team."""
         return {row.team.name: row.role for row in user.memberships.all()}
 
     def get_provider(self, user: User) -> str | None:
-        """Return the issuer."""
+        """Return the issuer; None without an account of an identity provider."""
         return user.identity.issuer if hasattr(user, "identity") else None
 
 
 class UserSwitchSerializer(RequestSerializer[User]):
-    """Whether the user is let in, and why, for the audit log."""
+    """Whether to enable the user, and the reason for the audit log."""
 
     active = serializers.BooleanField()
     reason = serializers.CharField(max_length=MOST_REASON)
 
 
 class _OfInstallation:
-    """A view for who administers the installation."""
+    """A view for administrators of the installation."""
 
     def place(self) -> Place:
         return Place.installation()
 
 
 class UserListView(_OfInstallation, ListAPIView[User]):
-    """Users, by name."""
+    """List users by name."""
 
     serializer_class = UserSerializer
     scopes = {"GET": Scope.ADMIN}
     ordering = "username"
     orderings = ("-username", "date_joined", "-date_joined")
     filters = (
-        Filter("name", "username", "Only the user of this name."),
-        Filter("team", "memberships__team__name", "Only members of this team."),
+        Filter("name", "username", "Filter by user name."),
+        Filter("team", "memberships__team__name", "Filter by team: only its members."),
     )
 
     def get_queryset(self) -> QuerySet[User]:
@@ -89,7 +89,7 @@ class UserDetailView(_OfInstallation, APIView):
 
     @extend_schema(request=UserSwitchSerializer, responses=UserSerializer)
     def patch(self, request: Request, user: str) -> Response:
-        """Switch the user off, so that neither sessions nor tokens open anything, or on again; roles stay."""
+        """Disable or enable the user. Sessions and tokens of a disabled user are rejected; roles are kept."""
         asked = UserSwitchSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said: dict[str, Any] = asked.validated_data
@@ -104,12 +104,12 @@ class UserDetailView(_OfInstallation, APIView):
 
 
 class UserIdentityView(_OfInstallation, APIView):
-    """The provider's account that a user belongs to."""
+    """The identity provider account linked to a user."""
 
     scopes = {"DELETE": Scope.ADMIN}
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, user: str) -> Response:
-        """Free the user from the provider's account: the next one of that name that signs in gets its roles."""
+        """Unlink the identity provider account. The next account with this name to sign in gets the user's roles."""
         identity_forget(username=user, actor=actor_of(request), now=timezone.now())
         return Response(status=204)

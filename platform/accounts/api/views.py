@@ -27,22 +27,22 @@ from common.http.filters import Filter
 
 
 def _whose(request: Request) -> User | None:
-    """Return whose tokens the caller may see: his own, or for an administrator everybody's (None)."""
+    """Return the user whose tokens the caller may see; None for an administrator, who sees all."""
     token = caller_token(request)
     return None if is_administrator(token) else token.user
 
 
 class TokenListView(ListAPIView[ApiToken]):
-    """Tokens, newest first; only administrators make them."""
+    """List tokens, newest first: the caller's own; administrators see all. Only administrators create tokens."""
 
     serializer_class = TokenSerializer
     scopes = {"POST": Scope.ADMIN}
     ordering = "-id"
     orderings = ("id", "name", "-name", "expires_at", "-expires_at")
     filters = (
-        Filter("user", "user__username", "Only tokens of this user."),
-        Filter("name", "name", "Only tokens of this name."),
-        Filter("scope", "scope", "Only tokens with this scope.", choices=tuple(Scope)),
+        Filter("user", "user__username", "Filter by owner."),
+        Filter("name", "name", "Filter by token name."),
+        Filter("scope", "scope", "Filter by scope.", choices=tuple(Scope)),
     )
 
     def get_queryset(self) -> QuerySet[ApiToken]:
@@ -51,7 +51,7 @@ class TokenListView(ListAPIView[ApiToken]):
     @idempotent(has_secret=True)
     @extend_schema(request=TokenCreateSerializer, responses={201: CreatedTokenSerializer})
     def post(self, request: Request) -> Response:
-        """Make a token; the answer has its secret, which cannot be had again."""
+        """Create a token. The response contains its secret, which cannot be retrieved later."""
         asked = TokenCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         username, actor, now = asked.validated_data.get("user"), actor_of(request), timezone.now()
@@ -74,17 +74,17 @@ class TokenDetailView(APIView):
     """One token."""
 
     def place(self) -> Place:
-        """Whoever may see the token may revoke it."""
+        """Return the required place: any, since each caller sees only tokens that it may revoke."""
         return Place.anywhere()
 
     @extend_schema(responses=TokenSerializer)
     def get(self, request: Request, token_id: int) -> Response:
-        """Return the token: the caller's own, or for an administrator anybody's."""
+        """Return the token. Administrators may read tokens of all users, others only their own."""
         return Response(TokenSerializer(token_get(token_id=token_id, user=_whose(request))).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, token_id: int) -> Response:
-        """Revoke the token: the caller's own, or for an administrator anybody's."""
+        """Revoke the token. Administrators may revoke tokens of all users, others only their own."""
         token_revoke(
             token=token_get(token_id=token_id, user=_whose(request)), now=timezone.now(), actor=actor_of(request)
         )
@@ -92,7 +92,7 @@ class TokenDetailView(APIView):
 
 
 class AuditListView(ListAPIView[AuditEntry]):
-    """What was done on this installation, newest first; for administrators."""
+    """List audit log entries, newest first. For administrators of the installation."""
 
     serializer_class = AuditEntrySerializer
     scopes = {"GET": Scope.ADMIN}
@@ -109,5 +109,5 @@ class WhoAmIView(APIView):
 
     @extend_schema(responses=WhoAmISerializer)
     def get(self, request: Request) -> Response:
-        """Return the user and the token that the request came with."""
+        """Return the user and the token of the request."""
         return Response(WhoAmISerializer(caller_token(request)).data)

@@ -32,15 +32,15 @@ class _Under(Filter):
 
 
 FILTERS = (
-    Filter("actor", "actor", "Who, as the log has it: `alice (token ci)`, or `fairlead` for the platform itself."),
-    _ByUser("user", "actor", "Who, with whichever token: `alice`, or `fairlead` for the platform itself."),
-    Filter("action", "action", "What, such as `policy.apply`."),
-    Filter("target", "target", "The object's path in the API, such as `models/digits/versions/2`."),
-    _Under("under", "target", "An object and what is under it, such as `models/digits`."),
-    Filter("target_prefix", "target__startswith", "The beginning of that path, such as `models/digits/`."),
-    Filter("request_id", "request_id", "The request that did it."),
-    Filter("since", "at__gte", "Only entries from this moment on.", Kind.MOMENT),
-    Filter("until", "at__lt", "Only entries before this moment.", Kind.MOMENT),
+    Filter("actor", "actor", "Filter by actor: `alice (token ci)`, or `fairlead` for the platform itself."),
+    _ByUser("user", "actor", "Filter by user, with any token: `alice`, or `fairlead` for the platform itself."),
+    Filter("action", "action", "Filter by action, such as `policy.apply`."),
+    Filter("target", "target", "Filter by the object's path in the API, such as `models/digits/versions/2`."),
+    _Under("under", "target", "Filter by an object and its children, such as `models/digits`."),
+    Filter("target_prefix", "target__startswith", "Filter by a prefix of that path, such as `models/digits/`."),
+    Filter("request_id", "request_id", "Filter by request id."),
+    Filter("since", "at__gte", "Filter by time: entries at or after it.", Kind.MOMENT),
+    Filter("until", "at__lt", "Filter by time: entries before it.", Kind.MOMENT),
 )
 
 

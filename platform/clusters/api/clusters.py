@@ -1,4 +1,4 @@
-"""`/api/v1/clusters`: where services run."""
+"""`/api/v1/clusters`: clusters that run services."""
 
 from dataclasses import replace
 
@@ -24,32 +24,34 @@ from events.api.serializers import EventSerializer
 from events.selectors import cluster_event_query, event_view
 
 _NAMESPACE = OpenApiParameter(
-    "namespace", str, description="Check this namespace too, in which a service is to run; those of services are."
+    "namespace", str, description="Namespace to check in addition to those of the cluster's services."
 )
 _TRIED_IN = OpenApiParameter(
-    "namespace", str, description="Try the file's patches in this namespace too; those of services are."
+    "namespace",
+    str,
+    description="Namespace to try the file's patches in, in addition to those of the cluster's services.",
 )
 
 
 class ClusterListView(ListView):
-    """Clusters by name."""
+    """Lists clusters by name."""
 
     ordering = "name"
 
     @extend_schema(responses=ClusterSerializer(many=True))
     def get(self, _request: Request) -> Response:
-        """Return a page of clusters with what they are made of."""
+        """List clusters by name, with their components."""
         return self.page(cluster_query(), list, ClusterSerializer)
 
 
 class ClusterDetailView(APIView):
-    """One cluster; the administrators' business."""
+    """One cluster, for administrators of the installation."""
 
     scopes = {"GET": Scope.ADMIN, "PUT": Scope.ADMIN, "DELETE": Scope.ADMIN}
 
     @extend_schema(responses=ClusterDetailSerializer)
     def get(self, _request: Request, name: str) -> Response:
-        """Return the cluster with its file and what runs on it."""
+        """Return the cluster with its file and its services."""
         return Response(ClusterDetailSerializer(cluster_get(name=name)).data)
 
     @extend_schema(
@@ -58,7 +60,7 @@ class ClusterDetailView(APIView):
         responses={200: or_plan(ClusterDetailSerializer, "ClusterOrPlan"), 201: ClusterDetailSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
-        """Make or change the cluster; the body is the cluster file. A kubeconfig is kept encrypted and never shown."""
+        """Create or update the cluster; the body is the cluster file. A kubeconfig is encrypted and never returned."""
         planned = cluster_plan(document=request.data, name=name, actor=actor_of(request), now=timezone.now())
         patched, untried = cluster_patches_try(document=request.data, name=name, namespaces=_namespaces(request))
         if is_dry_run(request):
@@ -68,36 +70,36 @@ class ClusterDetailView(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Forget the cluster; refused while services are on it."""
+        """Delete the cluster. Fails with 409 while services run on it, and for the default cluster."""
         cluster_delete(name=name, actor=actor_of(request), now=timezone.now())
         return Response(status=204)
 
 
 class ClusterCheckView(APIView):
-    """Whether services can run on the cluster."""
+    """Check of whether services can run on the cluster."""
 
     scopes = {"GET": Scope.ADMIN}
 
     @extend_schema(parameters=[_NAMESPACE], responses=ClusterCheckSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """Ask the cluster now, and return what is found and what to do; nothing is changed."""
+        """Check the cluster now and return the findings with remedies. Changes nothing."""
         findings = cluster_check(cluster=cluster_get(name=name), namespaces=_namespaces(request))
         body = {"name": name, "ok": all(each.ok for each in findings), "findings": findings}
         return Response(ClusterCheckSerializer(body).data)
 
 
 class ClusterEventListView(ListView):
-    """Events of a cluster itself, such as a restart of its gateway, newest first."""
+    """Lists events of the cluster itself, newest first."""
 
     ordering = "-seq"
 
     def place(self) -> Place:
-        """Clusters are everybody's."""
+        """Return the required place: any, since all users see clusters."""
         return Place.anywhere()
 
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, _request: Request, name: str) -> Response:
-        """Return a page of events."""
+        """List events of the cluster itself, such as a restart of its gateway, newest first."""
         events = cluster_event_query(cluster_id=cluster_get(name=name).pk)
         return self.page(events, lambda rows: map(event_view, rows), EventSerializer)
 

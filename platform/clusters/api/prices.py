@@ -1,4 +1,4 @@
-"""`/api/v1/clusters/NAME/prices`: what an hour of a replica costs there."""
+"""`/api/v1/clusters/NAME/prices`: hourly prices of replicas on a cluster."""
 
 from typing import Any
 
@@ -17,28 +17,31 @@ from clusters.services.prices import cluster_prices_set
 
 
 class PricesSerializer(serializers.Serializer[Any]):
-    """Prices by the hour."""
+    """Hourly prices of replicas."""
 
-    currency = serializers.CharField(allow_blank=True, required=False, help_text="Such as EUR; empty without prices.")
+    currency = serializers.CharField(
+        allow_blank=True, required=False, help_text="Currency code, such as EUR; empty without prices."
+    )
     per_hour = serializers.DictField(
         child=serializers.FloatField(),
-        help_text="Of a replica by its GPU or slice, such as `nvidia.com/mig-1g.10gb`; `replica` where it has none.",
+        help_text="Hourly price of a replica, by its GPU or slice, such as `nvidia.com/mig-1g.10gb`; `replica` is the "
+        "price without a GPU.",
     )
 
 
 class ClusterPricesView(APIView):
-    """The prices of a cluster; the administrators' business."""
+    """The prices of a cluster, for administrators of the installation."""
 
     scopes = {"GET": Scope.ADMIN, "PUT": Scope.ADMIN}
 
     @extend_schema(responses=PricesSerializer)
     def get(self, _request: Request, name: str) -> Response:
-        """Return what an hour costs."""
+        """Return the cluster's hourly prices."""
         return _answer(cluster_get(name=name))
 
     @extend_schema(request=PricesSerializer, responses=PricesSerializer)
     def put(self, request: Request, name: str) -> Response:
-        """Set all prices; a resource that is left out has none any more."""
+        """Replace all prices. Resources left out lose their price."""
         row = cluster_prices_set(name=name, document=request.data, actor=actor_of(request), now=timezone.now())
         return _answer(row)
 

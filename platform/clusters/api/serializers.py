@@ -1,4 +1,4 @@
-"""JSON forms of clusters and of what a check finds."""
+"""Serializers of clusters and of check findings."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from integrations.machine.limits import Level
 
 
 class ComponentSerializer(serializers.Serializer[Any]):
-    """A part of a cluster that is no model, such as its gateway, as it was last seen."""
+    """Last observed state of a cluster component that is not a model, such as the gateway."""
 
     name = serializers.CharField()
     ready = serializers.BooleanField()
@@ -20,81 +20,87 @@ class ComponentSerializer(serializers.Serializer[Any]):
 
 
 class LimitSerializer(serializers.Serializer[Any]):
-    """A limit of the machine that a cluster is, as it was last seen."""
+    """Last observed usage of a machine limit, for a cluster that is one machine."""
 
     name = serializers.CharField(
-        help_text="`open files`, `processes`, `inotify instances`, `inotify watches` or `memory`."
+        help_text="Limit: `open files`, `processes`, `inotify instances`, `inotify watches` or `memory`."
     )
-    whose = serializers.CharField(help_text="Which process, user or cgroup is closest to it.")
-    used = serializers.IntegerField(allow_null=True, help_text="Bytes of memory; null where it cannot be read.")
-    most = serializers.IntegerField(allow_null=True)
+    whose = serializers.CharField(help_text="Process, user or cgroup that is closest to the limit.")
+    used = serializers.IntegerField(
+        allow_null=True, help_text="Current usage, in bytes for memory, else a count; null if it cannot be read."
+    )
+    most = serializers.IntegerField(allow_null=True, help_text="Limit, in the same unit; null if it cannot be read.")
     level = serializers.ChoiceField(choices=[level.value for level in Level])
-    message = serializers.CharField(help_text="What breaks and what to do; empty where it is fine or unknown.")
+    message = serializers.CharField(help_text="Impact and remedy; empty if usage is normal or unknown.")
 
 
 class ClusterWatchSerializer(serializers.Serializer[Any]):
-    """How the watches of a Kubernetes cluster do; while they are away, changes are found by the worker's sweep."""
+    """State of a Kubernetes cluster's watches. While a watch is down, the worker's sweep finds changes."""
 
-    streaming = serializers.IntegerField(help_text="How many stream now.")
+    streaming = serializers.IntegerField(help_text="Number of watches that stream now.")
     total = serializers.IntegerField()
     problems = serializers.ListField(child=serializers.CharField())
-    seen_at = serializers.DateTimeField(help_text="When the watcher last said so.")
+    seen_at = serializers.DateTimeField(help_text="Time of the watcher's last report.")
 
 
 class ClusterSerializer(serializers.Serializer[Cluster]):
-    """Where services run."""
+    """A cluster that runs services."""
 
     name = serializers.CharField()
     kind = serializers.CharField()
     components = serializers.SerializerMethodField()
-    limits = LimitSerializer(many=True, help_text="Of the machine; empty for a cluster of several.")
+    limits = LimitSerializer(many=True, help_text="Limits of the machine; empty for a cluster of several machines.")
     watch = serializers.SerializerMethodField()
-    checked_at = serializers.DateTimeField(allow_null=True, help_text="When the worker looked last.")
-    problem = serializers.CharField(help_text="Why it saw nothing then; empty where it did.")
-    silent_since = serializers.DateTimeField(allow_null=True, help_text="Since when it answers nothing.")
-    look_at = serializers.DateTimeField(allow_null=True, help_text="When it is asked again.")
+    checked_at = serializers.DateTimeField(allow_null=True, help_text="Time of the worker's last check.")
+    problem = serializers.CharField(help_text="Error of the last check; empty if it succeeded.")
+    silent_since = serializers.DateTimeField(
+        allow_null=True, help_text="Start of the outage; null while the cluster responds."
+    )
+    look_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time of the next attempt; null while the cluster responds."
+    )
     created_at = serializers.DateTimeField()
 
     @extend_schema_field(ClusterWatchSerializer(allow_null=True))
     def get_watch(self, cluster: Cluster) -> Any:
-        """Return how the watches do; null where nobody keeps any."""
+        """Return the state of the watches; null without a watcher."""
         return cluster.watch or None
 
     @extend_schema_field(ComponentSerializer(many=True))
     def get_components(self, cluster: Cluster) -> Any:
-        """Return the parts by name."""
+        """Return the components by name."""
         return [{"name": name, **seen} for name, seen in sorted(cluster.components.items())]
 
 
 class ClusterDetailSerializer(ClusterSerializer):
-    """A cluster with its file and what runs on it."""
+    """A cluster with its file and its services."""
 
-    gateway_url = serializers.CharField(help_text="Where clients reach its gateway; empty for this machine.")
+    gateway_url = serializers.CharField(help_text="URL of the cluster's gateway for clients; empty for this machine.")
     file = serializers.JSONField(
         source="document",
         allow_null=True,
-        help_text="As it was applied, `stored` in the place of a kubeconfig; null for this machine.",
+        help_text="Cluster file as applied, with `stored` in place of a kubeconfig; null for this machine.",
     )
     services = serializers.SerializerMethodField()
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_services(self, cluster: Cluster) -> Any:
-        """Return NAMESPACE/NAME of what runs on it."""
+        """Return the cluster's services as NAMESPACE/NAME."""
         return [str(service) for service in cluster.services.order_by("namespace", "name").only("namespace", "name")]
 
 
 class FindingSerializer(serializers.Serializer[Finding]):
-    """One thing that services need of a cluster."""
+    """Result of checking one requirement of services."""
 
     about = serializers.CharField()
     ok = serializers.BooleanField()
     message = serializers.CharField()
-    remedy = serializers.CharField(help_text="What to do where it is not ok; else empty.")
+    remedy = serializers.CharField(help_text="Remedy; empty if `ok` is true.")
 
 
 class ClusterCheckSerializer(serializers.Serializer[Any]):
-    """What a check found."""
+    """Result of a cluster check."""
 
     name = serializers.CharField()
-    ok = serializers.BooleanField(help_text="All findings are.")
+    ok = serializers.BooleanField(help_text="Whether all findings are ok.")
     findings = FindingSerializer(many=True)

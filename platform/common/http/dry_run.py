@@ -1,4 +1,4 @@
-"""The query parameter `dry_run` of what applies files."""
+"""Query parameter `dry_run` of endpoints that apply files."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from rest_framework.serializers import Serializer
 from common.errors import InvalidInput
 
 DRY_RUN = OpenApiParameter(
-    "dry_run", bool, description="With `true` the file is only checked: the answer says what applying it would do."
+    "dry_run", bool, description="With `true`, validates the file and returns the plan of changes without applying it."
 )
 
 
 def is_dry_run(request: Request) -> bool:
-    """Return whether nothing is to be changed; raises InvalidInput."""
+    """Return whether the request is a dry run; raises InvalidInput."""
     text = request.query_params.get("dry_run", "false")
     if text not in ("true", "false"):
         raise InvalidInput(f"dry_run is {text[:60]!r}; expected true or false", field="dry_run")
@@ -29,7 +29,7 @@ def plan_form() -> type[Serializer[Any]]:
 
 
 def or_plan(form: type[Serializer[Any]], name: str) -> PolymorphicProxySerializer:
-    """Return the OpenAPI form of an answer that is a plan where it was a dry run."""
+    """Return the OpenAPI schema of a response that is a plan for a dry run."""
     return PolymorphicProxySerializer(
         component_name=name, serializers=lambda: [form, plan_form()], resource_type_field_name=None
     )

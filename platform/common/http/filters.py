@@ -1,7 +1,7 @@
-"""Filters and orderings of lists in the API: a view declares them, other parameters are refused by name.
+"""Filters and orderings of lists in the API: a view declares them; other parameters are rejected by name.
 
     class AuditListView(ListAPIView):
-        filters = (Filter("action", "action", "What was done, such as `policy.apply`."),)
+        filters = (Filter("action", "action", "Filter by action, such as `policy.apply`."),)
         orderings = ("-id", "id")
 
 `common.http.pagination` orders and pages the filtered rows; both describe themselves in the OpenAPI document.
@@ -45,7 +45,7 @@ class Filter:
     """One query parameter that narrows a list.
 
     Attributes:
-        lookup: Django's lookup, such as `at__gte`; several separated by `|` where any of them may hold.
+        lookup: Django's lookup, such as `at__gte`; alternatives are separated by `|`.
         choices: the allowed values; any text where empty.
         repeatable: whether the parameter may be given several times, all of which must hold.
     """
@@ -105,7 +105,7 @@ class Filter:
 
 
 class ListFilters(BaseFilterBackend):
-    """Applies the view's `filters`; refuses parameters that the list does not have."""
+    """Applies the view's `filters`; rejects unknown parameters."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         """Return the rows that fit all parameters."""

@@ -1,4 +1,4 @@
-"""What views that answer with a page of rows have in common."""
+"""Base view of paginated lists."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, TypeVar
@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Model)
 
 
 class ListView(GenericAPIView[Any]):
-    """A view whose GET is one page of rows, shown as `shape` makes values of them."""
+    """A view whose GET returns one page of rows; `shape` converts rows to values for serialization."""
 
     ordering: ClassVar[str] = "-id"
 

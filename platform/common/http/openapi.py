@@ -4,7 +4,7 @@ from typing import Any
 
 _ERROR = {
     "type": "object",
-    "description": "Why a request was not done: `message` is one sentence, `field` the part of it that is wrong.",
+    "description": "An error response. `message` is one sentence; `field` names the invalid field, null if none.",
     "required": ["error"],
     "properties": {
         "error": {
@@ -18,7 +18,7 @@ _ERROR = {
                 "details": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "What the message is about, one sentence each; there only where it is several.",
+                    "description": "Individual errors, one sentence each; present only when there are several.",
                 },
             },
         }
@@ -30,7 +30,7 @@ def document_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add the error format to every operation; a postprocessing hook of drf-spectacular."""
     result.setdefault("components", {}).setdefault("schemas", {})["Error"] = _ERROR
     answer = {
-        "description": "Any other status: why it was not done.",
+        "description": "Error, with any other status.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
     for item in result["paths"].values():

@@ -66,7 +66,7 @@ class CursorPagination(BasePagination):
                 "name": "ordering",
                 "in": "query",
                 "required": False,
-                "description": "The field to order by; a hyphen before it turns the order round.",
+                "description": "Field to sort by; a leading hyphen sorts in descending order.",
                 "schema": {"type": "string", "enum": list(known), "default": known[0]},
             },
             {"name": "cursor", "in": "query", "required": False, "schema": {"type": "string"}},
@@ -74,7 +74,7 @@ class CursorPagination(BasePagination):
                 "name": "limit",
                 "in": "query",
                 "required": False,
-                "description": f"Rows per page; more than {self.max_limit} gives {self.max_limit}.",
+                "description": f"Rows per page; values above {self.max_limit} are capped at {self.max_limit}.",
                 "schema": {"type": "integer", "minimum": 1, "default": self.default_limit},
             },
         ]

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class RequestSerializer(serializers.Serializer[T]):
-    """A body in which a field that nobody knows is refused by its name: most often it is a misspelt one."""
+    """A request body that rejects unknown fields by name, since most are misspelt."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the validated fields; raises InvalidInput, and DRF's ValidationError."""

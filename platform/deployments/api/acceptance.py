@@ -1,4 +1,4 @@
-"""Who accepts that a rollout breaks clients: an admin of the team that owns the service, with a reason."""
+"""Acceptance of breaking changes: by an admin of the team that owns the service, with a reason."""
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -13,16 +13,18 @@ _FIELD = "accept_contract_changes"
 ACCEPT = OpenApiParameter(
     _FIELD,
     bool,
-    description="With `true` a rollout may break clients; needs scope and role admin, and a `reason`.",
+    description="With `true`, the rollout may break clients; requires scope and role admin, and a `reason`.",
 )
-REASON = OpenApiParameter("reason", str, description="Why clients may break; the rollout and the audit log keep it.")
+REASON = OpenApiParameter(
+    "reason", str, description="Reason for accepting breaking changes; stored in the rollout and in the audit log."
+)
 
 
 def accepted(request: Request, namespace: str, *, is_asked: bool, reason: str | None) -> str | None:
-    """Return why the caller accepts breaks; None where that is not asked for.
+    """Return the reason for accepting breaking changes; None if the request does not accept them.
 
     Raises:
-        InvalidInput: a reason without the wish, or the wish without a reason.
+        InvalidInput: a reason without acceptance, or acceptance without a reason.
         NotPermitted: the caller is no admin of the namespace's team.
     """
     if not is_asked:
@@ -34,7 +36,7 @@ def accepted(request: Request, namespace: str, *, is_asked: bool, reason: str | 
 
 
 def accepted_in_query(request: Request, namespace: str) -> str | None:
-    """Return what `accepted` does, read from the query, for requests whose body is a file."""
+    """Return the result of `accepted` for query parameters, for requests whose body is a file."""
     text = request.query_params.get(_FIELD, "false")
     if text not in ("true", "false"):
         raise InvalidInput(f"{_FIELD} is {text[:60]!r}; expected true or false", field=_FIELD)

@@ -1,4 +1,4 @@
-"""JSON forms of what was approved and what is asked for."""
+"""Serializers of approvals and of the approvals required."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from deployments.views.approvals import ApprovalsView, ApprovalView
 
 
 class CommentSerializer(RequestSerializer[dict[str, str]]):
-    """What somebody says with it."""
+    """Optional comment on an approval."""
 
     comment = serializers.CharField(max_length=1000, required=False, default="", allow_blank=True)
 
 
 class ReasonedSerializer(RequestSerializer[dict[str, str]]):
-    """Why somebody says no."""
+    """Required comment on a rejection."""
 
     comment = serializers.CharField(max_length=1000)
 
@@ -31,58 +31,58 @@ def said(request: Request, form: type[RequestSerializer[dict[str, str]]] = Comme
 
 
 class ApprovalSerializer(serializers.Serializer[ApprovalView]):
-    """An approval: what it is for, and what it is good for now."""
+    """An approval: what was approved, and whether it is still valid."""
 
     id = serializers.IntegerField()
     user = serializers.CharField()
     comment = serializers.CharField()
-    point = serializers.CharField(help_text="Where in the rollout: `the beginning` or `step 2`.")
+    point = serializers.CharField(help_text="Position in the rollout: `the beginning` or `step 2`.")
     attempt = serializers.IntegerField()
     artifact_digest = serializers.CharField()
     configuration_digest = serializers.CharField()
     policy_digest = serializers.CharField()
     state = serializers.ChoiceField(choices=[standing.value for standing in Standing])
-    why = serializers.CharField(help_text="Why it expired; empty where it did not.")
+    why = serializers.CharField(help_text="Reason why the approval expired; empty if it did not.")
     given_at = serializers.DateTimeField()
 
 
 class AskedSerializer(serializers.Serializer[ApprovalsView]):
-    """What is asked for at the present point, and how much of it is there."""
+    """Approvals required at the rollout's current point, and how many are missing."""
 
     point = serializers.CharField()
-    is_awaited = serializers.BooleanField(help_text="Whether approvals can be given now.")
+    is_awaited = serializers.BooleanField(help_text="Whether the rollout accepts approvals now.")
     approvals = serializers.IntegerField(source="asked.rule.approvals")
     missing = serializers.IntegerField(source="asked.missing")
     four_eyes = serializers.BooleanField(source="asked.rule.four_eyes")
     expires_seconds = serializers.SerializerMethodField()
 
     def get_expires_seconds(self, view: ApprovalsView) -> float:
-        """Return how long an approval counts."""
+        """Return the validity of an approval in seconds."""
         return 0.0 if view.asked is None else view.asked.rule.expires.total_seconds()
 
 
 class ApprovalsSerializer(serializers.Serializer[ApprovalsView]):
-    """What was approved of a rollout, and what is asked for; `asked` is null where nobody is asked."""
+    """Approvals of a rollout: given and required; `asked` is null if none is required."""
 
     asked = serializers.SerializerMethodField()
     given = ApprovalSerializer(many=True)
 
     @extend_schema_field(AskedSerializer(allow_null=True))
     def get_asked(self, view: ApprovalsView) -> Any:
-        """Return what is asked for."""
+        """Return the required approvals."""
         return None if view.asked is None else AskedSerializer(view).data
 
 
 class MyApprovalsSerializer(ApprovalsSerializer):
-    """The same, and whether the caller may approve now."""
+    """Approvals of a rollout: given and required, and whether the caller may approve now."""
 
     may_approve = serializers.SerializerMethodField()
     why_not = serializers.SerializerMethodField()
 
     def get_may_approve(self, view: ApprovalsView) -> bool:
-        """Return whether an approval of the caller would be taken."""
+        """Return whether an approval by the caller would be accepted."""
         return not self.get_why_not(view)
 
     def get_why_not(self, view: ApprovalsView) -> str:
-        """Return why it would not; empty where it would."""
+        """Return why it would be rejected; empty if it would be accepted."""
         return str(self.context["lacks_role"]) or view.refusal(str(self.context["user"]))

@@ -1,4 +1,4 @@
-"""`/api/v1/rollouts/ID/approvals` and `/reject`: what people say who are asked to approve."""
+"""`/api/v1/rollouts/ID/approvals` and `/reject`: approvals and rejections of a rollout."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ class RolloutApprovalsView(OfRollout, APIView):
 
     @extend_schema(responses=MyApprovalsSerializer)
     def get(self, request: Request, rollout_id: int) -> Response:
-        """Return what was approved, what is asked for, and whether the caller may approve."""
+        """List given and required approvals, and whether the caller may approve."""
         return Response(self._shown(request, rollout_id))
 
     @idempotent()
     @extend_schema(request=CommentSerializer, responses={201: MyApprovalsSerializer})
     def post(self, request: Request, rollout_id: int) -> Response:
-        """Approve that the rollout goes on from where it waits; for exactly what is there now."""
+        """Approve the rollout at its current point; valid only for the current artifact, configuration and policy."""
         services.rollout_approve(
             rollout_id=rollout_id,
             user=caller_token(request).user,
@@ -42,7 +42,7 @@ class RolloutApprovalsView(OfRollout, APIView):
 
     @extend_schema(responses=MyApprovalsSerializer)
     def delete(self, request: Request, rollout_id: int) -> Response:
-        """Take the caller's own approval back, as long as the rollout waits."""
+        """Withdraw the caller's own approval while the rollout waits."""
         services.rollout_withdraw(
             rollout_id=rollout_id, user=caller_token(request).user, actor=actor_of(request), now=timezone.now()
         )
@@ -59,12 +59,12 @@ class RolloutApprovalsView(OfRollout, APIView):
 
 
 class RolloutRejectView(OfRollout, APIView):
-    """No."""
+    """Rejection of one rollout."""
 
     @idempotent()
     @extend_schema(request=ReasonedSerializer, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
-        """Abort a rollout that waits for approvals, with the reason."""
+        """Reject a rollout that waits for approvals, with a reason. Aborts it."""
         services.rollout_reject(
             rollout_id=rollout_id,
             user=caller_token(request).user,

@@ -1,4 +1,4 @@
-"""`/api/v1/rollouts/ID/comparison`: how a shadow's answers differ from stable's."""
+"""`/api/v1/rollouts/ID/comparison`: differences between a shadow's responses and stable's."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ _Values = serializers.Serializer[Any]
 
 
 class DecadeSerializer(_Values):
-    """How many differences are from 10^power up to ten times as large."""
+    """Number of differences from 10^power up to ten times that."""
 
     power = serializers.IntegerField()
     count = serializers.IntegerField()
 
 
 class SpreadSerializer(_Values):
-    """How large differences are; a quantile is null where it has no size, such as NaN on one side."""
+    """Distribution of differences; a quantile is null without a size, such as NaN on one side."""
 
     rows = serializers.IntegerField()
     zeros = serializers.IntegerField()
@@ -36,7 +36,7 @@ class SpreadSerializer(_Values):
 
 
 class OutputComparisonSerializer(_Values):
-    """One output over all compared answers; `angle` is 1 - cosine."""
+    """Comparison of one output over all compared responses; `angle` is 1 - cosine."""
 
     name = serializers.CharField()
     datatype = serializers.CharField()
@@ -51,7 +51,7 @@ class OutputComparisonSerializer(_Values):
 
 
 class WorstSerializer(_Values):
-    """One request with both answers, shortened; an answer that is an error is {"error": sentence}."""
+    """A request with both responses, shortened; an error response is {"error": sentence}."""
 
     request_id = serializers.CharField()
     at = serializers.DateTimeField()
@@ -90,17 +90,17 @@ class ComparisonSerializer(_Values):
 
 
 class ComparisonsSerializer(_Values):
-    """The comparisons of a rollout's present attempt, one for each step that has one."""
+    """Comparisons of the rollout's current attempt, one for each step that has one."""
 
     rollout = serializers.IntegerField()
     steps = ComparisonSerializer(many=True)
 
 
 class RolloutComparisonView(OfRollout, APIView):
-    """How the shadow's answers differ from stable's."""
+    """Differences between the shadow's responses and stable's."""
 
     @extend_schema(responses=ComparisonsSerializer)
     def get(self, _request: Request, rollout_id: int) -> Response:
-        """Return the comparisons of the rollout's present attempt, with parts of the requests that differ the most."""
+        """Return comparisons of the rollout's current attempt, with excerpts of the requests that differ most."""
         steps = selectors.comparison_views(rollout_id=rollout_id)
         return Response(ComparisonsSerializer({"rollout": rollout_id, "steps": steps}).data)

@@ -1,4 +1,4 @@
-"""`/api/v1/rollouts/ID/evidence`: how the evidence of a rollout came about."""
+"""`/api/v1/rollouts/ID/evidence`: time series of a rollout's measurements."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from common.errors import InvalidInput
 from deployments import selectors
 from deployments.selectors.permissions import OfRollout
 
-_ATTEMPT = OpenApiParameter("attempt", int, description="Which attempt, from 1 on; the present one when left out.")
+_ATTEMPT = OpenApiParameter("attempt", int, description="Number of the attempt, from 1; the current one if absent.")
 
 
 def _column(what: str) -> serializers.ListField:
@@ -20,37 +20,39 @@ def _column(what: str) -> serializers.ListField:
 
 
 class SeriesSerializer(serializers.Serializer[Any]):
-    """One measurement through the steps of an attempt; the lists are columns of equal length, oldest first."""
+    """Time series of one metric through the steps of an attempt, as columns of equal length, oldest first."""
 
     metric = serializers.CharField()
     unit = serializers.CharField()
     in_background = serializers.BooleanField()
-    at = serializers.ListField(child=serializers.FloatField(), help_text="Unix seconds.")
+    at = serializers.ListField(child=serializers.FloatField(), help_text="Times, in Unix seconds.")
     step_index = serializers.ListField(child=serializers.IntegerField(allow_null=True))
-    canary_requests = serializers.ListField(child=serializers.IntegerField(), help_text="In the step until then.")
-    canary = _column("Begins anew with each step, as do stable, low and high.")
-    stable = _column("Of the same time.")
-    limit = _column("What the canary is held against.")
-    low = _column("The canary's true value is surely above; at all looks.")
-    high = _column("The canary's true value is surely below; at all looks.")
-    evidence_percent = _column("How far the evidence that the limit is broken has come; 100 fails the canary.")
+    canary_requests = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Requests of the canary in the step so far."
+    )
+    canary = _column("Value of the canary; starts again with each step, as do stable, low and high.")
+    stable = _column("Value of stable in the same period.")
+    limit = _column("Limit of the canary's value.")
+    low = _column("Lower bound of the canary's true value, valid at all looks.")
+    high = _column("Upper bound of the canary's true value, valid at all looks.")
+    evidence_percent = _column("Evidence that the limit is exceeded, in percent; 100 fails the canary.")
 
 
 class EvidenceSerializer(serializers.Serializer[Any]):
-    """What was measured in one attempt of a rollout."""
+    """Measurements of one attempt of a rollout."""
 
     rollout = serializers.IntegerField()
     attempt = serializers.IntegerField()
-    began_at = serializers.DateTimeField(allow_null=True, help_text="When its first step did.")
+    began_at = serializers.DateTimeField(allow_null=True, help_text="Start of the attempt's first step.")
     series = SeriesSerializer(many=True)
 
 
 class RolloutEvidenceView(OfRollout, APIView):
-    """How the evidence came about."""
+    """Time series of a rollout's measurements."""
 
     @extend_schema(parameters=[_ATTEMPT], responses=EvidenceSerializer)
     def get(self, request: Request, rollout_id: int) -> Response:
-        """Return every measurement of an attempt through time, to be drawn."""
+        """Return time series of all metrics of an attempt, for charts."""
         found = selectors.evidence(rollout_id=rollout_id, attempt=_attempt(request))
         return Response(EvidenceSerializer(found).data)
 

@@ -1,4 +1,4 @@
-"""Services that the body of a request names."""
+"""Services named in request bodies."""
 
 from rest_framework.request import Request
 
@@ -9,7 +9,7 @@ from common.errors import InvalidInput
 
 
 def named_service(request: Request, text: str, needed: Scope) -> tuple[str, str]:
-    """Return namespace and name of `NAMESPACE/NAME`, a service that the caller may do `needed` with.
+    """Return namespace and name of `NAMESPACE/NAME`; requires `needed` permission on the service.
 
     Raises:
         InvalidInput: it is not written so.

@@ -1,4 +1,4 @@
-"""JSON forms of the plan of a rollout's analysis."""
+"""Serializers of the plan of a rollout's analysis."""
 
 from typing import Any
 
@@ -9,14 +9,18 @@ from placement.capacity_check import Room
 
 
 class DetectionSerializer(serializers.Serializer[Any]):
-    """What one measurement needs to find the stated regression."""
+    """Requests and time that a metric needs to detect the stated regression."""
 
     metric = serializers.CharField()
-    regression_percent = serializers.FloatField(help_text="Of the canary's requests that go wrong.")
-    requests = serializers.IntegerField(
-        allow_null=True, help_text="Expected number of the canary's requests until it is failed; null is out of reach."
+    regression_percent = serializers.FloatField(
+        help_text="Regression to detect: percentage of the canary's requests that go wrong."
     )
-    seconds = serializers.FloatField(allow_null=True, help_text="At the present rate, where that is known.")
+    requests = serializers.IntegerField(
+        allow_null=True, help_text="Expected number of canary requests until it fails; null if out of reach."
+    )
+    seconds = serializers.FloatField(
+        allow_null=True, help_text="Expected time at the current request rate, in seconds; null if the rate is unknown."
+    )
     message = serializers.CharField()
 
 
@@ -31,7 +35,7 @@ class StepPlanSerializer(serializers.Serializer[Any]):
 
 
 class AnalysisPlanSerializer(serializers.Serializer[AnalysisPlan]):
-    """How many requests the analysis of a rollout needs to find what each gate's `detect` states."""
+    """Requests that the analysis of a rollout needs to detect the regressions stated in each gate's `detect`."""
 
     alpha = serializers.FloatField()
     traffic = serializers.CharField()
@@ -40,9 +44,9 @@ class AnalysisPlanSerializer(serializers.Serializer[AnalysisPlan]):
 
 
 class RoomSerializer(serializers.Serializer[Room]):
-    """Whether a rollout fits on the cluster's nodes at its most demanding moment."""
+    """Whether the rollout fits on the cluster's nodes at its peak demand."""
 
-    fits = serializers.BooleanField(allow_null=True, help_text="Null where that is not known.")
-    pods = serializers.IntegerField(help_text="How many further pods it needs then.")
-    placed = serializers.IntegerField(help_text="How many of them have room.")
+    fits = serializers.BooleanField(allow_null=True, help_text="Whether all pods fit; null if unknown.")
+    pods = serializers.IntegerField(help_text="Number of additional pods at peak demand.")
+    placed = serializers.IntegerField(help_text="Number of these pods that fit.")
     message = serializers.CharField()

@@ -1,4 +1,4 @@
-"""The replicas' metrics pages, for a Prometheus of the team's own."""
+"""Metrics pages of replicas, for a team's own Prometheus."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ _VIA = OpenApiParameter(
     "via",
     str,
     enum=[_CONTROL_PLANE],
-    description="`control-plane` lists every replica's page as this API serves it, for the same token; left out, those "
-    "that replicas serve on ports are listed there, where they get no token.",
+    description="`control-plane` lists all replicas' pages at this API, which accepts the same token; if absent, "
+    "replicas that serve metrics on a port are listed at that port, where no token is sent.",
 )
 
 
@@ -36,11 +36,11 @@ class TargetSerializer(serializers.Serializer[Any]):
 
 
 class ScrapeTargetsView(APIView):
-    """What Prometheus is to scrape."""
+    """Prometheus HTTP service discovery of replicas."""
 
     @extend_schema(parameters=[_VIA], responses=TargetSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Return the metrics pages of all replicas that the caller may see, for Prometheus' `http_sd_configs`."""
+        """List the metrics pages of all replicas that the caller may see, for Prometheus' `http_sd_configs`."""
         via = request.query_params.get("via", "")
         if via not in ("", _CONTROL_PLANE):
             raise InvalidInput(f"via is {via[:40]!r}; expected {_CONTROL_PLANE}, or nothing", field="via")
@@ -57,11 +57,11 @@ class ReplicaMetricsView(APIView):
 
     @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request, namespace: str, name: str, replica: str) -> HttpResponse:  # noqa: ARG002
-        """Return the page in Prometheus' text format, as the replica serves it."""
+        """Return the replica's metrics page as the replica serves it, in Prometheus' text format."""
         service = selectors.service_get(namespace=namespace, name=name)
         page = selectors.replica_metrics(service=service, replica=replica, now=timezone.now())
         return HttpResponse(page, content_type=_PAGE)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
-        """Let scrapers accept what they want: the page has one form, and errors are JSON."""
+        """Ignore `Accept`: the page has one format, and errors are JSON."""
         return super().perform_content_negotiation(request, force=True)

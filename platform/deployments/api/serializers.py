@@ -1,4 +1,4 @@
-"""JSON forms of policies, services and rollouts: the selectors' values field by field."""
+"""Serializers of policies, services and rollouts."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from integrations.clusters.base import DriftPolicy, FailureReason
 
 
 class PolicySerializer(serializers.Serializer[RolloutPolicy]):
-    """A policy file with its defaults filled in, and how often it was changed."""
+    """A policy file with defaults; `version` counts its changes."""
 
     name = serializers.CharField()
     strategy = serializers.CharField()
@@ -50,32 +50,43 @@ class PolicySerializer(serializers.Serializer[RolloutPolicy]):
     analysis = serializers.DictField(source="document.analysis", required=False)
     deadline = serializers.CharField(source="document.deadline", required=False)
     onDeadline = serializers.CharField(source="document.onDeadline", required=False)  # noqa: N815
-    version = serializers.IntegerField()
+    version = serializers.IntegerField(help_text="Version of the policy, from 1; rises with each change.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     created_by = serializers.CharField()
 
     @extend_schema_field({"type": "array", "items": {"type": "object"}})
     def get_steps(self, policy: RolloutPolicy) -> Any:
-        """Return the steps as the file has them."""
+        """Return the steps as in the file."""
         return policy.document["steps"]
 
 
 class StepSerializer(serializers.Serializer[StepView]):
     """One step of a policy."""
 
-    weight = serializers.IntegerField()
-    mirror = serializers.IntegerField()
-    match = serializers.ListField(child=serializers.DictField())
-    hold_seconds = serializers.FloatField()
+    weight = serializers.IntegerField(
+        help_text="Percentage of clients' requests sent to the new revision; 0 for copies or a group only."
+    )
+    mirror = serializers.IntegerField(
+        help_text="Percentage of clients' requests copied to the new revision; 0 if it receives requests themselves."
+    )
+    match = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Group of requests sent to the new revision, as in the policy file; empty for none.",
+    )
+    hold_seconds = serializers.FloatField(help_text="Minimum duration of the step, in seconds.")
     pause = serializers.BooleanField()
-    approval = serializers.DictField(allow_null=True, help_text="What ends the pause; null is anybody's promote.")
-    analysis = serializers.DictField(allow_null=True)
+    approval = serializers.DictField(
+        allow_null=True, help_text="Approvals that end the pause; null if any promote ends it."
+    )
+    analysis = serializers.DictField(
+        allow_null=True, help_text="Gate of the step, as in the policy file; null without one."
+    )
     webhooks = serializers.ListField(child=serializers.DictField())
 
 
 class QuestionSerializer(serializers.Serializer[QuestionView]):
-    """A system outside that was asked at a step, and what it said last."""
+    """An external check at a step, with its last response."""
 
     name = serializers.CharField()
     when = serializers.ChoiceField(choices=[when.value for when in When])
@@ -83,80 +94,95 @@ class QuestionSerializer(serializers.Serializer[QuestionView]):
     step_index = serializers.IntegerField()
     answer = serializers.ChoiceField(choices=[answer.value for answer in Answer])
     message = serializers.CharField()
-    tries = serializers.IntegerField(help_text="How often it was asked.")
-    is_open = serializers.BooleanField(help_text="Whether it is asked again.")
-    answered_at = serializers.DateTimeField(allow_null=True)
+    tries = serializers.IntegerField(help_text="Number of requests sent.")
+    is_open = serializers.BooleanField(help_text="Whether further requests follow.")
+    answered_at = serializers.DateTimeField(allow_null=True, help_text="Time of the last response; null without one.")
     deadline_at = serializers.DateTimeField()
 
 
 class ReasonSerializer(serializers.Serializer[ReasonView]):
-    """Why a rollout is where it is: for programs and for people."""
+    """Reason of the rollout's current phase, as a code and a message."""
 
     code = serializers.CharField()
     message = serializers.CharField()
 
 
 class WaitSerializer(serializers.Serializer[Wait]):
-    """Why it waits: the condition, what was seen, of how many requests, what would change it, and since when."""
+    """A wait: condition, evidence, its sample size in requests, what ends the wait, and its start."""
 
     condition = serializers.CharField()
     evidence = serializers.CharField()
-    sample_size = serializers.IntegerField(allow_null=True)
+    sample_size = serializers.IntegerField(
+        allow_null=True,
+        help_text="Number of the canary's requests, or copies to the shadow, in the evidence; null without requests.",
+    )
     changes_when = serializers.CharField()
     since = serializers.DateTimeField()
 
 
 class ContractSerializer(serializers.Serializer[Contract]):
-    """What a rollout changes for clients: what would break them, and what harms nobody."""
+    """Changes for clients of a rollout: breaking changes and compatible ones."""
 
     breaks = serializers.ListField(child=serializers.CharField())
     notes = serializers.ListField(child=serializers.CharField())
-    unknown = serializers.CharField(help_text="Why nothing could be compared; empty where it was.")
-    accepted_by = serializers.CharField(help_text="Who let the breaks pass; empty where there are none.")
+    unknown = serializers.CharField(help_text="Reason why the contracts could not be compared; empty if they were.")
+    accepted_by = serializers.CharField(help_text="Actor who accepted the breaking changes; empty if there were none.")
     accepted_because = serializers.CharField()
 
 
 class MeasurementSerializer(serializers.Serializer[Any]):
-    """One metric of a gate with its evidence."""
+    """A metric of a gate with its evidence."""
 
     metric = serializers.CharField()
     unit = serializers.CharField()
-    canary = serializers.FloatField(allow_null=True)
-    stable = serializers.FloatField(allow_null=True)
-    limit = serializers.FloatField(allow_null=True)
+    canary = serializers.FloatField(allow_null=True, help_text="Value of the canary; null without data.")
+    stable = serializers.FloatField(allow_null=True, help_text="Value of stable; null without data.")
+    limit = serializers.FloatField(allow_null=True, help_text="Limit of the canary's value; null without one.")
     verdict = serializers.CharField()
     message = serializers.CharField()
     more_requests = serializers.IntegerField(
-        allow_null=True, help_text="How many more requests of the canary a verdict of Successful needs at least."
+        allow_null=True,
+        help_text="Minimum number of further canary requests for a verdict of Successful; null if independent of them.",
     )
     evidence_percent = serializers.FloatField(
-        help_text="How far the evidence that the limit is broken has come; 100 fails the canary."
+        help_text="Evidence that the limit is exceeded, in percent; 100 fails the canary."
     )
-    low = serializers.FloatField(allow_null=True, help_text="The canary's true value is surely above; at all looks.")
-    high = serializers.FloatField(allow_null=True, help_text="The canary's true value is surely below; at all looks.")
+    low = serializers.FloatField(
+        allow_null=True, help_text="Lower bound of the canary's true value, valid at all looks; null if unknown."
+    )
+    high = serializers.FloatField(
+        allow_null=True, help_text="Upper bound of the canary's true value, valid at all looks; null if unknown."
+    )
 
 
 class RequestsSerializer(serializers.Serializer[RequestsView]):
-    """Requests the gateway sent to each side."""
+    """Number of requests that the gateway sent to canary and stable."""
 
     canary = serializers.IntegerField()
     stable = serializers.IntegerField()
 
 
 class AnalysisRunSerializer(serializers.Serializer[AnalysisRunView]):
-    """What was counted and judged at one step of one attempt; step_index is null in the background of all."""
+    """Analysis of one step of one attempt; step_index is null for the background analysis of all steps."""
 
-    step_index = serializers.IntegerField(allow_null=True)
+    step_index = serializers.IntegerField(
+        allow_null=True, help_text="Index of the step, from 0; null for the background analysis."
+    )
     attempt = serializers.IntegerField()
-    weight_percent = serializers.IntegerField()
-    mirror_percent = serializers.IntegerField()
+    weight_percent = serializers.IntegerField(help_text="Percentage of clients' requests of the step.")
+    mirror_percent = serializers.IntegerField(help_text="Percentage of clients' requests copied in the step.")
     verdict = serializers.CharField()
     message = serializers.CharField()
     started_at = serializers.DateTimeField()
-    finished_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True, help_text="End of the analysis; null while it runs.")
     requests = RequestsSerializer()
-    seen_percent = serializers.FloatField(allow_null=True)
-    has_gate = serializers.BooleanField(help_text="False for a step without an analysis, which passes on time alone.")
+    seen_percent = serializers.FloatField(
+        allow_null=True,
+        help_text="Observed percentage of requests to the canary, or copied to the shadow; null without requests.",
+    )
+    has_gate = serializers.BooleanField(
+        help_text="Whether the step has an analysis; without one it passes by time alone."
+    )
     measurements = MeasurementSerializer(many=True)
 
 
@@ -169,45 +195,63 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     to_revision = serializers.CharField()
     from_version = serializers.IntegerField()
     to_version = serializers.IntegerField()
-    policy = serializers.CharField(allow_null=True)
+    policy = serializers.CharField(allow_null=True, help_text="Name of the policy; null for a rollout without one.")
     strategy = serializers.CharField()
     phase = serializers.CharField()
     attempt = serializers.IntegerField()
     step_index = serializers.IntegerField()
     steps = StepSerializer(many=True)
-    weight_wanted = serializers.IntegerField()
-    weight_actual = serializers.IntegerField()
-    weight_seen_percent = serializers.FloatField(allow_null=True)
-    seen_requests = serializers.IntegerField()
-    mirror_wanted = serializers.IntegerField()
-    mirror_actual = serializers.IntegerField()
-    match_wanted = serializers.ListField(child=serializers.DictField())
-    match_actual = serializers.ListField(child=serializers.DictField())
-    session_affinity = serializers.DictField(allow_null=True)
-    analysis = serializers.DictField(allow_null=True)
+    weight_wanted = serializers.IntegerField(help_text="Desired percentage of clients' requests for the new revision.")
+    weight_actual = serializers.IntegerField(help_text="Actual percentage of clients' requests for the new revision.")
+    weight_seen_percent = serializers.FloatField(
+        allow_null=True,
+        help_text="Observed percentage of the current step's requests for the new revision; null without any.",
+    )
+    seen_requests = serializers.IntegerField(help_text="Number of clients' requests in the current step.")
+    mirror_wanted = serializers.IntegerField(
+        help_text="Desired percentage of clients' requests copied to the new revision."
+    )
+    mirror_actual = serializers.IntegerField(
+        help_text="Actual percentage of clients' requests copied to the new revision."
+    )
+    match_wanted = serializers.ListField(
+        child=serializers.DictField(), help_text="Desired group of requests, as in the policy file; empty without one."
+    )
+    match_actual = serializers.ListField(
+        child=serializers.DictField(), help_text="Actual group of requests, as in the policy file; empty without one."
+    )
+    session_affinity = serializers.DictField(
+        allow_null=True, help_text="Session key of clients' requests, as in the policy file; null without one."
+    )
+    analysis = serializers.DictField(
+        allow_null=True, help_text="Background gate of all steps, as in the policy file; null without one."
+    )
     confirmed_at = serializers.DateTimeField(
         allow_null=True,
-        help_text="Since when the gateway sends what the present step gives; its hold counts from there.",
+        help_text="Time since when the gateway applies the current step's weights; the step's hold starts there.",
     )
-    deadline_at = serializers.DateTimeField(allow_null=True)
-    on_deadline = serializers.CharField(allow_null=True)
-    then = serializers.CharField(allow_null=True)
+    deadline_at = serializers.DateTimeField(allow_null=True, help_text="Deadline of the rollout; null without one.")
+    on_deadline = serializers.CharField(allow_null=True, help_text="Action at the deadline; null without a deadline.")
+    then = serializers.CharField(
+        allow_null=True,
+        help_text="Action after a shadow's last step: pause, promote or end; null for other strategies.",
+    )
     reason = ReasonSerializer()
-    waits = WaitSerializer(allow_null=True, help_text="Null once it is over.")
-    contract = ContractSerializer(allow_null=True, help_text="Null on the way back to an earlier revision.")
+    waits = WaitSerializer(allow_null=True, help_text="Current wait; null once the rollout has ended.")
+    contract = ContractSerializer(allow_null=True, help_text="Changes for clients; null for a rollback.")
     verdict = serializers.CharField()
     approvals = ApprovalsSerializer()
     webhooks = QuestionSerializer(many=True)
     analysis_runs = AnalysisRunSerializer(many=True)
     started_at = serializers.DateTimeField()
-    finished_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True, help_text="End of the rollout; null while it runs.")
     created_by = serializers.CharField()
 
 
 class RolloutStartSerializer(RequestSerializer[Any]):
-    """What a new rollout is to go to; `version` is `2`, `@alias` or `models:/NAME/2`.
+    """A rollout to start; `version` is `2`, `@alias` or `models:/NAME/2`.
 
-    What would break clients is refused with 409, unless an admin of the service's team accepts it, with a `reason`.
+    Breaking changes fail with 409, unless an admin of the service's team accepts them, with a `reason`.
     """
 
     version = serializers.CharField(max_length=300)
@@ -217,13 +261,13 @@ class RolloutStartSerializer(RequestSerializer[Any]):
 
 
 class RollbackSerializer(RequestSerializer[Any]):
-    """Where to go back to: a revision's name; left out or null is the one that was stable before."""
+    """Target of a rollback: a revision's name; absent or null for the previous stable revision."""
 
     revision = serializers.CharField(max_length=63, required=False, allow_null=True)
 
 
 class FailureEventSerializer(serializers.Serializer[FailureEventView]):
-    """What a cluster says happened to a replica that failed; `at` is the last time of `count`."""
+    """A cluster's event about a failed replica; `at` is the last of `count` occurrences."""
 
     at = serializers.DateTimeField()
     reason = serializers.CharField()
@@ -232,23 +276,25 @@ class FailureEventSerializer(serializers.Serializer[FailureEventView]):
 
 
 class FailureSerializer(serializers.Serializer[FailureView]):
-    """The last failure of a replica, with what was found out about it; values of its environment are `$(NAME)`."""
+    """The last failure of a replica with its diagnosis; values of its environment are shown as `$(NAME)`."""
 
     reason = serializers.ChoiceField(choices=[reason.value for reason in FailureReason])
     message = serializers.CharField()
     at = serializers.DateTimeField()
-    exit_code = serializers.IntegerField(allow_null=True, help_text="128 + N for signal N; null where none ended.")
+    exit_code = serializers.IntegerField(
+        allow_null=True, help_text="Exit code, 128 + N for signal N; null if no container exited."
+    )
     replica = serializers.CharField()
     container = serializers.CharField()
     events = FailureEventSerializer(many=True)
-    log = serializers.ListField(child=serializers.CharField(), help_text="Last lines of what failed.")
+    log = serializers.ListField(child=serializers.CharField(), help_text="Last lines of the failed container's log.")
     is_final = serializers.BooleanField(
-        help_text="Trying again cannot help: the model, or what the service file says of it, has to change."
+        help_text="Whether retries cannot succeed: the model, or its settings in the service file, must change."
     )
 
 
 class ModelStatusSerializer(serializers.Serializer[ModelStatusView]):
-    """How far the model is that the file names, and how the one stands that clients get: KServe's `modelStatus`."""
+    """State of the file's model and of the served model (KServe: `modelStatus`)."""
 
     transition_status = serializers.ChoiceField(choices=[each.value for each in TransitionStatus])
     active_model_state = serializers.ChoiceField(choices=[each.value for each in ModelState])
@@ -257,46 +303,54 @@ class ModelStatusSerializer(serializers.Serializer[ModelStatusView]):
 
 
 class PlacementSerializer(serializers.Serializer[PlacementView]):
-    """Which GPU, or slice of one, each replica gets."""
+    """GPU or slice that each replica uses."""
 
-    asked = serializers.CharField(help_text="What the file asks for: an extended resource, or auto.")
-    resource = serializers.CharField(help_text="What the pods ask for.")
+    asked = serializers.CharField(help_text="Resource requested in the file: an extended resource, or auto.")
+    resource = serializers.CharField(help_text="Extended resource that the pods request.")
     products = serializers.ListField(
-        child=serializers.CharField(), help_text="nvidia.com/gpu.product of nodes they are held to; empty for any."
+        child=serializers.CharField(), help_text="Labels nvidia.com/gpu.product of the nodes allowed; empty for any."
     )
-    why = serializers.CharField(help_text="What it was chosen by, as one reads it; empty where that is not known.")
+    why = serializers.CharField(help_text="Reason for the choice, as a sentence; empty if unknown.")
 
 
 class RevisionSerializer(serializers.Serializer[RevisionView]):
-    """A revision and how it is now."""
+    """A revision and its current state."""
 
     name = serializers.CharField()
     number = serializers.IntegerField()
     model = serializers.CharField()
     model_version = serializers.IntegerField()
-    role = serializers.CharField()
-    replicas_wanted = serializers.IntegerField()
+    role = serializers.CharField(help_text="Role: stable, canary, shadow, retiring, retired or failed.")
+    replicas_wanted = serializers.IntegerField(
+        help_text="Desired number of replicas; 0 for a stopped service, and for a revision that no longer serves."
+    )
     replicas_ready = serializers.IntegerField()
     restarts = serializers.IntegerField()
     weight_wanted = serializers.IntegerField()
     weight_actual = serializers.IntegerField()
     mirror_wanted = serializers.IntegerField()
     mirror_actual = serializers.IntegerField()
-    replicas_to_restart = serializers.IntegerField()
-    replicas_least = serializers.IntegerField()
-    replicas_most = serializers.IntegerField()
-    scaling = serializers.CharField()
+    replicas_to_restart = serializers.IntegerField(
+        help_text="Number of replicas that still wait for a requested restart."
+    )
+    replicas_least = serializers.IntegerField(help_text="Minimum number of replicas for autoscaling.")
+    replicas_most = serializers.IntegerField(help_text="Maximum number of replicas for autoscaling.")
+    scaling = serializers.CharField(
+        help_text="Current and target load, as text; empty if the number of replicas is fixed."
+    )
     message = serializers.CharField()
     model_state = serializers.ChoiceField(choices=[each.value for each in ModelState])
-    is_failing = serializers.BooleanField(help_text="Whether its last failure keeps a replica from serving now.")
+    is_failing = serializers.BooleanField(
+        help_text="Whether the last failure currently prevents a replica from serving."
+    )
     last_failure = FailureSerializer(allow_null=True)
-    placement = PlacementSerializer(allow_null=True, help_text="null without a GPU.")
-    egress = serializers.BooleanField(help_text="Whether its model may open connections to the network.")
+    placement = PlacementSerializer(allow_null=True, help_text="GPU or slice of the replicas; null without a GPU.")
+    egress = serializers.BooleanField(help_text="Whether the model may open network connections.")
     created_at = serializers.DateTimeField()
 
 
 class AwaitedImportSerializer(serializers.Serializer[Any]):
-    """The import that a service waits for before it turns to what its file says."""
+    """The import that a service waits for before it applies its file."""
 
     id = serializers.IntegerField()
     model = serializers.CharField()
@@ -306,39 +360,43 @@ class AwaitedImportSerializer(serializers.Serializer[Any]):
 
 
 class FileSerializer(serializers.Serializer[FileView]):
-    """Whether what was applied last is live; `message` says what is in its place, and why."""
+    """Whether the file applied last is live; if not, `message` states what is live instead, and why."""
 
     is_live = serializers.BooleanField()
     message = serializers.CharField()
 
 
 class DriftSerializer(serializers.Serializer[DriftView]):
-    """A change made by hand on the cluster, and what became of it."""
+    """A manual change on the cluster and its outcome."""
 
     message = serializers.CharField()
-    object = serializers.CharField(help_text="Kind and name.")
-    path = serializers.CharField(help_text="The field; empty where the object is gone.")
+    object = serializers.CharField(help_text="Kind and name of the changed object.")
+    path = serializers.CharField(help_text="Path of the field; empty if the object was deleted.")
     wanted = serializers.CharField()
-    found = serializers.CharField(help_text="As JSON; empty where it was taken away.")
-    manager = serializers.CharField(help_text="Who owns the field; empty where that is not recorded.")
-    changed_at = serializers.DateTimeField(allow_null=True, help_text="When the manager wrote the object last.")
-    since = serializers.DateTimeField(help_text="When it was found first.")
-    healed = serializers.BooleanField(help_text="Whether it was put back; it is left otherwise.")
-    times = serializers.IntegerField(help_text="How often it was put back.")
+    found = serializers.CharField(help_text="Value found, as JSON; empty if the field was removed.")
+    manager = serializers.CharField(help_text="Field manager that owns the field; empty if not recorded.")
+    changed_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time of the field manager's last write to the object; null if not recorded."
+    )
+    since = serializers.DateTimeField(help_text="Time when the change was first found.")
+    healed = serializers.BooleanField(help_text="Whether the change was reverted; otherwise it is kept.")
+    times = serializers.IntegerField(help_text="Number of reverts; 1 if the change is kept.")
 
 
 class ServiceSerializer(serializers.Serializer[ServiceView]):
-    """A service with its running revisions and its newest rollout."""
+    """A service with its running revisions and newest rollout."""
 
     namespace = serializers.CharField()
     name = serializers.CharField()
     cluster = serializers.CharField()
     url = serializers.CharField()
-    preview_url = serializers.CharField(allow_null=True)
+    preview_url = serializers.CharField(
+        allow_null=True, help_text="URL of the preview; null except in a blue/green rollout."
+    )
     phase = serializers.CharField()
     reason = serializers.CharField()
     waits = WaitSerializer(
-        allow_null=True, help_text="Its own wait, else that of its rollout; null where it waits for nothing."
+        allow_null=True, help_text="Wait of the service, else of its rollout; null if neither waits."
     )
     model = serializers.CharField()
     model_version = serializers.IntegerField(allow_null=True)
@@ -350,29 +408,34 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     model_status = ModelStatusSerializer()
     file = FileSerializer()
     drift_policy = serializers.ChoiceField(choices=[policy.value for policy in DriftPolicy])
-    drift = DriftSerializer(many=True, help_text="What was changed by hand on its cluster.")
+    drift = DriftSerializer(many=True, help_text="Manual changes on the service's cluster.")
     created_at = serializers.DateTimeField()
 
 
 class PlanSerializer(serializers.Serializer[Plan]):
-    """What applying a file would do; nothing was changed."""
+    """Plan of applying a file, which is not applied."""
 
     outcome = serializers.ChoiceField(choices=["unchanged", "created", "changed"])
     message = serializers.CharField()
     before = serializers.JSONField(allow_null=True)
     after = serializers.JSONField()
-    contract = ContractSerializer(allow_null=True, help_text="Of the rollout that it starts; null without one.")
-    analysis = AnalysisPlanSerializer(
-        allow_null=True, help_text="Of a rollout's dry run: what its analysis could find."
+    contract = ContractSerializer(
+        allow_null=True, help_text="Changes for clients of the rollout that starts; null without a rollout."
     )
-    room = RoomSerializer(allow_null=True, help_text="Of a rollout's dry run: whether it fits on the cluster's nodes.")
+    analysis = AnalysisPlanSerializer(
+        allow_null=True, help_text="Regressions that the analysis can detect; null except for a rollout's dry run."
+    )
+    room = RoomSerializer(
+        allow_null=True,
+        help_text="Whether the rollout fits on the cluster's nodes; null except for a rollout's dry run.",
+    )
     patched = serializers.CharField(
-        help_text="What patches make of what is rendered for the cluster, as a unified diff; empty without patches."
+        help_text="Effect of patches on the rendered manifests, as a unified diff; empty without patches."
     )
     untried = serializers.CharField(
-        help_text="Of a cluster file with patches: why its API server was not asked about them; empty where it was."
+        help_text="Reason why the API server did not validate a cluster file's patches; empty if it did."
     )
     warnings = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Of a policy, and of a rollout by it: what it lets through, such as wrong answers.",
+        help_text="Warnings of a policy, and of rollouts by it: regressions not detected, such as wrong answers.",
     )

@@ -1,4 +1,4 @@
-"""`/api/v1/services/NAMESPACE/NAME/traffic`: what clients got of a service lately, revision by revision."""
+"""`/api/v1/services/NAMESPACE/NAME/traffic`: recent client traffic of a service, by revision."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,9 @@ from deployments import selectors
 from deployments.reconcile.participants import traffic
 
 _LONGEST = int(traffic.KEPT / timedelta(minutes=1))
-_MINUTES = OpenApiParameter("minutes", int, description=f"How far back, 1 to {_LONGEST}; 60 when left out.")
+_MINUTES = OpenApiParameter(
+    "minutes", int, description=f"Length of the period in minutes, 1 to {_LONGEST}; 60 if absent."
+)
 
 
 def _column(what: str) -> serializers.ListField:
@@ -23,36 +25,38 @@ def _column(what: str) -> serializers.ListField:
 
 
 class RevisionTrafficSerializer(serializers.Serializer[Any]):
-    """What one revision's clients got; columns are as long as `at`, null where it did not run."""
+    """Client traffic of one revision, as columns of the same length as `at`; null while it did not run."""
 
     name = serializers.CharField()
     model_version = serializers.IntegerField()
-    role = serializers.CharField(help_text="As it is now: stable, canary, retiring, retired or failed.")
-    per_second = _column("Requests of clients.")
-    error_percent = _column("Of those, failed by the server's fault; null without any.")
-    p99_ms = _column("So long took 99 % of them at most; null without any.")
-    replicas = _column("How many took requests.")
+    role = serializers.CharField(help_text="Current role: stable, canary, retiring, retired or failed.")
+    per_second = _column("Requests of clients per second.")
+    error_percent = _column("Percentage of requests that failed with a server error; null without requests.")
+    p99_ms = _column("99th percentile of the latency as an upper bound, in ms; null without requests.")
+    replicas = _column("Number of replicas that served requests.")
 
 
 class TrafficSerializer(serializers.Serializer[Any]):
-    """What clients got of a service."""
+    """Recent client traffic of a service."""
 
     service = serializers.CharField()
-    stopped = serializers.BooleanField(help_text="It takes no requests until somebody resumes it.")
+    stopped = serializers.BooleanField(
+        help_text="Whether the service is stopped and serves no requests until it is resumed."
+    )
     at = serializers.ListField(
         child=serializers.FloatField(),
-        help_text="Unix seconds, oldest first; one in each time in which nothing ran, with null in all columns.",
+        help_text="Unix seconds, oldest first; a period in which nothing ran has one time, with null in all columns.",
     )
-    requests = serializers.IntegerField(help_text="Of all revisions in this time.")
+    requests = serializers.IntegerField(help_text="Total requests of all revisions in the period.")
     revisions = RevisionTrafficSerializer(many=True)
 
 
 class ServiceTrafficView(APIView):
-    """What clients got of a service."""
+    """Recent client traffic of a service."""
 
     @extend_schema(parameters=[_MINUTES], responses=TrafficSerializer)
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Return rate, errors, p99 and replicas of each revision through time, to be drawn."""
+        """Return time series of request rate, errors, p99 latency and replicas by revision, for charts."""
         service = selectors.service_get(namespace=namespace, name=name)
         found = selectors.traffic_history(service=service, now=timezone.now(), length=_length(request))
         return Response(TrafficSerializer(found).data)

@@ -1,4 +1,4 @@
-"""`/api/v1/policies`, `/services`, `/rollouts` and what is under them."""
+"""`/api/v1/policies`, `/services`, `/rollouts` and their subresources."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -46,23 +46,23 @@ from events.selectors import event_view, service_event_query
 
 
 class PolicyListView(_ListView):
-    """Policies by name."""
+    """Lists policies by name."""
 
     ordering = "name"
     orderings = ("-name", "created_at", "-created_at", "updated_at", "-updated_at")
-    filters = (Filter("strategy", "strategy", "Only policies with this strategy.", choices=tuple(Strategy)),)
+    filters = (Filter("strategy", "strategy", "Filter by strategy.", choices=tuple(Strategy)),)
 
     @extend_schema(responses=PolicySerializer(many=True))
     def get(self, _request: Request) -> Response:
-        """Return a page of policies."""
+        """List policies by name."""
         return self.page(selectors.policy_query(), list, PolicySerializer)
 
 
 class PolicyDetailView(APIView):
-    """One policy; everybody may use it, the default team owns it."""
+    """One policy; owned by the default team, usable by all teams."""
 
     def place(self) -> Place:
-        """Return where the caller needs a role."""
+        """Return the place where the caller needs a role."""
         return Place.anywhere() if self.request.method in SAFE_METHODS else Place.installation()
 
     @extend_schema(responses=PolicySerializer)
@@ -76,7 +76,7 @@ class PolicyDetailView(APIView):
         responses={200: or_plan(PolicySerializer, "PolicyOrPlan"), 201: PolicySerializer},
     )
     def put(self, request: Request, name: str) -> Response:
-        """Make or change the policy; the body is the policy file. Rollouts in progress keep what they began with."""
+        """Create or update the policy; the body is the policy file. Rollouts in progress keep their earlier policy."""
         now, by = timezone.now(), actor_of(request)
         all_series = is_administrator(caller_token(request))
         if is_dry_run(request):
@@ -91,37 +91,39 @@ class PolicyDetailView(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete the policy; refused while a service names it."""
+        """Delete the policy. Fails with 409 while a service names it."""
         services.policy_delete(name=name, actor=actor_of(request), now=timezone.now())
         return Response(status=204)
 
 
 class _Words(Filter):
-    """Keeps the services that have each of some words in their names."""
+    """Keeps the services whose names contain every search term."""
 
     def condition(self, text: str) -> Q:
-        """Return the condition for the words, which spaces part."""
+        """Return the condition for search terms separated by spaces."""
         super().condition(text)
         return selectors.service_search(text.split())
 
 
 class ServiceListView(_ListView):
-    """The services that the caller may see, in the order they were made."""
+    """Lists the services that the caller may see, in order of creation."""
 
     ordering = "id"
     orderings = ("-id", "name", "-name", "created_at", "-created_at")
     filters = (
-        _Words("search", "", "Only services with each of these words in their name, namespace or model's name."),
-        Filter("namespace", "namespace", "Only services in this namespace."),
-        Filter("name", "name", "Only services of this name."),
-        Filter("phase", "phase", "Only services in this phase.", choices=tuple(ServicePhase)),
-        Filter("model", "model_version__model__name", "Only services of this model."),
-        Filter("policy", "policy__name", "Only services that name this policy."),
+        _Words(
+            "search", "", "Search terms, separated by spaces; each must occur in the name, namespace or model name."
+        ),
+        Filter("namespace", "namespace", "Filter by namespace."),
+        Filter("name", "name", "Filter by name."),
+        Filter("phase", "phase", "Filter by phase.", choices=tuple(ServicePhase)),
+        Filter("model", "model_version__model__name", "Filter by model."),
+        Filter("policy", "policy__name", "Filter by policy."),
     )
 
     @extend_schema(responses=ServiceSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Return a page of services."""
+        """List the services that the caller may see, in order of creation."""
         services = selectors.service_query().filter(visible(caller_token(request), Owned.NAMESPACE, "namespace"))
         return self.page(services, partial(selectors.service_views, now=timezone.now()), ServiceSerializer)
 
@@ -140,7 +142,7 @@ class ServiceDetailView(APIView):
         responses={200: or_plan(ServiceSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
     )
     def put(self, request: Request, namespace: str, name: str) -> Response:
-        """Make or change the service; the body is the service file. A change for a live service starts a rollout."""
+        """Create or update the service; the body is the service file. Changing a live service starts a rollout."""
         accept = accepted_in_query(request, namespace)
         arguments: dict[str, Any] = {
             "document": request.data,
@@ -159,18 +161,18 @@ class ServiceDetailView(APIView):
 
     @extend_schema(responses={202: ServiceSerializer})
     def delete(self, request: Request, namespace: str, name: str) -> Response:
-        """Drain and remove the service; it is in phase Deleting until nothing of it runs."""
+        """Drain and delete the service, which stays in phase Deleting until none of its replicas run."""
         services.service_delete(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
         return _taken_up(namespace, name)
 
 
 class ServiceRollbackView(APIView):
-    """The way back."""
+    """Rollback of a service."""
 
     @idempotent()
     @extend_schema(request=RollbackSerializer, responses={201: RolloutSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Start a rollout without steps to an earlier stable revision, at once where that still runs."""
+        """Roll back to an earlier stable revision, without steps; immediate if that revision still runs."""
         asked = RollbackSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         rollout = services.service_rollback(
@@ -185,57 +187,57 @@ class ServiceRollbackView(APIView):
 
 
 class ServiceRestartView(APIView):
-    """The replicas anew."""
+    """Restart of a service."""
 
     @idempotent()
     @extend_schema(request=None, responses={202: ServiceSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Replace every replica by one that begins anew, one after the other; `replicas_to_restart` counts down."""
+        """Restart the service's replicas one after another; `replicas_to_restart` counts down."""
         services.service_restart(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
         return _taken_up(namespace, name)
 
 
 class ServiceStopView(APIView):
-    """No replicas for a while."""
+    """Stop of a service."""
 
     @idempotent()
     @extend_schema(request=None, responses={202: ServiceSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Stop the service, its file and history kept; it is Stopped at once, and its replicas drain."""
+        """Stop the service and keep its file and history. It is Stopped immediately; its replicas drain."""
         services.service_stop(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
         return _taken_up(namespace, name)
 
 
 class ServiceResumeView(APIView):
-    """Replicas again."""
+    """Resume of a service."""
 
     @idempotent()
     @extend_schema(request=None, responses={202: ServiceSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Let a stopped service serve again, as soon as its first replica is ready."""
+        """Resume a stopped service, which serves once its first replica is ready."""
         services.service_resume(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
         return _taken_up(namespace, name)
 
 
 def _taken_up(namespace: str, name: str) -> Response:
-    """Return the service as it is now; what was asked for is on its way."""
+    """Return the service's current state, while the requested change proceeds."""
     body = _service_body(namespace, name)
     return Response(body, status=202)
 
 
 class RevisionListView(_ListView):
-    """Revisions of a service, newest first."""
+    """Lists revisions of a service."""
 
     ordering = "-number"
     orderings = ("number",)
     filters = (
-        Filter("role", "role", "Only revisions in this role.", choices=tuple(Role)),
-        Filter("model_version", "model_version__number", "Only revisions of this version.", Kind.INTEGER),
+        Filter("role", "role", "Filter by role.", choices=tuple(Role)),
+        Filter("model_version", "model_version__number", "Filter by number of the model version.", Kind.INTEGER),
     )
 
     @extend_schema(responses=RevisionSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
-        """Return a page of revisions."""
+        """List revisions of the service, newest first."""
         service = selectors.service_get(namespace=namespace, name=name)
 
         def shape(page: Sequence[Any]) -> Iterable[Any]:
@@ -245,37 +247,37 @@ class RevisionListView(_ListView):
 
 
 class EventListView(_ListView):
-    """Events of a service, newest first."""
+    """Lists events of a service."""
 
     ordering = "-seq"
     orderings = ("seq",)
     filters = (
-        Filter("kind", "kind", "Only events of this kind, such as `RolloutStarted`."),
-        Filter("revision", "revision", "Only events of this revision."),
-        Filter("rollout", "rollout_id", "Only events of this rollout.", Kind.INTEGER),
-        Filter("since", "at__gte", "Only events from this moment on.", Kind.MOMENT),
-        Filter("until", "at__lt", "Only events before this moment.", Kind.MOMENT),
+        Filter("kind", "kind", "Filter by kind, such as `RolloutStarted`."),
+        Filter("revision", "revision", "Filter by revision."),
+        Filter("rollout", "rollout_id", "Filter by rollout id.", Kind.INTEGER),
+        Filter("since", "at__gte", "Filter by time: events at or after it.", Kind.MOMENT),
+        Filter("until", "at__lt", "Filter by time: events before it.", Kind.MOMENT),
     )
 
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
-        """Return a page of events."""
+        """List events of the service, newest first."""
         events = service_event_query(service_id=selectors.service_get(namespace=namespace, name=name).pk)
         return self.page(events, lambda rows: map(event_view, rows), EventSerializer)
 
 
 class RolloutListView(_ListView):
-    """Rollouts of a service, newest first."""
+    """Lists rollouts of a service."""
 
     orderings = ("id",)
     filters = (
-        Filter("phase", "phase", "Only rollouts in this phase.", choices=tuple(Phase)),
-        Filter("policy", "policy_name", "Only rollouts by this policy."),
+        Filter("phase", "phase", "Filter by phase.", choices=tuple(Phase)),
+        Filter("policy", "policy_name", "Filter by policy."),
     )
 
     @extend_schema(responses=RolloutSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
-        """Return a page of rollouts."""
+        """List rollouts of the service, newest first."""
         service = selectors.service_get(namespace=namespace, name=name)
         rollouts = selectors.rollout_query(service=service)
         return self.page(rollouts, partial(selectors.rollout_views, now=timezone.now()), RolloutSerializer)
@@ -287,7 +289,7 @@ class RolloutListView(_ListView):
         responses={200: PlanSerializer, 201: RolloutSerializer},
     )
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Start a rollout to another version; one in progress is superseded."""
+        """Start a rollout to another version. Supersedes a rollout in progress."""
         asked = RolloutStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         body = asked.validated_data
@@ -324,32 +326,32 @@ class RolloutDetailView(OfRollout, APIView):
 
 
 class RolloutPromoteView(OfRollout, APIView):
-    """Leave a pause."""
+    """Promotion of a paused rollout."""
 
     @idempotent()
     @extend_schema(request=CommentSerializer, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
-        """Let a paused rollout go on."""
+        """Promote a paused rollout, which continues after the pause."""
         return _moved(services.rollout_promote, request, rollout_id)
 
 
 class RolloutAbortView(OfRollout, APIView):
-    """Give up."""
+    """Abort of a rollout."""
 
     @idempotent()
     @extend_schema(request=CommentSerializer, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
-        """Give all traffic back to stable."""
+        """Abort the rollout and return all traffic to stable."""
         return _moved(services.rollout_abort, request, rollout_id)
 
 
 class RolloutRetryView(OfRollout, APIView):
-    """Begin again."""
+    """Retry of a rollout."""
 
     @idempotent()
     @extend_schema(request=CommentSerializer, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
-        """Begin a degraded or aborted rollout again at its first step."""
+        """Retry a degraded or aborted rollout from its first step."""
         return _moved(services.rollout_retry, request, rollout_id)
 
 

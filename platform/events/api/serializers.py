@@ -1,4 +1,4 @@
-"""JSON forms of events."""
+"""Serializer of events."""
 
 from rest_framework import serializers
 
@@ -6,12 +6,14 @@ from events.selectors import EventView
 
 
 class EventSerializer(serializers.Serializer[EventView]):
-    """What happened; `seq` counts up by one within the service or the cluster."""
+    """An event; `seq` increases by one within the service or the cluster."""
 
     seq = serializers.IntegerField()
     at = serializers.DateTimeField()
     kind = serializers.CharField()
     message = serializers.CharField()
-    revision = serializers.CharField(allow_null=True)
-    rollout = serializers.IntegerField(allow_null=True)
-    request_id = serializers.CharField(allow_null=True)
+    revision = serializers.CharField(allow_null=True, help_text="Name of the revision; null for other events.")
+    rollout = serializers.IntegerField(allow_null=True, help_text="Id of the rollout; null for other events.")
+    request_id = serializers.CharField(
+        allow_null=True, help_text="Id of the request that caused the event; null if none did."
+    )

@@ -1,4 +1,4 @@
-"""`/api/v1/webhooks`: for admins of teams, each team's own, and for who administers the installation, all of them."""
+"""`/api/v1/webhooks`: webhook subscriptions. Team admins manage their team's; administrators manage all."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from events.services.subscriptions import CreatedWebhook, Teams
 
 
 class WebhookSerializer(serializers.ModelSerializer[Webhook]):
-    """A webhook without its secret; one without a team is the installation's."""
+    """A webhook without its secret; `team` is null for a webhook of the whole installation."""
 
     team = serializers.CharField(source="team.name", default=None, allow_null=True)
     events = serializers.ListField(child=serializers.CharField())
@@ -36,7 +36,7 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
 
 
 class CreatedWebhookSerializer(WebhookSerializer):
-    """A webhook with the secret that signs what it is told, shown this once."""
+    """A webhook with the secret that signs its deliveries, which is returned only once."""
 
     secret = serializers.SerializerMethodField()
 
@@ -45,12 +45,12 @@ class CreatedWebhookSerializer(WebhookSerializer):
         read_only_fields = fields
 
     def get_secret(self, _webhook: Webhook) -> str:
-        """Return the secret, which the view hands over in the context."""
+        """Return the secret, which the view passes in the context."""
         return str(self.context["secret"])
 
 
 class WebhookChangeSerializer(RequestSerializer[Webhook]):
-    """What is to be another; the rest stays."""
+    """Fields of the webhook to change; absent fields stay unchanged."""
 
     url = serializers.CharField(max_length=1000, required=False)
     events = serializers.ListField(child=serializers.CharField(max_length=60), max_length=100, required=False)
@@ -59,18 +59,21 @@ class WebhookChangeSerializer(RequestSerializer[Webhook]):
 
 
 class WebhookCreateSerializer(RequestSerializer[Webhook]):
-    """Where to post which events, of a team's namespaces and models or of all."""
+    """A webhook to create: URL and events, of a team's namespaces and models or of the installation."""
 
     url = serializers.CharField(max_length=1000)
     events = serializers.ListField(child=serializers.CharField(max_length=60), max_length=100)
     description = serializers.CharField(default="", allow_blank=True, max_length=300)
     team = serializers.CharField(
-        default=None, allow_null=True, max_length=63, help_text="Of the whole installation if absent."
+        default=None,
+        allow_null=True,
+        max_length=63,
+        help_text="Team whose events are sent; null or absent for the whole installation.",
     )
 
 
 class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
-    """What a webhook was or will be told; `answer` is the beginning of the answer, or why there was none."""
+    """A delivery of an event to a webhook; `answer` is the start of the response, or the error without one."""
 
     payload = serializers.DictField()
 
@@ -92,7 +95,7 @@ class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
 
 
 class _AdminView(APIView):
-    """For admins of a team: the queries leave out what is another team's."""
+    """A view for team admins; queries exclude other teams' webhooks."""
 
     scopes = dict.fromkeys(("GET", "POST", "PATCH", "DELETE"), Scope.ADMIN)
 
@@ -101,21 +104,21 @@ class _AdminView(APIView):
 
     @property
     def teams(self) -> Teams:
-        """Return whose webhooks the caller may manage."""
+        """Return the teams whose webhooks the caller may manage."""
         return administered(caller_token(self.request))
 
     def by(self) -> dict[str, Any]:
-        """Return who asks, and when, as the services take it."""
+        """Return the caller's teams, the actor and the time, as arguments of the services."""
         return {"teams": self.teams, "actor": actor_of(self.request), "now": timezone.now()}
 
 
 class WebhookListView(_AdminView, ListAPIView[Webhook]):
-    """Webhooks, newest first."""
+    """List webhooks, newest first."""
 
     serializer_class = WebhookSerializer
     ordering = "-id"
     orderings = ("id",)
-    filters = (Filter("team", "team__name", "Only webhooks of this team."),)
+    filters = (Filter("team", "team__name", "Filter by team."),)
 
     def get_queryset(self) -> QuerySet[Webhook]:
         return subscriptions.webhook_query(teams=self.teams)
@@ -123,7 +126,7 @@ class WebhookListView(_AdminView, ListAPIView[Webhook]):
     @idempotent(has_secret=True)
     @extend_schema(request=WebhookCreateSerializer, responses={201: CreatedWebhookSerializer})
     def post(self, request: Request) -> Response:
-        """Make a webhook; the answer has its secret, which cannot be had again."""
+        """Create a webhook. The response contains its secret, which cannot be retrieved later."""
         asked = WebhookCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         team = asked.validated_data["team"]
@@ -142,7 +145,7 @@ class WebhookDetailView(_AdminView):
 
     @extend_schema(request=WebhookChangeSerializer, responses=WebhookSerializer)
     def patch(self, request: Request, webhook_id: int) -> Response:
-        """Change the webhook; with `enabled` false, what was not told yet is given up."""
+        """Update the webhook. Disabling it cancels pending deliveries."""
         asked = WebhookChangeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         if not asked.validated_data:
@@ -152,7 +155,7 @@ class WebhookDetailView(_AdminView):
 
     @extend_schema(responses={204: None})
     def delete(self, _request: Request, webhook_id: int) -> Response:
-        """Delete the webhook with the log of its deliveries."""
+        """Delete the webhook and its delivery log."""
         subscriptions.webhook_delete(webhook_id=webhook_id, **self.by())
         return Response(status=204)
 
@@ -163,24 +166,24 @@ class WebhookSecretView(_AdminView):
     @idempotent(has_secret=True)
     @extend_schema(request=None, responses={201: CreatedWebhookSerializer})
     def post(self, _request: Request, webhook_id: int) -> Response:
-        """Replace the secret; the answer has the new one, which cannot be had again."""
+        """Replace the secret. The response contains the new one, which cannot be retrieved later."""
         return _with_secret(subscriptions.webhook_renew_secret(webhook_id=webhook_id, **self.by()), 201)
 
 
 class WebhookTestView(_AdminView):
-    """A call that tells of nothing."""
+    """Sends a test event."""
 
     @idempotent()
     @extend_schema(request=None, responses={201: DeliverySerializer})
     def post(self, _request: Request, webhook_id: int) -> Response:
-        """Tell the webhook of the event `Test`, once, and return the delivery, which the log of deliveries follows."""
+        """Send the event `Test` to the webhook once and return the delivery, whose progress the delivery log shows."""
         return Response(
             DeliverySerializer(subscriptions.webhook_test(webhook_id=webhook_id, **self.by())).data, status=201
         )
 
 
 class DeliveryListView(_AdminView, ListAPIView[WebhookDelivery]):
-    """What the webhook was and will be told, newest first."""
+    """List deliveries of the webhook, newest first, pending ones included."""
 
     serializer_class = DeliverySerializer
     ordering = "-id"
@@ -189,10 +192,10 @@ class DeliveryListView(_AdminView, ListAPIView[WebhookDelivery]):
         Filter(
             "status",
             "status",
-            "Only deliveries in this state.",
+            "Filter by status.",
             choices=(delivery.PENDING, delivery.DELIVERED, delivery.FAILED),
         ),
-        Filter("event", "event", "Only deliveries of this event.", choices=(*delivery.EVENTS, delivery.TEST)),
+        Filter("event", "event", "Filter by event.", choices=(*delivery.EVENTS, delivery.TEST)),
     )
 
     def get_queryset(self) -> QuerySet[WebhookDelivery]:
@@ -210,12 +213,12 @@ class DeliveryDetailView(_AdminView):
 
 
 class DeliveryRepeatView(_AdminView):
-    """What was told already."""
+    """Sends a delivery again."""
 
     @idempotent()
     @extend_schema(request=None, responses={201: DeliverySerializer})
     def post(self, _request: Request, webhook_id: int, delivery_id: int) -> Response:
-        """Tell it again under its first id and return the new delivery; refused while it is being tried."""
+        """Redeliver the event under its first id and return the new delivery. Fails with 409 while it is pending."""
         repeated = subscriptions.delivery_repeat(webhook_id=webhook_id, delivery_id=delivery_id, **self.by())
         return Response(DeliverySerializer(repeated).data, status=201)
 

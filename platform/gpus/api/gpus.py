@@ -14,24 +14,24 @@ from gpus.services.inventory import cluster_gpus
 
 
 class SliceSerializer(serializers.Serializer[Any]):
-    """A slice in its place on a GPU, or a whole GPU."""
+    """A MIG slice with its position on the GPU, or a whole GPU."""
 
     profile = serializers.CharField()
-    start = serializers.IntegerField(help_text="Its first memory slice.")
-    size = serializers.IntegerField(help_text="How many memory slices it has.")
+    start = serializers.IntegerField(help_text="Index of its first memory slice.")
+    size = serializers.IntegerField(help_text="Number of memory slices.")
     compute_slices = serializers.IntegerField()
-    taken = serializers.BooleanField(help_text="So many of those that are alike have a pod; which ones is not known.")
+    taken = serializers.BooleanField(help_text="Whether a pod uses it; exact only as a count of equal slices.")
 
 
 class GpuSerializer(serializers.Serializer[Any]):
-    """One GPU as it is cut."""
+    """One GPU and its slices."""
 
     index = serializers.IntegerField()
     slices = SliceSerializer(many=True)
 
 
 class GpuUseSerializer(serializers.Serializer[Any]):
-    """How many of an extended resource there are, and how many of them pods have."""
+    """Total and used number of one extended resource."""
 
     resource = serializers.CharField()
     total = serializers.IntegerField()
@@ -39,10 +39,10 @@ class GpuUseSerializer(serializers.Serializer[Any]):
 
 
 class GpuPodSerializer(serializers.Serializer[Any]):
-    """A pod that has GPUs or slices of them."""
+    """A pod that uses GPUs or slices."""
 
-    name = serializers.CharField(help_text="NAMESPACE/NAME.")
-    service = serializers.CharField(help_text="NAMESPACE/NAME of the service that it is a replica of; else empty.")
+    name = serializers.CharField(help_text="Pod, as NAMESPACE/NAME.")
+    service = serializers.CharField(help_text="Service of the replica, as NAMESPACE/NAME; empty for other pods.")
     resource = serializers.CharField()
     count = serializers.IntegerField()
 
@@ -52,28 +52,28 @@ class GpuNodeSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     product = serializers.CharField()
-    strategy = serializers.CharField(help_text="none, single or mixed: how the device plugin offers MIG slices.")
-    memory_slices = serializers.IntegerField(help_text="Of one GPU.")
+    strategy = serializers.CharField(help_text="MIG strategy of the device plugin: none, single or mixed.")
+    memory_slices = serializers.IntegerField(help_text="Number of memory slices of one GPU.")
     gpus = GpuSerializer(many=True)
     uses = GpuUseSerializer(many=True)
     pods = GpuPodSerializer(many=True)
-    note = serializers.CharField(help_text="What to know of it; empty where there is nothing.")
+    note = serializers.CharField(help_text="Note about the node; empty if none.")
 
 
 class ClusterGpusSerializer(serializers.Serializer[Any]):
     """The GPUs of a cluster."""
 
     nodes = GpuNodeSerializer(many=True)
-    unknown = serializers.CharField(help_text="Why nothing is known of nodes; empty where it is.")
+    unknown = serializers.CharField(help_text="Reason why the nodes are unknown; empty if they are known.")
 
 
 class ClusterGpusView(APIView):
-    """GPUs of a cluster's nodes; the administrators' business, since pods of all namespaces are named."""
+    """GPUs of a cluster's nodes. For administrators, since the response names pods of all namespaces."""
 
     scopes = {"GET": Scope.ADMIN}
 
     @extend_schema(responses=ClusterGpusSerializer)
     def get(self, _request: Request, name: str) -> Response:
-        """Ask the cluster now which GPUs it has, how they are cut, and which pods have them."""
+        """List the cluster's GPUs, their slices and the pods that use them, as read from the cluster now."""
         found = cluster_gpus(cluster=cluster_get(name=name))
         return Response(ClusterGpusSerializer(found).data)

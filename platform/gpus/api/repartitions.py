@@ -1,6 +1,6 @@
-"""`/api/v1/clusters/NAME/repartitions`: GPUs of a node cut anew, once somebody approved it.
+"""`/api/v1/clusters/NAME/repartitions`: approved changes of a node's MIG layout.
 
-The administrators' business, since pods of all namespaces are named, and have to leave.
+For administrators, since they name and evict pods of all namespaces.
 """
 
 from collections.abc import Callable
@@ -32,20 +32,18 @@ from placement.repartition.machine import Phase
 
 
 class RepartitionSerializer(serializers.ModelSerializer[Repartition]):
-    """A repartition of a node: what for, how its GPUs are cut before and after, and how far it is."""
+    """A repartition of a node: purpose, MIG layouts before and after, and progress."""
 
     cluster = serializers.CharField()
     phase = serializers.ChoiceField(choices=[phase.value for phase in Phase])
-    gpus = serializers.SerializerMethodField(help_text="Indices of the GPUs that are cut anew.")
+    gpus = serializers.SerializerMethodField(help_text="Indices of the GPUs to repartition.")
     before = serializers.SerializerMethodField()
     after = serializers.SerializerMethodField()
     leaving = serializers.ListField(
-        child=serializers.CharField(), help_text="GPU pods, NAMESPACE/NAME, that have to leave the node first."
+        child=serializers.CharField(), help_text="GPU pods to evict from the node first, as NAMESPACE/NAME."
     )
 
-    held = serializers.CharField(
-        help_text="What was in the way of the last turn's work on the node; empty for nothing."
-    )
+    held = serializers.CharField(help_text="What blocked the last step on the node; empty if nothing did.")
 
     class Meta:
         model = Repartition
@@ -78,59 +76,65 @@ class RepartitionSerializer(serializers.ModelSerializer[Repartition]):
 
     @extend_schema_field(serializers.ListField(child=serializers.IntegerField()))
     def get_gpus(self, row: Repartition) -> Any:
-        """Return which GPUs of the node are cut anew."""
+        """Return the indices of the GPUs to repartition."""
         return list(plan_of(row).gpus)
 
     @extend_schema_field(GpuSerializer(many=True))
     def get_before(self, row: Repartition) -> Any:
-        """Return the node's GPUs as they were cut."""
+        """Return the node's GPUs before the repartition."""
         return GpuSerializer(cut_drawn(row.product, plan_of(row).before), many=True).data
 
     @extend_schema_field(GpuSerializer(many=True))
     def get_after(self, row: Repartition) -> Any:
-        """Return them as they are to be cut."""
+        """Return the node's GPUs after the repartition."""
         return GpuSerializer(cut_drawn(row.product, plan_of(row).after), many=True).data
 
 
 class RepartitionProposeSerializer(RequestSerializer[RepartitionOrder]):
-    """For what a cut is looked for: one of `demands`, `service` (with `version`) and `file`."""
+    """Demand to make room for: one of `demands`, `service` (with `version`) and `file`."""
 
     demands = serializers.ListField(
-        child=serializers.CharField(max_length=60), required=False, help_text="Such as `2 x 3g.40gb` or `1 x 30Gi`."
+        child=serializers.CharField(max_length=60),
+        required=False,
+        help_text="Slices or memory to make room for, such as `2 x 3g.40gb` or `1 x 30Gi`.",
     )
-    service = serializers.CharField(max_length=130, required=False, help_text="NAMESPACE/NAME, for a rollout of it.")
+    service = serializers.CharField(
+        max_length=130, required=False, help_text="Service to make room for a rollout of, as NAMESPACE/NAME."
+    )
     version = serializers.CharField(
-        max_length=300, required=False, help_text="`2`, `@alias` or `models:/NAME/2`; the one that is live if absent."
+        max_length=300,
+        required=False,
+        help_text="Version of the rollout: `2`, `@alias` or `models:/NAME/2`; the live one if absent.",
     )
-    file = serializers.DictField(required=False, help_text="A service file that did not fit.")
+    file = serializers.DictField(required=False, help_text="Service file that did not fit.")
 
     def order(self) -> RepartitionOrder:
-        """Return the order in a body that `is_valid` found right."""
+        """Return the order of a validated body."""
         said = dict(self.validated_data)
         return RepartitionOrder(**{**said, "demands": tuple(said.get("demands", ()))})
 
 
 class ReasonSerializer(RequestSerializer[Any]):
-    """Why."""
+    """Reason for a decision."""
 
     reason = serializers.CharField(max_length=1000, default="", allow_blank=True)
 
 
 class RepartitionListView(ListView):
-    """Repartitions of a cluster's nodes, newest first."""
+    """Lists repartitions of a cluster's nodes."""
 
     scopes: ClassVar = {"GET": Scope.ADMIN, "POST": Scope.ADMIN}
 
     @extend_schema(responses=RepartitionSerializer(many=True))
     def get(self, _request: Request, name: str) -> Response:
-        """Return a page of repartitions."""
+        """List repartitions of the cluster's nodes, newest first."""
         cluster = cluster_get(name=name)
         return self.page(repartition_query(cluster=cluster), list, RepartitionSerializer)
 
     @idempotent(asks_outside=True)
     @extend_schema(request=RepartitionProposeSerializer, responses={201: RepartitionSerializer})
     def post(self, request: Request, name: str) -> Response:
-        """Ask the cluster how its nodes are cut, and propose the cut that makes room for what is asked for."""
+        """Read the MIG layouts of the cluster's nodes and propose a repartition that fits the demand."""
         asked = RepartitionProposeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         cluster = cluster_get(name=name)
@@ -151,7 +155,7 @@ class RepartitionDetailView(APIView):
 
     @extend_schema(responses=RepartitionSerializer)
     def get(self, _request: Request, name: str, repartition_id: int) -> Response:
-        """Return the repartition, and how far it is."""
+        """Return the repartition with its progress."""
         found = repartition_get(cluster=name, repartition_id=repartition_id)
         return Response(RepartitionSerializer(found).data)
 
@@ -164,7 +168,7 @@ class RepartitionApproveView(APIView):
     @idempotent(asks_outside=True)
     @extend_schema(request=ReasonSerializer, responses=RepartitionSerializer)
     def post(self, request: Request, name: str, repartition_id: int) -> Response:
-        """Look at the node again, and have it drained and cut; refused where it is no longer as it was."""
+        """Approve the proposal: drain and repartition the node. Fails with 409 if the node has changed since."""
         row = repartition_get(cluster=name, repartition_id=repartition_id)
         reason = _reason(request)
         approve = partial(repartition_approve, nodes=cluster_nodes(cluster=row.cluster))
@@ -172,26 +176,26 @@ class RepartitionApproveView(APIView):
 
 
 class RepartitionDeclineView(APIView):
-    """The refusal of a repartition."""
+    """The decline of a repartition."""
 
     scopes: ClassVar = {"POST": Scope.ADMIN}
 
     @idempotent()
     @extend_schema(request=ReasonSerializer, responses=RepartitionSerializer)
     def post(self, request: Request, name: str, repartition_id: int) -> Response:
-        """Leave the proposal; say why."""
+        """Decline the proposal, with a reason."""
         return _moved(repartition_decline, request, name, repartition_id, _reason(request))
 
 
 class RepartitionAbortView(APIView):
-    """The end of a repartition that is under way."""
+    """The abort of a running repartition."""
 
     scopes: ClassVar = {"POST": Scope.ADMIN}
 
     @idempotent()
     @extend_schema(request=ReasonSerializer, responses=RepartitionSerializer)
     def post(self, request: Request, name: str, repartition_id: int) -> Response:
-        """Stop, and bring the node back to what it was."""
+        """Abort the repartition and restore the node's earlier layout."""
         return _moved(repartition_abort, request, name, repartition_id, _reason(request))
 
 

@@ -1,4 +1,4 @@
-"""`/api/v1/models/{name}/versions/{number}/builds`: a version made of another, in another precision or as a plan."""
+"""`/api/v1/models/{name}/versions/{number}/builds`: builds of a version in another precision or as a TensorRT plan."""
 
 from typing import Any
 
@@ -31,15 +31,17 @@ _MOST_PROFILES, _MOST_PRODUCTS = 8, 20
 
 
 class BuildSerializer(serializers.ModelSerializer[Build]):
-    """A build; `built` is null until it is DONE."""
+    """A build; `built`, the number of the resulting version, is null until it is DONE."""
 
     model = serializers.CharField(source="model_version.model.name")
-    version = serializers.IntegerField(source="model_version.number", help_text="That it begins with.")
+    version = serializers.IntegerField(source="model_version.number", help_text="Number of the source version.")
     cluster = serializers.CharField(source="cluster.name")
     status = serializers.ChoiceField(choices=[status.value for status in Status])
     order = serializers.DictField()
-    progress = serializers.DictField(help_text="`stage`: what it is at.")
-    report = serializers.DictField(help_text="`made`: by which libraries, and on which GPU; empty until it is DONE.")
+    progress = serializers.DictField(help_text="Progress; `stage` is the current stage.")
+    report = serializers.DictField(
+        help_text="Report; `made` names the libraries and the GPU used; empty until the build is DONE."
+    )
     built = serializers.SerializerMethodField()
 
     class Meta:
@@ -62,12 +64,12 @@ class BuildSerializer(serializers.ModelSerializer[Build]):
         read_only_fields = fields
 
     def get_built(self, row: Build) -> int | None:
-        """Return the number of the version that it became; one that had the same files already is that."""
+        """Return the number of the resulting version, or of an existing version with the same files."""
         return None if row.version is None else row.version.number
 
 
 class BuildStartSerializer(RequestSerializer[Build]):
-    """What to build, and on what."""
+    """A build to start: target, precision and GPU."""
 
     target = serializers.ChoiceField(choices=[each.value for each in Target], required=False)
     precision = serializers.ChoiceField(choices=[each.value for each in Precision], required=False)
@@ -75,33 +77,33 @@ class BuildStartSerializer(RequestSerializer[Build]):
         child=serializers.CharField(max_length=1000),
         required=False,
         max_length=_MOST_PROFILES,
-        help_text="Shapes of a plan's optimization profiles, each as x:1x128:8x128:32x128.",
+        help_text="Optimization profiles of a plan, each as shapes such as x:1x128:8x128:32x128.",
     )
     optimization_level = serializers.IntegerField(required=False, min_value=0, max_value=5)
     service = serializers.CharField(
-        required=False, max_length=200, help_text="NAMESPACE/NAME, on whose GPU or slice a plan is built."
+        required=False, max_length=200, help_text="Service whose GPU or slice the plan is built on, as NAMESPACE/NAME."
     )
     accelerator = serializers.RegexField(
         f"^{ACCELERATOR}$",
         required=False,
         max_length=100,
-        help_text="The GPU or slice that a plan is built on, such as nvidia.com/mig-1g.10gb.",
+        help_text="GPU or slice that the plan is built on, such as nvidia.com/mig-1g.10gb.",
     )
     products = serializers.ListField(
         child=serializers.RegexField(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"),
         required=False,
         max_length=_MOST_PRODUCTS,
-        help_text="Of the node, by its label nvidia.com/gpu.product; any where none is given.",
+        help_text="GPU products allowed for the node, by its label nvidia.com/gpu.product; any if empty or absent.",
     )
     timeout_s = serializers.IntegerField(required=False, min_value=30, max_value=86400)
 
 
 class BuildListView(OfModel, ListView):
-    """What is built of a version, newest first."""
+    """Lists builds of a version."""
 
     @extend_schema(responses=BuildSerializer(many=True))
     def get(self, _request: Request, name: str, number: int) -> Response:
-        """Return a page of builds."""
+        """List builds of the version, newest first."""
         model_version_get(model=name, number=number)
         return self.page(build_query(model=name, number=number), list, BuildSerializer)
 
@@ -110,8 +112,8 @@ class BuildListView(OfModel, ListView):
     def post(self, request: Request, name: str, number: int) -> Response:
         """Build a version of an ONNX model in FP16 or calibrated INT8, or as a TensorRT plan.
 
-        It runs as a job where models are checked; a plan on the GPU or slice that is asked for. The new version is
-        checked like one that was pushed. INT8 takes its ranges from `calibration.npz` in the version's folder.
+        The build runs as a job where models are checked; a plan's, on the requested GPU or slice. The new version is
+        checked like a pushed one. INT8 takes its ranges from `calibration.npz` in the version's folder.
         """
         asked = BuildStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
@@ -133,12 +135,12 @@ class BuildDetailView(OfModel, APIView):
 
     @extend_schema(responses=BuildSerializer)
     def get(self, _request: Request, name: str, number: int, build_id: int) -> Response:
-        """Return the build: how far it is, and in the end the version that it became."""
+        """Return the build with its progress and, once DONE, the resulting version."""
         return Response(BuildSerializer(build_get(model=name, number=number, build_id=build_id)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int, build_id: int) -> Response:
-        """Stop the build, which then is FAILED; refused once it is over."""
+        """Stop the build, which becomes FAILED. Fails with 409 if it has ended."""
         now = timezone.now()
         build_stop(model=name, number=number, build_id=build_id, actor=actor_of(request), now=now)
         return Response(status=204)

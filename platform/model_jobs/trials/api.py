@@ -1,4 +1,4 @@
-"""`/api/v1/models/{name}/versions/{number}/trials`: a request, answered by a version that no service need serve."""
+"""`/api/v1/models/{name}/versions/{number}/trials`: trials, single requests answered by a version without a service."""
 
 import json
 from typing import Any
@@ -26,16 +26,16 @@ from registry.selectors import model_version_get
 
 
 class TrialSerializer(serializers.ModelSerializer[Trial]):
-    """A trial; it is DONE also where the model refused the request, which `report.error` says."""
+    """A trial; it is also DONE if the model rejected the request, with the error in `report.error`."""
 
     model = serializers.CharField(source="model_version.model.name")
     version = serializers.IntegerField(source="model_version.number")
     cluster = serializers.CharField(source="cluster.name")
     status = serializers.ChoiceField(choices=[status.value for status in Status])
-    stage = serializers.CharField(help_text="What it is at; empty while it waits for a worker.")
+    stage = serializers.CharField(help_text="Current stage; empty while the trial waits for a worker.")
     report = serializers.DictField(
-        help_text="`status` as a server answers over HTTP, `load_ms`, `first_ms`, `infer_ms` (the median of `runs` "
-        "more answers), `error` in place of an answer, `labels` of classes by output; empty until it is DONE."
+        help_text="Report: HTTP `status`, `load_ms`, `first_ms`, `infer_ms` (median of `runs` further responses), "
+        "`error` in place of a response, class `labels` by output; empty until the trial is DONE."
     )
 
     class Meta:
@@ -57,7 +57,7 @@ class TrialSerializer(serializers.ModelSerializer[Trial]):
 
 
 class TrialDetailSerializer(TrialSerializer):
-    """A trial with what was sent and what came back."""
+    """A trial with its request and response."""
 
     request = serializers.SerializerMethodField()
     answer = serializers.SerializerMethodField()
@@ -71,31 +71,31 @@ class TrialDetailSerializer(TrialSerializer):
         return dict(json.loads(row.request))
 
     def get_answer(self, row: Trial) -> dict[str, Any] | None:
-        """Return the body of the V2 answer; null where there is none."""
+        """Return the body of the V2 response; None without one."""
         return dict(json.loads(row.answer)) if row.answer else None
 
 
 class TrialStartSerializer(RequestSerializer[Trial]):
-    """What to ask."""
+    """A trial to start."""
 
-    request = serializers.DictField(help_text="The body of a V2 inference request, of at most 4 MiB without spaces.")
+    request = serializers.DictField(help_text="Body of a V2 inference request, at most 4 MiB without spaces.")
 
 
 class TrialListView(OfModel, ListView):
-    """Trials of a version, newest first; they are kept for a day."""
+    """Lists trials of a version."""
 
     @extend_schema(responses=TrialSerializer(many=True))
     def get(self, _request: Request, name: str, number: int) -> Response:
-        """Return a page of trials, without what was sent and what came back."""
+        """List trials of the version, newest first, without requests and responses. Trials are kept for a day."""
         model_version_get(model=name, number=number)
         return self.page(trial_query(model=name, number=number), list, TrialSerializer)
 
     @idempotent()
     @extend_schema(request=TrialStartSerializer, responses={202: TrialSerializer})
     def post(self, request: Request, name: str, number: int) -> Response:
-        """Have one request answered by a version, by a run of the runtime for it alone where models are checked.
+        """Send one request to the version, in a dedicated run of the runtime where models are checked.
 
-        The answer comes as a server gives it, with the times it took; an answer of more than 1 MiB is left out.
+        The trial has the response as a server returns it, and its timings; a response above 1 MiB is omitted.
         """
         asked = TrialStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
@@ -115,13 +115,13 @@ class TrialDetailView(OfModel, APIView):
 
     @extend_schema(responses=TrialDetailSerializer)
     def get(self, _request: Request, name: str, number: int, trial_id: int) -> Response:
-        """Return the trial: what it is at, and in the end the answer and how long it took."""
+        """Return the trial with its stage and, once DONE, its response and timings."""
         row = trial_get(model=name, number=number, trial_id=trial_id)
         return Response(TrialDetailSerializer(row).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int, trial_id: int) -> Response:
-        """Stop the trial, which then is FAILED; refused once it is over."""
+        """Stop the trial, which becomes FAILED. Fails with 409 if it has ended."""
         now = timezone.now()
         trial_stop(model=name, number=number, trial_id=trial_id, actor=actor_of(request), now=now)
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""`/api/v1/models/{name}/versions/{number}/tunings`: the configuration that serves most within a latency."""
+"""`/api/v1/models/{name}/versions/{number}/tunings`: searches for the fastest configuration within a latency."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -36,15 +36,17 @@ _MOST_SHAPES, _MOST_DIMS = 20, 8
 
 
 class TuningSerializer(serializers.ModelSerializer[Tuning]):
-    """A tuning; `report` is null until it is DONE, and its `chosen` null where nothing keeps to the limit."""
+    """A tuning; `report` is null until it is DONE; its `chosen` is null if no configuration meets the limit."""
 
     model = serializers.CharField(source="model_version.model.name")
     version = serializers.IntegerField(source="model_version.number")
     cluster = serializers.CharField(source="cluster.name")
-    service = serializers.CharField(allow_null=True, help_text="NAMESPACE/NAME.")
+    service = serializers.CharField(allow_null=True, help_text="Service tuned for, as NAMESPACE/NAME; null for none.")
     status = serializers.ChoiceField(choices=[status.value for status in Status])
     order = serializers.DictField()
-    progress = serializers.DictField(help_text="`spent` of the budget (0 to 1), `last` and `best` measurement.")
+    progress = serializers.DictField(
+        help_text="Progress: `spent` share of the budget (0 to 1), `last` and `best` measurement."
+    )
     report = serializers.SerializerMethodField()
 
     class Meta:
@@ -67,14 +69,16 @@ class TuningSerializer(serializers.ModelSerializer[Tuning]):
         read_only_fields = fields
 
     def get_report(self, row: Tuning) -> dict[str, Any] | None:
-        """Return what the search came to."""
+        """Return the result of the search."""
         return dict(row.report) if row.status == Status.DONE else None
 
 
 class TuningDetailSerializer(TuningSerializer):
     """A tuning with its plot."""
 
-    plot = serializers.CharField(help_text="The frontier of throughput and latency, as SVG; empty until it is DONE.")
+    plot = serializers.CharField(
+        help_text="Plot of the throughput-latency frontier, as SVG; empty until the tuning is DONE."
+    )
 
     class Meta(TuningSerializer.Meta):
         fields = [*TuningSerializer.Meta.fields, "plot"]
@@ -82,60 +86,90 @@ class TuningDetailSerializer(TuningSerializer):
 
 
 class TuningStartSerializer(RequestSerializer[Tuning]):
-    """What to search for, and where."""
+    """A tuning to start: latency limit, budget and bounds of the search."""
 
-    max_latency_p99_ms = serializers.FloatField(min_value=0.001, max_value=3_600_000)
-    budget_s = serializers.IntegerField(required=False, min_value=5, max_value=7200)
-    service = serializers.CharField(
-        required=False, max_length=200, help_text="NAMESPACE/NAME, whose replicas it is for; else the default cluster."
+    max_latency_p99_ms = serializers.FloatField(
+        min_value=0.001, max_value=3_600_000, help_text="Limit of the 99th percentile latency, in milliseconds."
     )
-    rows = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
+    budget_s = serializers.IntegerField(
+        required=False,
+        min_value=5,
+        max_value=7200,
+        help_text="Time for the search in seconds, without the model's transfer; 300 if absent.",
+    )
+    service = serializers.CharField(
+        required=False,
+        max_length=200,
+        help_text="Service whose replicas to tune for, as NAMESPACE/NAME; the default cluster if absent.",
+    )
+    rows = serializers.IntegerField(
+        required=False, min_value=1, max_value=10_000, help_text="Rows of a request; 1 if absent."
+    )
     shapes = serializers.DictField(
         required=False,
         child=serializers.ListField(
             child=serializers.IntegerField(min_value=1, max_value=1_000_000), min_length=1, max_length=_MOST_DIMS
         ),
-        help_text="Of inputs whose dimensions vary, without that of the batch.",
+        help_text="Shapes of inputs with variable dimensions, by input name, without the batch dimension.",
     )
-    largest_request_rows = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
-    max_batch_size = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
-    max_instances = serializers.IntegerField(required=False, min_value=1, max_value=1024)
-    max_concurrency = serializers.IntegerField(required=False, min_value=1, max_value=4096)
+    largest_request_rows = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=10_000,
+        help_text="Rows of clients' largest request; the model's current limit if absent.",
+    )
+    max_batch_size = serializers.IntegerField(
+        required=False, min_value=1, max_value=10_000, help_text="Largest batch size to try; 128 if absent."
+    )
+    max_instances = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1024,
+        help_text="Largest number of instances to try; the machine's suggestion if absent.",
+    )
+    max_concurrency = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=4096,
+        help_text="Largest number of concurrent requests to try; 256 if absent.",
+    )
 
     def validate_max_latency_p99_ms(self, limit_ms: float) -> float:
-        """Refuse what is no number, which no comparison finds."""
+        """Reject NaN and infinity."""
         if not isfinite(limit_ms):
             raise serializers.ValidationError("expected a number of milliseconds")
         return limit_ms
 
     def validate_shapes(self, shapes: Mapping[str, list[int]]) -> Mapping[str, list[int]]:
-        """Refuse more shapes than a command line should hold."""
+        """Reject more shapes than a command line can carry."""
         if len(shapes) > _MOST_SHAPES or any(not name or len(name) > 200 for name in shapes):
             raise serializers.ValidationError(f"expected at most {_MOST_SHAPES} names of inputs")
         return shapes
 
 
 class TuningApplySerializer(RequestSerializer[Tuning]):
-    """Which service is to be configured so."""
+    """The service to apply the tuning to."""
 
-    service = serializers.CharField(required=False, max_length=200, help_text="NAMESPACE/NAME; that of the tuning.")
+    service = serializers.CharField(
+        required=False, max_length=200, help_text="Service to configure, as NAMESPACE/NAME; the tuning's if absent."
+    )
 
 
 class TuningListView(OfModel, ListView):
-    """Tunings of a version, newest first."""
+    """Lists tunings of a version."""
 
     @extend_schema(responses=TuningSerializer(many=True))
     def get(self, _request: Request, name: str, number: int) -> Response:
-        """Return a page of tunings."""
+        """List tunings of the version, newest first."""
         model_version_get(model=name, number=number)
         return self.page(tuning_query(model=name, number=number), list, TuningSerializer)
 
     @idempotent()
     @extend_schema(request=TuningStartSerializer, responses={202: TuningSerializer})
     def post(self, request: Request, name: str, number: int) -> Response:
-        """Search for instances, batch size, queue delay and threads that serve most within a latency.
+        """Search for the instances, batch size, queue delay and threads of highest throughput within a latency limit.
 
-        It runs where a service's replicas run, with their resources, one on a cluster at a time; that machine is busy.
+        Runs where a service's replicas run, with their resources, one at a time on a cluster. Loads that machine.
         """
         asked = TuningStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
@@ -158,25 +192,25 @@ class TuningDetailView(OfModel, APIView):
 
     @extend_schema(responses=TuningDetailSerializer)
     def get(self, _request: Request, name: str, number: int, tuning_id: int) -> Response:
-        """Return the tuning: how far it is, and in the end what was measured and chosen, with a plot."""
+        """Return the tuning with its progress and, once DONE, its measurements, chosen configuration and plot."""
         row = tuning_get(model=name, number=number, tuning_id=tuning_id)
         return Response(TuningDetailSerializer(row).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int, tuning_id: int) -> Response:
-        """Stop the tuning, which then is FAILED; refused once it is over."""
+        """Stop the tuning, which becomes FAILED. Fails with 409 if it has ended."""
         now = timezone.now()
         tuning_stop(model=name, number=number, tuning_id=tuning_id, actor=actor_of(request), now=now)
         return Response(status=204)
 
 
 class TuningApplyView(OfModel, APIView):
-    """What was chosen, as a revision."""
+    """Application of a tuning to a service."""
 
     @idempotent()
     @extend_schema(request=TuningApplySerializer, responses=ServiceSerializer)
     def post(self, request: Request, name: str, number: int, tuning_id: int) -> Response:
-        """Write what was chosen into the service's file: a new revision, rolled out by the policy that it names."""
+        """Write the chosen configuration into the service's file. Its policy rolls out the new revision."""
         asked = TuningApplySerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         row = tuning_get(model=name, number=number, tuning_id=tuning_id)

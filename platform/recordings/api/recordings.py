@@ -1,6 +1,6 @@
-"""`/api/v1/services/…/recordings`: what clients sent, kept for a while. Admins begin and end it.
+"""`/api/v1/services/…/recordings`: temporary recordings of client requests, started and ended by admins.
 
-What was recorded is never shown here: only how much there is, since when and until when, and who answers for it.
+The API never returns recorded content, only its size, its time range and who is responsible for it.
 """
 
 from typing import ClassVar
@@ -25,7 +25,7 @@ from recordings.services.recordings import RecordingOrder, recording_delete, rec
 
 
 class RecordingSerializer(serializers.ModelSerializer[Recording]):
-    """A recording without what it holds; `ended_at` is null while it runs."""
+    """A recording without its content; `ended_at` is null while it runs."""
 
     service = serializers.CharField()
 
@@ -50,41 +50,48 @@ class RecordingSerializer(serializers.ModelSerializer[Recording]):
 
 
 class RecordingStartSerializer(RequestSerializer[RecordingOrder]):
-    """What to record, and who answers for it in which words."""
+    """A recording to start: its limits, and the statement of consent."""
 
     consent = serializers.CharField(
-        max_length=2000, help_text="Requests hold clients' data: why, and for what, these may be kept."
+        max_length=2000,
+        help_text="Statement of consent: why and for what purpose clients' data in requests may be stored.",
     )
-    share_percent = serializers.FloatField(default=RecordingOrder.share_percent)
-    max_requests = serializers.IntegerField(default=RecordingOrder.max_requests)
-    max_bytes = serializers.IntegerField(default=RecordingOrder.max_bytes)
+    share_percent = serializers.FloatField(
+        default=RecordingOrder.share_percent, help_text="Share of requests to record, above 0 and up to 100 percent."
+    )
+    max_requests = serializers.IntegerField(
+        default=RecordingOrder.max_requests, help_text="Number of requests after which the recording ends."
+    )
+    max_bytes = serializers.IntegerField(
+        default=RecordingOrder.max_bytes, help_text="Size in bytes after which the recording ends."
+    )
     retention = serializers.CharField(
         default=durations.render(RecordingOrder.retention),
         max_length=40,
-        help_text="From now on, such as `168h`; then everything recorded is deleted.",
+        help_text="Time from now until all recorded content is deleted, as a duration, such as `168h`.",
     )
 
     def order(self) -> RecordingOrder:
-        """Return the order in a body that `is_valid` found right; raises InvalidInput for what is no duration."""
+        """Return the order of a validated body; raises InvalidInput for an invalid duration."""
         said = dict(self.validated_data)
         return RecordingOrder(**{**said, "retention": durations.parse(said["retention"], field="retention")})
 
 
 class RecordingListView(ListView):
-    """Recordings of a service, newest first."""
+    """Lists recordings of a service."""
 
     scopes: ClassVar = {"POST": Scope.ADMIN}
 
     @extend_schema(responses=RecordingSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
-        """Return a page of recordings."""
+        """List recordings of the service, newest first."""
         service = selectors.service_get(namespace=namespace, name=name)
         return self.page(recording_query(service=service), list, RecordingSerializer)
 
     @idempotent()
     @extend_schema(request=RecordingStartSerializer, responses={201: RecordingSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Begin to keep a share of the requests with stable's answers; one recording runs at a time."""
+        """Start storing a share of requests with stable's responses. Fails with 409 if a recording runs already."""
         asked = RecordingStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         recording = recording_start(
@@ -106,7 +113,7 @@ class RecordingDetailView(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, namespace: str, name: str, recording_id: int) -> Response:
-        """Delete the recording with everything in it, also while it runs."""
+        """Delete the recording and its content, even while it runs."""
         recording_delete(
             namespace=namespace, name=name, recording_id=recording_id, actor=actor_of(request), now=timezone.now()
         )
@@ -114,14 +121,14 @@ class RecordingDetailView(APIView):
 
 
 class RecordingStopView(APIView):
-    """The end of a recording."""
+    """Stop of a recording."""
 
     scopes: ClassVar = {"POST": Scope.ADMIN}
 
     @idempotent()
     @extend_schema(request=None, responses=RecordingSerializer)
     def post(self, request: Request, namespace: str, name: str, recording_id: int) -> Response:
-        """Let the recording end; what it has stays until it expires."""
+        """Stop the recording. Its content is kept until it expires."""
         recording = recording_stop(
             namespace=namespace, name=name, recording_id=recording_id, actor=actor_of(request), now=timezone.now()
         )

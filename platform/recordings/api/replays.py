@@ -1,4 +1,4 @@
-"""`/api/v1/services/…/replays`: recordings answered again by a version that serves nobody, and compared."""
+"""`/api/v1/services/…/replays`: replays of recordings against a version outside of traffic, with comparison."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from recordings.services.replays import replay_start
 
 
 class ReplayComparisonSerializer(serializers.Serializer[Any]):
-    """How the answers differ from the recorded ones; `shadow` is the version that answered again."""
+    """Differences from the recorded responses; `shadow` is the version under replay."""
 
     pairs = serializers.IntegerField()
     differing = serializers.IntegerField()
@@ -45,7 +45,7 @@ class ReplayComparisonSerializer(serializers.Serializer[Any]):
 
 
 class ReplaySerializer(serializers.ModelSerializer[Replay]):
-    """A replay; `recording` is null once that was deleted, `comparison` until the replay is DONE."""
+    """A replay; `recording` is null once deleted, `comparison` until the replay is DONE."""
 
     service = serializers.CharField()
     version = serializers.IntegerField(source="model_version.number")
@@ -73,35 +73,41 @@ class ReplaySerializer(serializers.ModelSerializer[Replay]):
 
     @extend_schema_field(ReplayComparisonSerializer(allow_null=True))
     def get_comparison(self, row: Replay) -> Any:
-        """Return what the answers came to."""
+        """Return the comparison of the responses; None until DONE."""
         return ReplayComparisonSerializer(replay_summary(row)).data if row.status == Status.DONE else None
 
 
 class ReplayStartSerializer(RequestSerializer[Replay]):
-    """What to answer again, and by which version."""
+    """A replay to start: recording and version."""
 
-    version = serializers.CharField(max_length=300, help_text="`2`, `@alias` or `models:/NAME/2`.")
+    version = serializers.CharField(
+        max_length=300, help_text="Version to replay against: `2`, `@alias` or `models:/NAME/2`."
+    )
     recording = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=2**31 - 1, help_text="The newest, if absent."
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=2**31 - 1,
+        help_text="Id of the recording; the newest if absent or null.",
     )
     comparison = serializers.DictField(
-        required=False, help_text="What is asked of the answers: as in a policy's `analysis.comparison`."
+        required=False, help_text="Criteria of the comparison, as in a policy's `analysis.comparison`."
     )
 
 
 class ReplayListView(ListView):
-    """Replays of a service, newest first."""
+    """Lists replays of a service."""
 
     @extend_schema(responses=ReplaySerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
-        """Return a page of replays."""
+        """List replays of the service, newest first."""
         service = selectors.service_get(namespace=namespace, name=name)
         return self.page(replay_query(service=service), list, ReplaySerializer)
 
     @idempotent()
     @extend_schema(request=ReplayStartSerializer, responses={201: ReplaySerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Have a recording answered again by a version, out of reach of every client, and the answers compared."""
+        """Replay a recording against a version, isolated from clients, and compare the responses."""
         asked = ReplayStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said = asked.validated_data
@@ -124,6 +130,6 @@ class ReplayDetailView(APIView):
 
     @extend_schema(responses=ReplaySerializer)
     def get(self, _request: Request, namespace: str, name: str, replay_id: int) -> Response:
-        """Return the replay: how far it is, and in the end how the answers differ."""
+        """Return the replay with its progress and, once DONE, the comparison of the responses."""
         found = replay_get(namespace=namespace, name=name, replay_id=replay_id)
         return Response(ReplaySerializer(found).data)

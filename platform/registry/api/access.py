@@ -1,4 +1,4 @@
-"""Where a caller needs a role for what belongs to a model."""
+"""Authorization of views of a model."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from accounts.domain.scopes import Scope
 
 
 class OfModel:
-    """A view of one model or what is under it: the caller's role in the team that owns it counts."""
+    """A view of one model or its subresources, authorized by the caller's role in the owning team."""
 
     kwargs: dict[str, Any]
 
     def place(self) -> Place:
-        """Return the model, which need not be there yet."""
+        """Return the model, which need not exist yet."""
         return Place.model(self.kwargs["name"])
 
     def is_by_admin(self, request: Request) -> bool:
-        """Return whether an admin of the owning team asks."""
+        """Return whether the caller is an admin of the owning team."""
         return may(caller_token(request), Scope.ADMIN, self.place())

@@ -1,4 +1,4 @@
-"""Which aliases of a model are protected, whether its versions need an approval, and what people decide of them."""
+"""Governance of a model: protected aliases, the approval rule, and approvals of versions."""
 
 from typing import ClassVar
 
@@ -19,31 +19,31 @@ from registry.services import governance
 
 
 class ProtectedAliasView(OfModel, APIView):
-    """An alias that only admins of the owning team set, move and delete."""
+    """Protection of an alias: only admins of the owning team set, move and delete it."""
 
     scopes: ClassVar = {"PUT": Scope.ADMIN, "DELETE": Scope.ADMIN}
 
     @extend_schema(request=None, responses=ModelSerializer)
     def put(self, request: Request, name: str, alias: str) -> Response:
-        """Protect the alias, which need not be there yet."""
+        """Protect the alias, which need not exist yet. Only team admins set, move and delete protected aliases."""
         governance.alias_protect(model=name, name=alias, now=timezone.now(), actor=actor_of(request))
         return Response(ModelSerializer(selectors.model_get(name=name)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, alias: str) -> Response:
-        """Let every deployer of the team set, move and delete the alias again."""
+        """Remove the protection: every deployer of the team may set, move and delete the alias."""
         governance.alias_unprotect(model=name, name=alias, now=timezone.now(), actor=actor_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class ApprovalRuleView(OfModel, APIView):
-    """Whether versions of the model need an approval."""
+    """Whether services require approved versions of the model."""
 
     scopes: ClassVar = {"PUT": Scope.ADMIN}
 
     @extend_schema(request=ApprovalRuleSerializer, responses=ModelSerializer)
     def put(self, request: Request, name: str) -> Response:
-        """Let only approved versions into services from now on, or all of them; what is served already goes on."""
+        """Set whether services may use only approved versions. Versions that are already served stay."""
         asked = ApprovalRuleSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         governance.approval_require(
@@ -56,11 +56,11 @@ class ApprovalRuleView(OfModel, APIView):
 
 
 class ApprovalView(OfModel, APIView):
-    """What people decided of a version."""
+    """The approval of a version."""
 
     @extend_schema(request=DecisionSerializer, responses=VersionSerializer)
     def put(self, request: Request, name: str, number: int) -> Response:
-        """Approve or decline the version; none approves what he registered, and the newest decision counts."""
+        """Approve or decline the version. The newest decision counts. Users cannot approve versions they registered."""
         asked = DecisionSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         version = governance.version_decide(

@@ -1,4 +1,4 @@
-"""`/api/v1/models/{name}/imports`: versions from files at a URI."""
+"""`/api/v1/models/{name}/imports`: imports of versions from a URI."""
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -23,7 +23,7 @@ from registry.tasks import import_model
 
 
 class ImportListView(OfModel, ListAPIView[ModelImport]):
-    """Imports of a model, newest first; those that ended long ago are forgotten."""
+    """List imports of the model, newest first. Imports that ended long ago are deleted."""
 
     serializer_class = ImportSerializer
     ordering = "-id"
@@ -38,7 +38,7 @@ class ImportListView(OfModel, ListAPIView[ModelImport]):
     def post(self, request: Request, name: str) -> Response:
         """Import a file, an archive, or a folder in Triton's layout (not by http) as the model's next version.
 
-        A worker fetches the files; the same files as a version that is there end as that version.
+        A worker fetches the files. If a version with the same files exists, the import ends with that version.
         """
         arguments = ImportCreateSerializer(data=request.data).arguments()
         row = imports.import_request(model=name, **arguments, now=timezone.now(), actor=actor_of(request))
@@ -51,11 +51,11 @@ class ImportDetailView(OfModel, APIView):
 
     @extend_schema(responses=ImportSerializer)
     def get(self, _request: Request, name: str, import_id: int) -> Response:
-        """Return the import; its status is PENDING until the files came in, then IMPORTED or FAILED."""
+        """Return the import. Its status is PENDING until the files are fetched, then IMPORTED or FAILED."""
         return Response(ImportSerializer(selectors.import_get(model=name, import_id=import_id)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, import_id: int) -> Response:
-        """Stop the import, which then is FAILED; refused once it is over."""
+        """Stop the import, which becomes FAILED. Fails with 409 if it has ended."""
         imports.import_stop(model=name, import_id=import_id, now=timezone.now(), actor=actor_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

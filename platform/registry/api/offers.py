@@ -1,4 +1,4 @@
-"""`/api/v1/models/{name}/versions/check`: whether files could become a version, before they are sent."""
+"""`/api/v1/models/{name}/versions/check`: validates files before their upload."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -16,14 +16,14 @@ from registry.storage import store
 
 
 class VersionCheckView(OfModel, APIView):
-    """Files that somebody has and thinks of sending."""
+    """Check of files before their upload."""
 
     @idempotent()
     @extend_schema(request=OfferCreateSerializer, responses=OfferSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Say how to send the files as a version, or why they cannot become one; nothing is changed.
+        """Check whether the files can become a version, and return how to upload them. Changes nothing.
 
-        What only the bytes tell, such as a damaged archive, is found when they were sent.
+        Errors in the content, such as a damaged archive, are found only after the upload.
         """
         check_model_name(name)
         files, is_new_model = OfferCreateSerializer(data=request.data).arguments()

@@ -1,4 +1,4 @@
-"""What the query of a registry address says: the filter of imports, and the particulars of a version that is pushed."""
+"""Query parameters of the registry: the filter of imports, and the metadata of a pushed version."""
 
 from collections.abc import Iterable
 
@@ -12,25 +12,27 @@ from registry.domain.lineage import Lineage
 from registry.domain.version_metadata import Particulars
 
 _PAIRS = {"type": "array", "items": {"type": "string"}}
-IMPORT_STATUS = Filter("status", "status", "Only imports with this status.", choices=tuple(ImportStatus))
+IMPORT_STATUS = Filter("status", "status", "Filter by status.", choices=tuple(ImportStatus))
 PARTICULARS = [
-    OpenApiParameter("description", str, description="Markdown."),
-    OpenApiParameter("tag", _PAIRS, description="`key=value`, as often as there are tags."),
-    OpenApiParameter("source_commit", str, description="The commit of the training code."),
-    OpenApiParameter("run_url", str, description="The CI run that made the files."),
-    OpenApiParameter("data_reference", str, description="What the model was trained on."),
-    OpenApiParameter("parameter", _PAIRS, description="`name=value`, free, such as hyperparameters."),
+    OpenApiParameter("description", str, description="Description of the version, in Markdown."),
+    OpenApiParameter("tag", _PAIRS, description="Tag as `key=value`; repeat for several tags."),
+    OpenApiParameter("source_commit", str, description="Commit of the training code."),
+    OpenApiParameter("run_url", str, description="URL of the CI run that produced the files."),
+    OpenApiParameter("data_reference", str, description="Reference to the training data."),
+    OpenApiParameter(
+        "parameter", _PAIRS, description="Free parameter as `name=value`, such as a hyperparameter; repeat for several."
+    ),
     OpenApiParameter(
         "compatible_with",
         str,
-        description="`@alias` or a number: the version is rejected unless that one's clients can go on with it. "
-        "Without it the model's setting counts; empty asks for no check.",
+        description="Version as `@alias` or a number: the new version is rejected unless it is compatible with that "
+        "version's clients. The model's setting if absent; empty for no check.",
     ),
 ]
 
 
 def particulars_of(query: QueryDict) -> Particulars:
-    """Return what the query says of a new version; a name that nobody reads is refused, for it may be misspelt."""
+    """Return the metadata of a new version; rejects unknown parameters, since they may be misspelt."""
     known = {parameter.name for parameter in PARTICULARS} | {"filename"}
     if unknown := sorted(set(query) - known):
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""JSON forms of models, versions and aliases."""
+"""Serializers of models, versions, aliases and imports."""
 
 from typing import Any
 
@@ -16,11 +16,13 @@ from registry.services.upload_preflight import Offer, OfferedFile
 
 
 class AliasSerializer(serializers.ModelSerializer[Alias]):
-    """An alias and the number of the version it points at."""
+    """An alias and the number of the version that it points to."""
 
     version = serializers.IntegerField(source="version.number")
 
-    is_protected = serializers.BooleanField(help_text="Whether only admins of the owning team may move or delete it.")
+    is_protected = serializers.BooleanField(
+        help_text="Whether only admins of the owning team may move or delete the alias."
+    )
 
     class Meta:
         model = Alias
@@ -29,19 +31,20 @@ class AliasSerializer(serializers.ModelSerializer[Alias]):
 
 
 class AliasSetSerializer(RequestSerializer[Alias]):
-    """Where an alias is to point."""
+    """The version to point the alias to."""
 
     version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
 
 
 class ModelSerializer(serializers.ModelSerializer[RegisteredModel]):
-    """A model; `latest_version` is its highest number that is still there."""
+    """A model; `latest_version` is the highest existing version number, null without versions."""
 
     latest_version = serializers.IntegerField(allow_null=True)
     tags = serializers.DictField(child=serializers.CharField())
     aliases = AliasSerializer(many=True)
     protected_aliases = serializers.ListField(
-        child=serializers.CharField(), help_text="Names that only admins of the owning team set, move and delete."
+        child=serializers.CharField(),
+        help_text="Alias names that only admins of the owning team may set, move and delete.",
     )
 
     class Meta:
@@ -62,26 +65,30 @@ class ModelSerializer(serializers.ModelSerializer[RegisteredModel]):
 
 
 class ModelCreateSerializer(RequestSerializer[RegisteredModel]):
-    """What a new model is asked to be."""
+    """A model to create."""
 
     name = serializers.CharField()
     description = serializers.CharField(allow_blank=True, default="")
 
 
 class OfferedFileSerializer(RequestSerializer[OfferedFile]):
-    """A file that would be sent."""
+    """A file to upload."""
 
     path = serializers.CharField(
-        max_length=4000, trim_whitespace=False, help_text="The path of one in a folder begins with that folder."
+        max_length=4000,
+        trim_whitespace=False,
+        help_text="Path of the file; for a file in a folder, it begins with that folder.",
     )
     size_bytes = serializers.IntegerField(min_value=0)
 
 
 class OfferCreateSerializer(RequestSerializer[Offer]):
-    """Files that are to become a version."""
+    """Files to upload as a version."""
 
     files = OfferedFileSerializer(many=True)
-    is_new_model = serializers.BooleanField(default=False, help_text="Refused where the model is there already.")
+    is_new_model = serializers.BooleanField(
+        default=False, help_text="Whether the model must be new; with `true`, fails with 409 if it exists."
+    )
 
     def arguments(self) -> tuple[list[OfferedFile], bool]:
         """Return the files, and whether the model must be new; raises ValidationError."""
@@ -90,14 +97,14 @@ class OfferCreateSerializer(RequestSerializer[Offer]):
 
 
 class OfferSerializer(serializers.Serializer[Offer]):
-    """How to send the files."""
+    """How to upload the files."""
 
-    filename = serializers.CharField(help_text="What the upload is to be called.")
-    is_archive = serializers.BooleanField(help_text="Whether the body is to be a tar archive of the files.")
+    filename = serializers.CharField(help_text="File name of the upload.")
+    is_archive = serializers.BooleanField(help_text="Whether the upload's body must be a tar archive of the files.")
 
 
 class VersionChangeSerializer(RequestSerializer[ModelVersion]):
-    """What may be said anew of a version. `tags` are merged: null takes one away, what is not named stays."""
+    """Fields of a version to change. `tags` are merged: null deletes a tag, absent tags stay unchanged."""
 
     description = serializers.CharField(allow_blank=True, required=False, trim_whitespace=False)
     tags = serializers.DictField(
@@ -105,34 +112,36 @@ class VersionChangeSerializer(RequestSerializer[ModelVersion]):
     )
 
     def changes(self) -> Changes:
-        """Return what is asked for; raises ValidationError, and InvalidInput for what does not change."""
+        """Return the changes; raises ValidationError, and InvalidInput for fields that cannot change."""
         self.is_valid(raise_exception=True)
         return Changes(**self.validated_data)
 
 
 class ModelChangeSerializer(VersionChangeSerializer):
-    """What may be said anew of a model. New versions are rejected unless they can stand in for `compatible_with`."""
+    """Fields of a model to change. New versions incompatible with `compatible_with` are rejected."""
 
     compatible_with = serializers.CharField(
-        allow_blank=True, required=False, help_text="`@alias` or a number; empty for no check."
+        allow_blank=True,
+        required=False,
+        help_text="Version that new versions must be compatible with, as `@alias` or a number; empty for no check.",
     )
 
 
 class LineageSerializer(serializers.Serializer[Any]):
-    """Where a version came from, as it was said at registration."""
+    """Lineage of a version, as given at registration."""
 
     source_commit = serializers.CharField()
     run_url = serializers.CharField()
     data_reference = serializers.CharField()
     parameters = serializers.DictField(child=serializers.CharField())
     source_uri = serializers.CharField()
-    built_from = serializers.CharField(help_text="The version that its files were built from, as models:/digits/3.")
-    accelerator = serializers.CharField(help_text="The GPU or slice that they were built on, which runs them.")
+    built_from = serializers.CharField(help_text="Version that the files were built from, such as models:/digits/3.")
+    accelerator = serializers.CharField(help_text="GPU or slice that the files were built on, which runs them.")
     products = serializers.ListField(child=serializers.CharField())
 
 
 class TensorSerializer(serializers.Serializer[Any]):
-    """One input or output; a dimension of -1 takes any size, the batch dimension is first."""
+    """An input or output tensor; -1 is a dimension of any size, the batch dimension comes first."""
 
     name = serializers.CharField()
     datatype = serializers.CharField()
@@ -140,27 +149,27 @@ class TensorSerializer(serializers.Serializer[Any]):
 
 
 class SignatureSerializer(serializers.Serializer[Any]):
-    """What a model takes and gives; empty until the version is READY."""
+    """Inputs and outputs of a model; empty until the version is READY."""
 
     inputs = TensorSerializer(many=True)
     outputs = TensorSerializer(many=True)
 
 
 class ApprovalRuleSerializer(RequestSerializer[RegisteredModel]):
-    """Whether only approved versions of the model come into services."""
+    """Whether services may use only approved versions of the model."""
 
     requires_approval = serializers.BooleanField()
 
 
 class DecisionSerializer(RequestSerializer[ModelVersion]):
-    """What somebody decides of a version; one that declines says why."""
+    """A decision about a version; declining requires a comment."""
 
     state = serializers.ChoiceField(choices=[each.value for each in DECISIONS])
     comment = serializers.CharField(default="", allow_blank=True, max_length=MAX_COMMENT)
 
 
 class ApprovalSerializer(serializers.Serializer[Any]):
-    """Whether people agree that the version is served; who said so last, when and why."""
+    """Approval of a version, with the user, time and comment of the newest decision."""
 
     state = serializers.ChoiceField(choices=[each.value for each in Approval])
     by = serializers.CharField(allow_null=True)
@@ -205,22 +214,22 @@ class VersionSerializer(serializers.ModelSerializer[ModelVersion]):
 
     @extend_schema_field(SignatureSerializer)
     def get_signature(self, version: ModelVersion) -> dict[str, Any]:
-        """Return the signature with both its lists, also before it is known."""
+        """Return the signature; its lists are empty until it is known."""
         return {"inputs": [], "outputs": [], **version.signature}
 
     @extend_schema_field(LineageSerializer)
     def get_lineage(self, version: ModelVersion) -> dict[str, Any]:
-        """Return the lineage with all its parts, also of a version from before lineage was kept."""
+        """Return the lineage with all its fields, also for versions registered before lineage was stored."""
         return {**Lineage().as_json(), **version.lineage}
 
     def get_compatible_with(self, version: ModelVersion) -> int | None:
-        """Return the number of the version that this one was registered to stand in for."""
+        """Return the number of the version that this one was registered as compatible with."""
         number: int | None = version.required_signature.get("version")
         return number
 
     @extend_schema_field(ApprovalSerializer)
     def get_approval(self, version: ModelVersion) -> dict[str, Any]:
-        """Return what people decided of the version."""
+        """Return the approval of the version."""
         return ApprovalSerializer(
             {
                 "state": version.approval,
@@ -231,12 +240,12 @@ class VersionSerializer(serializers.ModelSerializer[ModelVersion]):
         ).data
 
     def get_aliases(self, version: ModelVersion) -> list[str]:
-        """Return the names that point here."""
+        """Return the names of the aliases that point to the version."""
         return sorted(alias.name for alias in version.aliases.all())
 
 
 class ImportSerializer(serializers.ModelSerializer[ModelImport]):
-    """Files on their way in; `version` is what they became. The query of a URI is not shown."""
+    """An import; `version` is the resulting version, null until then. The URI's query is not returned."""
 
     uri = serializers.CharField(source="shown_uri")
     version = serializers.IntegerField(source="version.number", allow_null=True, default=None)
@@ -261,15 +270,19 @@ class ImportSerializer(serializers.ModelSerializer[ModelImport]):
 
 
 class ImportCreateSerializer(RequestSerializer[ModelImport]):
-    """What is to be imported, and what is to be kept with the version."""
+    """An import to start, with the metadata of the version."""
 
     uri = serializers.CharField(
-        help_text="http(s)://, s3://, gs:// or file://, below what FAIRLEAD_IMPORT_FROM allows."
+        help_text="Source http(s)://, s3://, gs:// or file://, with a prefix that FAIRLEAD_IMPORT_FROM allows."
     )
     filename = serializers.CharField(
-        required=False, max_length=255, help_text="Tells the format of a file whose address does not: `model.onnx`."
+        required=False,
+        max_length=255,
+        help_text="File name that determines the format if the URI does not, such as `model.onnx`.",
     )
-    sha256 = serializers.CharField(required=False, help_text="Of a single file, 64 hex digits; checked where given.")
+    sha256 = serializers.CharField(
+        required=False, help_text="SHA-256 of a single file, 64 hex digits; verified if given."
+    )
     description = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
     tags = serializers.DictField(child=serializers.CharField(allow_blank=True, trim_whitespace=False), required=False)
     source_commit = serializers.CharField(required=False, allow_blank=True)

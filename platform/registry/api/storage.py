@@ -1,4 +1,4 @@
-"""`/api/v1/storage`: what model files take, and the deletion of those that no version has."""
+"""`/api/v1/storage`: disk usage of model files, and deletion of unused artifacts."""
 
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ from registry.storage import UnusedArtifact
 
 
 class ModelSpaceSerializer(serializers.Serializer[ModelSpace]):
-    """What the files of a model's versions take together."""
+    """Disk usage of a model's versions."""
 
     name = serializers.CharField()
     versions = serializers.IntegerField()
@@ -35,60 +35,64 @@ class ModelSpaceSerializer(serializers.Serializer[ModelSpace]):
 
 
 class VersionSpaceSerializer(serializers.Serializer[VersionSpace]):
-    """A version that nothing names, so that it can be deleted."""
+    """A version without references, which can be deleted."""
 
     model = serializers.CharField()
     number = serializers.IntegerField()
     size_bytes = serializers.IntegerField()
     status = serializers.CharField()
     created_at = serializers.DateTimeField()
-    remembered_by = serializers.IntegerField(help_text="Services whose ended revisions ran it and go with it.")
+    remembered_by = serializers.IntegerField(
+        help_text="Number of services whose ended revisions ran the version and are deleted with it."
+    )
 
 
 class UnusedArtifactSerializer(serializers.Serializer[UnusedArtifact]):
-    """Files that no version has."""
+    """An artifact that no version uses."""
 
     digest = serializers.CharField()
     size_bytes = serializers.IntegerField()
-    is_settled = serializers.BooleanField(help_text="Whether they were stored long enough ago to be deleted.")
+    is_settled = serializers.BooleanField(help_text="Whether the artifact is old enough to be deleted.")
 
 
 class StoreSpaceSerializer(serializers.Serializer[StoreSpace]):
-    """The store as a whole."""
+    """Disk usage of the artifact store."""
 
-    size_bytes = serializers.IntegerField(help_text="Of all that versions have; what several have counts once.")
+    size_bytes = serializers.IntegerField(help_text="Bytes of all artifacts of versions; shared artifacts count once.")
     unused = UnusedArtifactSerializer(many=True)
     unused_bytes = serializers.IntegerField()
     collectable_bytes = serializers.IntegerField()
-    free_bytes = serializers.IntegerField(help_text="Of the disk.")
-    total_bytes = serializers.IntegerField(help_text="Of the disk.")
+    free_bytes = serializers.IntegerField(help_text="Free bytes of the disk.")
+    total_bytes = serializers.IntegerField(help_text="Size of the disk in bytes.")
 
 
 class StorageSerializer(serializers.Serializer[Any]):
-    """What model files take."""
+    """Disk usage of model files."""
 
-    store = StoreSpaceSerializer(allow_null=True, help_text="null for who does not administer the installation.")
-    models = ModelSpaceSerializer(many=True, help_text="The largest 50.")
-    unnamed = VersionSpaceSerializer(many=True, help_text="The largest 50 versions that nothing names.")
+    store = StoreSpaceSerializer(
+        allow_null=True, help_text="Disk usage of the store; null unless the caller administers the installation."
+    )
+    models = ModelSpaceSerializer(many=True, help_text="The 50 largest models.")
+    unnamed = VersionSpaceSerializer(many=True, help_text="The 50 largest versions without references.")
 
 
 class CollectedSerializer(serializers.Serializer[Any]):
-    """What was deleted."""
+    """Deleted artifacts."""
 
-    deleted = serializers.ListField(child=serializers.CharField(), help_text="Digests.")
+    deleted = serializers.ListField(child=serializers.CharField(), help_text="Digests of the deleted artifacts.")
     size_bytes = serializers.IntegerField()
 
 
 class StorageView(APIView):
-    """What takes space."""
+    """Disk usage."""
 
     def place(self) -> Place:
-        """Return where the caller needs a role."""
+        """Return the place where the caller needs a role."""
         return Place.anywhere()
 
     @extend_schema(responses=StorageSerializer)
     def get(self, request: Request) -> Response:
-        """Return which models take most, and what can be deleted, of what the caller may see."""
+        """Return disk usage: the largest models and the deletable versions, of those that the caller may see."""
         token = caller_token(request)
         seen = visible(token, Owned.MODEL, "model__name")
         found = {
@@ -100,18 +104,18 @@ class StorageView(APIView):
 
 
 class StorageCollectView(APIView):
-    """The deletion of artifacts that no version has."""
+    """The deletion of unused artifacts."""
 
     scopes: ClassVar = {"POST": Scope.ADMIN}
 
     def place(self) -> Place:
-        """Return where the caller needs a role."""
+        """Return the place where the caller needs a role."""
         return Place.installation()
 
     @idempotent()
     @extend_schema(request=None, responses=CollectedSerializer)
     def post(self, request: Request) -> Response:
-        """Delete the artifacts that no version has now; those stored within the last hour stay."""
+        """Delete the artifacts that no version uses, except those stored within the last hour."""
         deleted = artifacts_collect(now=timezone.now(), actor=actor_of(request))
         size_bytes = sum(each.size_bytes for each in deleted)
         return Response(

@@ -1,4 +1,4 @@
-"""Takes a model file out of a request's body into the artifact store, in pieces, without ever holding all of it."""
+"""Streams a model file from a request's body into the artifact store, in chunks of bounded memory."""
 
 import re
 
@@ -18,16 +18,16 @@ _MAX_FILENAME = 255
 
 
 def receive(request: HttpRequest, store: ArtifactStore, *, filename: str = "") -> StoredArtifact:
-    """Store the body of `request` and return the artifact; when anything is wrong, nothing of it stays.
+    """Store the body of `request` and return the artifact; on any error nothing is kept.
 
     Args:
-        filename: of which format it is; empty for what the request's address says.
+        filename: determines the format; empty to take it from the request's query.
 
     Raises:
         InvalidInput: the file name, a header or the body is wrong, or the body ended early.
-        UnsupportedMediaType: the body is a form, or another kind than the file's bytes.
-        TooLarge: more bytes than the store takes; told before reading where the request says its length.
-        Unavailable: the store cannot take the bytes now.
+        UnsupportedMediaType: the body is a form, or not the file's bytes.
+        TooLarge: more bytes than the store allows; raised before reading if the request announces its length.
+        Unavailable: the store cannot accept the bytes now.
     """
     _check_media_type(request)
     filename = filename or _filename(request)
@@ -70,7 +70,7 @@ def _filename(request: HttpRequest) -> str:
 
 
 def _check_media_type(request: HttpRequest) -> None:
-    """Raise UnsupportedMediaType for a form and the like, with the command that sends the bytes alone."""
+    """Raise UnsupportedMediaType for a form or any other type, with the command that sends only the bytes."""
     found = (request.content_type or "")[:100]
     if found == MEDIA_TYPE:
         return
@@ -85,7 +85,7 @@ def _check_media_type(request: HttpRequest) -> None:
 
 
 def _announced_bytes(request: HttpRequest, limit: int) -> int | None:
-    """Return the length that the request says its body has; None where it is sent in chunks of unknown number."""
+    """Return the announced length of the body in bytes; None for a chunked body."""
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""`/api/v1/models` and what is under it."""
+"""`/api/v1/models` and its subresources: versions, artifacts and aliases."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ from registry.tasks import check_version
 
 
 class ModelListView(ListAPIView[RegisteredModel]):
-    """Models by name, those that the caller may see."""
+    """List the models that the caller may see, by name."""
 
     serializer_class = ModelSerializer
     ordering = "name"
@@ -57,7 +57,7 @@ class ModelListView(ListAPIView[RegisteredModel]):
     @idempotent()
     @extend_schema(request=ModelCreateSerializer, responses={201: ModelSerializer})
     def post(self, request: Request) -> Response:
-        """Make a model without versions; registering a version makes its model too."""
+        """Create a model without versions. Registering a version also creates its model."""
         asked = ModelCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         require(caller_token(request), Scope.WRITE, Place.model(asked.validated_data["name"]))
@@ -76,14 +76,14 @@ class ModelDetailView(OfModel, APIView):
 
     @extend_schema(request=ModelChangeSerializer, responses=ModelSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Change the description, tags, or what new versions must be compatible with; what is not named stays."""
+        """Update the description, tags or compatibility setting. Absent fields stay unchanged."""
         changes = ModelChangeSerializer(data=request.data).changes()
         annotations.model_annotate(name=name, changes=changes, now=timezone.now(), actor=actor_of(request))
         return Response(ModelSerializer(selectors.model_get(name=name)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete the model with its versions and aliases; refused while a service uses one."""
+        """Delete the model with its versions and aliases. Fails with 409 while a service uses a version."""
         services.model_delete(
             name=name, now=timezone.now(), actor=actor_of(request), by_admin=self.is_by_admin(request)
         )
@@ -91,7 +91,7 @@ class ModelDetailView(OfModel, APIView):
 
 
 class VersionListView(OfModel, ListAPIView[ModelVersion]):
-    """Versions of a model, newest first."""
+    """List versions of the model, newest first."""
 
     serializer_class = VersionSerializer
     ordering = "-number"
@@ -110,14 +110,20 @@ class VersionListView(OfModel, ListAPIView[ModelVersion]):
                 "filename",
                 str,
                 required=True,
-                description="Tells the format: a model file's name, or for its folder `*.tar`, `*.tar.gz`, `*.zip`.",
+                description="File name that determines the format: a model file's, or for a folder `*.tar`, "
+                "`*.tar.gz`, `*.zip`.",
             ),
-            OpenApiParameter(uploads.SHA256_HEADER, str, OpenApiParameter.HEADER, description="Checked where given."),
+            OpenApiParameter(
+                uploads.SHA256_HEADER,
+                str,
+                OpenApiParameter.HEADER,
+                description="SHA-256 of the body, 64 hex digits; verified if given.",
+            ),
             *queries.PARTICULARS,
         ],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Register a version: the body is the file. The same files again answer 200 with their version."""
+        """Register a version; the body is the file. Returns 200 with the existing version of the same files."""
         check_model_name(name)
         particulars = queries.particulars_of(request.query_params)
         compatibility.requirement(model=name, asked=particulars.compatible_with)  # refuses before the bytes come in
@@ -140,12 +146,12 @@ class VersionDetailView(OfModel, APIView):
 
     @extend_schema(responses=VersionSerializer)
     def get(self, _request: Request, name: str, number: int) -> Response:
-        """Return the version; its status is PENDING until the runtime was asked about it, then READY or REJECTED."""
+        """Return the version. Its status is PENDING until the runtime has checked it, then READY or REJECTED."""
         return Response(VersionSerializer(selectors.model_version_get(model=name, number=number)).data)
 
     @extend_schema(request=VersionChangeSerializer, responses=VersionSerializer)
     def patch(self, request: Request, name: str, number: int) -> Response:
-        """Change the description or tags; what the version is and where it came from never changes."""
+        """Update the description or tags. Files and lineage are immutable."""
         changes = VersionChangeSerializer(data=request.data).changes()
         annotations.version_annotate(
             model=name, number=number, changes=changes, now=timezone.now(), actor=actor_of(request)
@@ -154,18 +160,18 @@ class VersionDetailView(OfModel, APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int) -> Response:
-        """Delete the version; refused while an alias points at it or a service uses it."""
+        """Delete the version. Fails with 409 while an alias points to it or a service uses it."""
         services.version_delete(model=name, number=number, now=timezone.now(), actor=actor_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class RecheckView(OfModel, APIView):
-    """The check of a version that was REJECTED."""
+    """The repeated check of a REJECTED version."""
 
     @idempotent()
     @extend_schema(request=None, responses={202: VersionSerializer})
     def post(self, request: Request, name: str, number: int) -> Response:
-        """Check a REJECTED version again, such as once a library that it needs is installed."""
+        """Check a REJECTED version again, for example after installing a library that it needs."""
         version = check_again(model=name, number=number, now=timezone.now(), actor=actor_of(request))
         transaction.on_commit(lambda: hints.send(check_version, version.pk))  # with an idempotency key one is open here
         return Response(VersionSerializer(version).data, status=status.HTTP_202_ACCEPTED)
@@ -176,7 +182,7 @@ class ArtifactView(OfModel, APIView):
 
     @extend_schema(responses={(200, uploads.MEDIA_TYPE): OpenApiTypes.BINARY})
     def get(self, request: Request, name: str, number: int) -> HttpResponse | Download:
-        """Return the model file as it was pushed, or a tar archive where the version is a folder."""
+        """Download the model file as pushed, or a tar archive if the version is a folder."""
         version = selectors.model_version_get(model=name, number=number)
         stream = artifact_stream.open_stream(store().path_of(version.digest))
         filename = f"{name}-{number}{stream.suffix}"
@@ -184,12 +190,12 @@ class ArtifactView(OfModel, APIView):
         return download(stream.pieces, asked, filename=filename, size_bytes=stream.size_bytes, digest=version.digest)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
-        """Let clients accept what they want: the bytes have one form, and errors are JSON."""
+        """Ignore `Accept`: the file has one format, and errors are JSON."""
         return super().perform_content_negotiation(request, force=True)
 
 
 class AliasListView(OfModel, ListAPIView[Alias]):
-    """Aliases of a model by name."""
+    """List aliases of the model by name."""
 
     serializer_class = AliasSerializer
     ordering = "name"
@@ -203,7 +209,7 @@ class AliasDetailView(OfModel, APIView):
 
     @extend_schema(request=AliasSetSerializer, responses={200: AliasSerializer, 201: AliasSerializer})
     def put(self, request: Request, name: str, alias: str) -> Response:
-        """Point the alias at a READY version; services that follow it roll out to it. Admins move protected ones."""
+        """Point the alias to a READY version. Services that follow it roll out. Only admins move protected aliases."""
         asked = AliasSetSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         found, created = services.alias_set(

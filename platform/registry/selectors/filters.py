@@ -65,18 +65,18 @@ class _Pointing(Filter):
         return Q(Exists(Alias.objects.filter(version=OuterRef("pk"), name=text)))
 
 
-TAG = _Tag("tag", "", "Only what has this tag: `key=value`; several must all be there.", repeatable=True)
+TAG = _Tag("tag", "", "Filter by tag, as `key=value`; with several, all must match.", repeatable=True)
 OF_MODELS = (
-    Filter("search", "name__icontains|description__icontains", "Only models with this in their name or description."),
+    Filter("search", "name__icontains|description__icontains", "Search term in the name or description."),
     TAG,
-    Filter("name_prefix", "name__startswith", "Only models whose names begin so."),
-    _Alias("alias", "", "Only models that have this alias."),
-    _Team("team", "", "Only models that this team owns."),
-    _Platform("platform", "", "Only models with a version of this platform, such as `onnxruntime_onnx`."),
+    Filter("name_prefix", "name__startswith", "Filter by a prefix of the name."),
+    _Alias("alias", "", "Filter by alias: models that have it."),
+    _Team("team", "", "Filter by owning team."),
+    _Platform("platform", "", "Filter by platform: models with a version of it, such as `onnxruntime_onnx`."),
 )
 OF_VERSIONS = (
     TAG,
-    Filter("status", "status", "Only versions with this status.", choices=tuple(Status)),
-    Filter("approval", "approval", "Only versions of which people decided this.", choices=tuple(Approval)),
-    _Pointing("alias", "", "Only the version that this alias points at."),
+    Filter("status", "status", "Filter by status.", choices=tuple(Status)),
+    Filter("approval", "approval", "Filter by approval state.", choices=tuple(Approval)),
+    _Pointing("alias", "", "Filter by alias: the version that it points to."),
 )

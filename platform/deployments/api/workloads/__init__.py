@@ -1,1 +1,1 @@
-"""What replicas call from their clusters, under `/api/v1/clusters/<cluster>/workloads/`."""
+"""Endpoints for replicas and jobs on clusters, under `/api/v1/clusters/<cluster>/workloads/`."""

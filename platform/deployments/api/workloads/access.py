@@ -1,7 +1,7 @@
-"""Who calls from a cluster: a pod with a token of its service account, which that cluster vouches for, and nobody else.
+"""Authentication of pods by service account tokens, which the pod's cluster verifies.
 
-A token is looked up at its cluster once a minute, and one that is nobody's every ten seconds at most; it is kept as a
-digest alone and is in no log.
+Results are cached by the token's digest: a minute for a valid token, ten seconds for an invalid one. Tokens are neither
+stored nor logged.
 """
 
 import hashlib
@@ -32,17 +32,17 @@ _KNOWN_S, _UNKNOWN_S = 60, 10
 
 
 class LookUps(SimpleRateThrottle):
-    """How often one address may make a cluster look up a token."""
+    """Rate limit of token lookups at a cluster, by client address."""
 
     rate = "600/min"
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        """Return the caller's address; a header that names another is not believed."""
+        """Return the caller's address; ignores forwarding headers."""
         return f"workload-look-ups:{view.kwargs['cluster']}:{request.META.get('REMOTE_ADDR', '')}"
 
 
 class Requests(SimpleRateThrottle):
-    """How often one pod may ask."""
+    """Rate limit of requests, by pod."""
 
     rate = "600/min"
 
@@ -56,12 +56,12 @@ class WorkloadAuthentication(BaseAuthentication):
     """`Authorization: Bearer <the pod's service account token for the audience fairlead or fairlead-records>`."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, Caller]:
-        """Return nobody's user and who the pod is.
+        """Return an anonymous user and the pod's identity.
 
         Raises:
-            NotAuthenticated: there is no token, or it is no pod's of this cluster.
-            Throttled: too many tokens came from this address.
-            Unavailable: the cluster cannot be asked.
+            NotAuthenticated: no token, or not one of a pod of this cluster.
+            Throttled: too many token lookups from this address.
+            Unavailable: the cluster cannot be reached.
         """
         words = get_authorization_header(request).split()
         if len(words) != 2 or words[0].lower() != b"bearer":
@@ -73,12 +73,12 @@ class WorkloadAuthentication(BaseAuthentication):
         return AnonymousUser(), identity
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
-        """Return what a 401 says in WWW-Authenticate."""
+        """Return the value of WWW-Authenticate for a 401."""
         return 'Bearer realm="fairlead-workloads"'
 
 
 class IsWorkload(BasePermission):
-    """The pod's own service is on the cluster; the view has it as `service`."""
+    """Requires a pod of a service on the cluster; sets the view's `service`."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return True, or raise NotPermitted."""
@@ -87,7 +87,7 @@ class IsWorkload(BasePermission):
 
 
 class FetchesModels(IsWorkload):
-    """The same with a token for models, or the pod of a job: the view asks what that may have."""
+    """Requires a replica's token for models, or the pod of a job, whose access the view checks."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return True, or raise NotPermitted."""
@@ -98,7 +98,7 @@ class FetchesModels(IsWorkload):
 
 
 class IsJob(BasePermission):
-    """The pod of a job."""
+    """Requires the pod of a job."""
 
     def has_permission(self, request: Request, view: Any) -> bool:  # noqa: ARG002
         """Return True, or raise NotPermitted."""
@@ -111,7 +111,7 @@ class IsJob(BasePermission):
 
 
 class WorkloadView(APIView):
-    """An address for pods alone; `service` is the one that the caller is a replica of."""
+    """A view for pods only; `service` is the service of the calling replica."""
 
     authentication_classes = (WorkloadAuthentication,)
     permission_classes: tuple[type[BasePermission], ...] = (IsWorkload,)
@@ -120,7 +120,7 @@ class WorkloadView(APIView):
 
 
 class WorkloadScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How it stands in the OpenAPI document."""
+    """Security scheme of workloads in the OpenAPI document."""
 
     target_class = WorkloadAuthentication
     name = "workload"
@@ -131,7 +131,7 @@ class WorkloadScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
 
 
 def caller_of(request: Request) -> Caller:
-    """Return the pod that a request came from; raises NotAuthenticated where it came from none."""
+    """Return the calling pod; raises NotAuthenticated for any other caller."""
     identity: object = request.auth
     if not isinstance(identity, Caller):
         raise NotAuthenticated("this needs the token of a pod")
@@ -139,7 +139,7 @@ def caller_of(request: Request) -> Caller:
 
 
 def workload_of(request: Request) -> WorkloadIdentity:
-    """Return the replica that a request came from; raises NotAuthenticated where it came from none."""
+    """Return the calling replica; raises NotAuthenticated for any other caller."""
     identity: object = request.auth
     if not isinstance(identity, WorkloadIdentity):
         raise NotAuthenticated("this needs the token of a replica")
@@ -151,7 +151,7 @@ def _is_jwt(token: bytes) -> bool:
 
 
 def _known(request: Request, name: str, token: bytes) -> Caller | None:
-    """Return who a token is of, by what is remembered or by the cluster's word."""
+    """Return the identity of a token, from the cache or the cluster; None for an invalid token."""
     key = "workload-identity:" + hashlib.sha256(name.encode() + b"\0" + token).hexdigest()
     remembered: tuple[Caller | None] | None = cache.get(key)
     if remembered is not None:

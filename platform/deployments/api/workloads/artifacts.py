@@ -1,4 +1,4 @@
-"""The models of a service, for its replicas; and a model that is not served yet, for the job that asks about it."""
+"""Model downloads: a service's models for its replicas, and a job's model for its pod."""
 
 from typing import Any
 
@@ -14,18 +14,18 @@ from integrations.artifacts.stream import open_stream
 from integrations.clusters.base import JobIdentity
 from registry.storage import store
 
-_RANGE = OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="One range of bytes that has a beginning.")
+_RANGE = OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="A single byte range with a start.")
 _BYTES = {(status, "application/octet-stream"): OpenApiTypes.BINARY for status in (200, 206)}
 
 
 class WorkloadArtifactView(WorkloadView):
-    """A model that a revision of the caller's service has, or that the caller asks about."""
+    """A model of a revision of the caller's service, or of the caller's job."""
 
     permission_classes = (FetchesModels,)
 
     @extend_schema(responses={**_BYTES, 416: None}, parameters=[_RANGE])
     def get(self, request: Request, cluster: str, digest: str) -> HttpResponse | Download:
-        """Return the files: `model.onnx` as it is, or all as a tar archive, as Content-Disposition says."""
+        """Download the model: `model.onnx`, or a tar archive of all files, as Content-Disposition states."""
         caller = caller_of(request)
         if isinstance(caller, JobIdentity):
             job_artifact(cluster=cluster, identity=caller, digest=digest)
@@ -41,5 +41,5 @@ class WorkloadArtifactView(WorkloadView):
         )
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
-        """Let clients accept what they want: the bytes have one form, and errors are JSON."""
+        """Ignore `Accept`: the file has one format, and errors are JSON."""
         return super().perform_content_negotiation(request, force=True)

@@ -1,4 +1,4 @@
-"""What the taps of replicas recorded, brought by the replicas."""
+"""Uploads of recorded requests and responses by replicas."""
 
 from typing import Any
 
@@ -20,21 +20,21 @@ MAX_BYTES = 32 << 20
 
 
 class WorkloadExchangesView(WorkloadView):
-    """Recorded requests with their answers. The same body again is kept once, so it may be sent again."""
+    """Recorded requests with their responses. Idempotent: the same body is stored once."""
 
     @extend_schema(request={(MEDIA_TYPE): OpenApiTypes.BINARY}, responses={204: None})
     def post(self, request: Request, cluster: str) -> Response:  # noqa: ARG002
-        """Keep a JSON array of CloudEvents of the caller's revision; 409 where nothing of it is recorded now."""
+        """Store a JSON array of CloudEvents of the caller's revision. Fails with 409 if it is not being recorded."""
         driver_of(self.service.cluster).keep(workload_of(request), _body(request))
         return Response(status=204)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
-        """Let clients accept what they want: only errors have a body."""
+        """Ignore `Accept`: only errors have a body."""
         return super().perform_content_negotiation(request, force=True)
 
 
 def _body(request: Request) -> bytes:
-    """Return the body as it came, which is read as JSON only once somebody makes use of it."""
+    """Return the body as received; it is parsed as JSON only on use."""
     plain = request._request
     if plain.content_type != MEDIA_TYPE:
         raise UnsupportedMediaType(

@@ -1,4 +1,4 @@
-"""The request that the pod of a trial answers."""
+"""Requests of trials, for the pods that answer them."""
 
 import uuid
 from typing import Any
@@ -16,18 +16,18 @@ _JSON = "application/json"
 
 
 class WorkloadRequestView(WorkloadView):
-    """A request, for the one pod that is to answer it."""
+    """A trial's request, for the pod that answers it."""
 
     permission_classes = (IsJob,)
 
     @extend_schema(responses={(200, _JSON): OpenApiTypes.OBJECT})
     def get(self, request: Request, cluster: str, request_id: uuid.UUID) -> HttpResponse:
-        """Return the body of a V2 inference request; 404 where it is not waited for any more."""
+        """Return the body of the V2 inference request. Fails with 404 if the trial no longer waits for a response."""
         caller = caller_of(request)
         assert isinstance(caller, JobIdentity)  # noqa: S101 - see `IsJob`
         text = job_request(cluster=cluster, identity=caller, request_id=request_id)
         return HttpResponse(text, content_type=_JSON)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
-        """Let clients accept what they want: the request has one form, and errors are JSON."""
+        """Ignore `Accept`: the request has one format, and errors are JSON."""
         return super().perform_content_negotiation(request, force=True)

@@ -1,4 +1,4 @@
-"""What a job made of a model, brought by its pod."""
+"""Uploads of job results by pods."""
 
 import uuid
 from typing import Any
@@ -18,13 +18,13 @@ _ARCHIVE = "made.tar"
 
 
 class WorkloadResultView(WorkloadView):
-    """The model's folder that a job made, as a tar archive. The same again is kept once, so it may be sent again."""
+    """A job's resulting model folder, as a tar archive. Idempotent: the same content is stored once."""
 
     permission_classes = (IsJob,)
 
     @extend_schema(request={(MEDIA_TYPE): OpenApiTypes.BINARY}, responses={204: None})
     def put(self, request: Request, cluster: str, result_id: uuid.UUID) -> Response:
-        """Store what was made; 404 for what the caller does not make, 409 where it is not waited for any more."""
+        """Store the job's result. Fails with 404 for another job's result, and with 409 if it is no longer awaited."""
         caller = caller_of(request)
         assert isinstance(caller, JobIdentity)  # noqa: S101 - see `IsJob`
         check_result(cluster=cluster, identity=caller, result_id=result_id)
@@ -33,5 +33,5 @@ class WorkloadResultView(WorkloadView):
         return Response(status=204)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
-        """Let clients accept what they want: only errors have a body."""
+        """Ignore `Accept`: only errors have a body."""
         return super().perform_content_negotiation(request, force=True)

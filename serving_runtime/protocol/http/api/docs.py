@@ -41,10 +41,12 @@ def routes(engine: Engine, all_routes: Callable[[], Sequence[Route]]) -> list[Ro
     views = _Views(engine, all_routes)
     group, json_path = "metadata", "/docs/dataplane.json"
     return [
-        Route("GET", "/v2/docs", group, "this page", views.page),
-        Route("GET", f"/v2{json_path}", group, "the OpenAPI document", views.document, gives="Object"),
-        *of_versions("GET", "/docs", group, "a page about a model", views.model_page),
-        *of_versions("GET", json_path, group, "a model's OpenAPI document", views.model_document, gives="Object"),
+        Route("GET", "/v2/docs", group, "Get the API documentation page", views.page),
+        Route("GET", f"/v2{json_path}", group, "Get the OpenAPI document", views.document, gives="Object"),
+        *of_versions("GET", "/docs", group, "Get the API documentation page of a model", views.model_page),
+        *of_versions(
+            "GET", json_path, group, "Get the OpenAPI document of a model", views.model_document, gives="Object"
+        ),
     ]
 
 

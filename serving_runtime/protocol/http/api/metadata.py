@@ -10,25 +10,25 @@ def routes(engine: Engine) -> list[Route]:
     """Return the routes to these views."""
     views = _Views(engine)
     return [
-        Route("GET", "/v2/health/live", "health", "whether the server lives", views.live, gives="Live"),
-        Route("GET", "/v2/health/ready", "health", "whether the server is ready", views.ready, gives="Ready"),
-        *of_versions("GET", "/ready", "health", "whether a model is ready", views.model_ready, gives="Ready"),
-        Route("GET", "/v2", "metadata", "the server's name, version and extensions", views.server, gives="Server"),
-        Route("GET", "/v2/models", "metadata", "the names of the models that are ready", views.models, gives="Models"),
-        *of_versions("GET", "", "metadata", "a model's inputs and outputs", views.metadata, gives="Model"),
+        Route("GET", "/v2/health/live", "health", "Check server liveness", views.live, gives="Live"),
+        Route("GET", "/v2/health/ready", "health", "Check server readiness", views.ready, gives="Ready"),
+        *of_versions("GET", "/ready", "health", "Check model readiness", views.model_ready, gives="Ready"),
+        Route("GET", "/v2", "metadata", "Get server metadata: name, version, extensions", views.server, gives="Server"),
+        Route("GET", "/v2/models", "metadata", "List the names of ready models", views.models, gives="Models"),
+        *of_versions("GET", "", "metadata", "Get model metadata: inputs and outputs", views.metadata, gives="Model"),
         *of_versions(
-            "GET", "/config", "model-config", "a model's completed configuration", views.config, gives="Config"
+            "GET", "/config", "model-config", "Get the completed model configuration", views.config, gives="Config"
         ),
         Route(
             "GET",
             "/v2/models/stats",
             "statistics",
-            "statistics of all models",
+            "Get statistics of all models",
             later(views.all_statistics),
             gives="Statistics",
         ),
         *of_versions(
-            "GET", "/stats", "statistics", "a model's statistics", later(views.statistics), gives="Statistics"
+            "GET", "/stats", "statistics", "Get statistics of a model", later(views.statistics), gives="Statistics"
         ),
     ]
 
@@ -48,7 +48,7 @@ class _Views:
         return json_response(self._engine.server_metadata())
 
     def models(self, _call: Call) -> Response:
-        """Answer like KServe's servers: names only."""
+        """List names only, as KServe's servers do."""
         return json_response({"models": self._engine.ready_names()})
 
     def metadata(self, call: Call) -> Response:

@@ -1,4 +1,4 @@
-"""OpenAPI documents: of the HTTP port, made from its routes, and of one model, with its tensors."""
+"""OpenAPI documents: of the HTTP port, generated from its routes, and of one model, with its tensors."""
 
 import re
 from collections.abc import Sequence
@@ -52,8 +52,8 @@ def _operation(route: Route, known: dict[str, str]) -> dict[str, Any]:
             if name not in known
         ],
         "responses": {
-            "200": {"description": "done", **({"content": _content(route.gives)} if route.gives else {})},
-            "default": {"description": "refused or failed", "content": _content("Error")},
+            "200": {"description": "Success", **({"content": _content(route.gives)} if route.gives else {})},
+            "default": {"description": "Error", "content": _content("Error")},
         },
     }
     if route.takes:

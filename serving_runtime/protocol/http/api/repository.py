@@ -17,9 +17,9 @@ def routes(engine: Engine) -> list[Route]:
     return [
         Route("POST", f"/v2/repository{repository}{path}", "model-repository", summary, later(view), takes, gives)
         for path, summary, view, takes, gives in (
-            ("/index", "the models of the repositories and their states", views.index, "IndexRequest", "Index"),
-            ("/models/{model}/load", "load a model, or load it anew", views.load, "LoadRequest", ""),
-            ("/models/{model}/unload", "unload a model", views.unload, "UnloadRequest", ""),
+            ("/index", "List the models of the repositories with their states", views.index, "IndexRequest", "Index"),
+            ("/models/{model}/load", "Load or reload a model", views.load, "LoadRequest", ""),
+            ("/models/{model}/unload", "Unload a model", views.unload, "UnloadRequest", ""),
         )
         for repository in ("", "/{repository}")
     ]

@@ -15,11 +15,11 @@ _NUMBER_OR_NULL: Schema = {"type": ["string", "integer", "null"]}
 _PARAMETERS: Schema = {
     "type": "object",
     "additionalProperties": {"type": ["string", "number", "boolean"]},
-    "description": "of the request or the model's own",
+    "description": "Parameters of the protocol and the model's own.",
 }
 _SHAPE: Schema = {"type": "array", "items": {"type": "integer"}}
 _DATATYPE: Schema = {"type": "string", "enum": list(DATATYPES)}
-_DATA: Schema = {"type": "array", "description": "nested as the tensor is, or flat in row-major order"}
+_DATA: Schema = {"type": "array", "description": "Tensor data, nested like the tensor or flat in row-major order."}
 
 
 def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
@@ -137,7 +137,7 @@ def _input(tensor: ModelTensor, batch: list[int]) -> Schema:
         "minItems": len(dims),
         "maxItems": len(dims),
         "prefixItems": [{"type": "integer", "minimum": 1} if dim == -1 else {"const": dim} for dim in dims],
-        "description": f"{dims}, -1 is any",
+        "description": f"Shape {dims}; -1 is any size.",
     }
     return _object(
         {"name": {"const": tensor.name}, "datatype": {"const": tensor.datatype.name}, "shape": shape},

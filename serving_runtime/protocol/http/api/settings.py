@@ -12,13 +12,19 @@ def routes(engine: Engine, settings: RuntimeSettings) -> list[Route]:
     log, trace = "LogSettings", "TraceSettings"
     every, one = "/v2/trace/setting", "/v2/models/{model}/trace/setting"
     return [
-        Route("GET", "/v2/logging", "logging", "the log's settings", views.log, gives=log),
-        Route("POST", "/v2/logging", "logging", "change the log's settings", later(views.change_log), log, log),
-        Route("GET", every, "trace", "which requests are followed", views.trace, gives=trace),
-        Route("POST", every, "trace", "change which requests are followed", later(views.change_trace), trace, trace),
-        Route("GET", one, "trace", "which requests to a model are followed", views.trace, gives=trace),
+        Route("GET", "/v2/logging", "logging", "Get log settings", views.log, gives=log),
+        Route("POST", "/v2/logging", "logging", "Change log settings", later(views.change_log), log, log),
+        Route("GET", every, "trace", "Get trace settings", views.trace, gives=trace),
+        Route("POST", every, "trace", "Change trace settings", later(views.change_trace), trace, trace),
+        Route("GET", one, "trace", "Get trace settings of a model", views.trace, gives=trace),
         Route(
-            "POST", one, "trace", "change it for one model, null takes it back", later(views.change_trace), trace, trace
+            "POST",
+            one,
+            "trace",
+            "Change trace settings of a model; null resets a setting",
+            later(views.change_trace),
+            trace,
+            trace,
         ),
     ]
 

@@ -18,17 +18,31 @@ def routes(memory: SharedMemory) -> list[Route]:
     views = _Views(memory)
     one, all_, cuda = "/v2/systemsharedmemory/region/{region}", "/v2/systemsharedmemory", "/v2/cudasharedmemory"
     refused = [
-        Route(method, f"{cuda}/region/{{region}}/{what}", _GROUP, "refused: there is no CUDA", _no_cuda)
+        Route(method, f"{cuda}/region/{{region}}/{what}", _GROUP, "Not supported: no CUDA", _no_cuda)
         for method, what in (("GET", "status"), ("POST", "register"), ("POST", "unregister"))
     ]
     return [
-        Route("GET", f"{all_}/status", _GROUP, "all registered regions", views.status, gives="Regions"),
-        Route("GET", f"{one}/status", _GROUP, "a registered region", views.status, gives="Regions"),
-        Route("POST", f"{one}/register", _GROUP, "register a region", views.register, "RegisterRequest", "Object"),
-        Route("POST", f"{all_}/unregister", _GROUP, "unregister all regions", views.unregister, gives="Object"),
-        Route("POST", f"{one}/unregister", _GROUP, "unregister a region", views.unregister, gives="Object"),
-        Route("GET", f"{cuda}/status", _GROUP, "no regions", lambda _call: json_response([]), gives="Regions"),
-        Route("POST", f"{cuda}/unregister", _GROUP, "none to forget", lambda _call: json_response({}), gives="Object"),
+        Route("GET", f"{all_}/status", _GROUP, "List registered regions", views.status, gives="Regions"),
+        Route("GET", f"{one}/status", _GROUP, "Get a registered region", views.status, gives="Regions"),
+        Route("POST", f"{one}/register", _GROUP, "Register a region", views.register, "RegisterRequest", "Object"),
+        Route("POST", f"{all_}/unregister", _GROUP, "Unregister all regions", views.unregister, gives="Object"),
+        Route("POST", f"{one}/unregister", _GROUP, "Unregister a region", views.unregister, gives="Object"),
+        Route(
+            "GET",
+            f"{cuda}/status",
+            _GROUP,
+            "List CUDA regions: always empty",
+            lambda _call: json_response([]),
+            gives="Regions",
+        ),
+        Route(
+            "POST",
+            f"{cuda}/unregister",
+            _GROUP,
+            "Unregister CUDA regions: no effect",
+            lambda _call: json_response({}),
+            gives="Object",
+        ),
         *refused,
     ]
 

@@ -30,23 +30,23 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
     """Return the routes of V1; `complete` adds the headers' information to a request."""
     views = _Views(engine, complete)
     refused = [
-        Route("POST", f"/v1/models/{{model}}{version}:{verb}", "inference", "refused: there is no such call", _refuse)
+        Route("POST", f"/v1/models/{{model}}{version}:{verb}", "inference", "Not supported: no such call", _refuse)
         for verb in ("classify", "regress")
         for version in ("", "/versions/{version}")
     ]
     explained = [
-        Route("POST", path, "inference", "explain", views.explain, "PredictRequest", "ExplainResponse")
+        Route("POST", path, "inference", "Explain", views.explain, "PredictRequest", "ExplainResponse")
         for path in ("/v1/models/{model}:explain", "/v1/models/{model}/versions/{version}:explain")
     ]
     return [
         *refused,
         *explained,
-        Route("GET", "/v1/models", "metadata", "the names of the models that are ready", views.models, gives="Models"),
+        Route("GET", "/v1/models", "metadata", "List the names of ready models", views.models, gives="Models"),
         Route(
             "GET",
             "/v1/models/{model}",
             "metadata",
-            "a model's versions and their states",
+            "Get the versions of a model with their states",
             views.status,
             gives="V1Model",
         ),
@@ -54,7 +54,7 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
             "GET",
             "/v1/models/{model}/versions/{version}",
             "metadata",
-            "a version's state",
+            "Get the state of a version",
             views.status,
             gives="V1Model",
         ),
@@ -62,7 +62,7 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
             "POST",
             "/v1/models/{model}:predict",
             "inference",
-            "predict",
+            "Predict",
             views.predict,
             "PredictRequest",
             "PredictResponse",
@@ -71,7 +71,7 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
             "POST",
             "/v1/models/{model}/versions/{version}:predict",
             "inference",
-            "predict",
+            "Predict",
             views.predict,
             "PredictRequest",
             "PredictResponse",
@@ -88,7 +88,7 @@ class _Views:
         return json_response({"models": self._engine.ready_names()})
 
     def status(self, call: Call) -> Response:
-        """Answer with KServe's members and TensorFlow Serving's, for the clients of either."""
+        """Return the fields of both KServe and TensorFlow Serving, for clients of either."""
         served = self._engine.selected(call.model, call.version)
         versions = [
             {"version": servable.version, "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}

@@ -83,13 +83,19 @@ class V2Application:
     def _table(self) -> Sequence[Route]:
         routes = [
             *of_versions(
-                "POST", "/infer", "inference", "infer", self._first_infer, takes="InferRequest", gives="InferResponse"
+                "POST",
+                "/infer",
+                "inference",
+                "Run inference",
+                self._first_infer,
+                takes="InferRequest",
+                gives="InferResponse",
             ),
             *of_versions(
                 "POST",
                 "/infer_stream",
                 "inference",
-                "infer, answers as events",
+                "Run inference, with responses as server-sent events",
                 self._infer_stream,
                 takes="InferRequest",
                 gives=EVENTS,
