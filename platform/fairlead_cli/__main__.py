@@ -13,8 +13,8 @@ from fairlead_cli.parser.command_table import COMMANDS, NOUNS, Command
 
 _EPILOG = """\
 environment:
-  FAIRLEAD_URL, FAIRLEAD_TOKEN   the control plane and the API token to use; without them those of `fairlead up`
-                                 in this folder or one above it, else those of `fairlead login`
+  FAIRLEAD_URL, FAIRLEAD_TOKEN   control plane and API token (those of `fairlead up` in this folder or one above
+                                 it, else those of `fairlead login`)
   FAIRLEAD_HOME                  folder of the embedded platform (.fairlead here, else the nearest one above)
 
 exit codes:
@@ -25,7 +25,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser for all of `COMMANDS`; the parsed options carry the command as `command`."""
     parser = argparse.ArgumentParser(
         prog="fairlead",
-        description="Register models, serve them, and roll out the next version safely.",
+        description="Registers models, serves them, and rolls out new versions safely.",
         epilog=_EPILOG + "".join(f"  {code:<5}{meaning}\n" for code, meaning in EXIT_CODES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -37,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         noun, _, verb = command.words.partition(" ")
         if verb and noun not in nouns:
-            group = top.add_parser(noun, help=NOUNS[noun], description=f"{NOUNS[noun].capitalize()}.")
+            group = top.add_parser(noun, help=NOUNS[noun], description=f"{NOUNS[noun][0].upper()}{NOUNS[noun][1:]}.")
             group.set_defaults(unfinished=group)
             nouns[noun] = group.add_subparsers(title="commands", metavar="COMMAND")
         _add(nouns[noun] if verb else top, verb or noun, command)
@@ -48,9 +48,9 @@ def _add(parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", word: s
     parser = parsers.add_parser(word, help=command.help, description=command.help)
     command.arguments(parser)
     if not command.local:
-        parser.add_argument("--url", help="address of the control plane (FAIRLEAD_URL)")
+        parser.add_argument("--url", help="URL of the control plane (FAIRLEAD_URL)")
     if command.answers:
-        parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to answer (table)")
+        parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="output format (table)")
     parser.set_defaults(command=command)
 
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 EXIT_CODES = {
-    0: "done; where a rollout was waited for: Healthy; a repartition: Done",
+    0: "success; an awaited rollout is Healthy, an awaited repartition Done",
     1: "refused or failed",
-    2: "wrong command line",
-    3: "what was waited for ended otherwise than asked: rollout Degraded, version REJECTED, service refused for good",
-    4: "waited too long; what was waited for goes on",
+    2: "invalid command line",
+    3: "the awaited operation ended otherwise than requested: rollout Degraded, version REJECTED, "
+    "service refused for good",
+    4: "timeout; the awaited operation continues",
     5: "the control plane does not answer",
-    6: "the rollout or repartition that was waited for was Aborted",
+    6: "the awaited rollout or repartition was Aborted",
     130: "Ctrl-C",
 }
 

@@ -11,18 +11,20 @@ from fairlead_cli.output import render
 
 
 def _target_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the registered model")
-    parser.add_argument("--version", type=int, metavar="NUMBER", help="one of its versions, not the model itself")
+    parser.add_argument("name", metavar="NAME", help="name of the registered model")
+    parser.add_argument(
+        "--version", type=int, metavar="NUMBER", help="number of a version to change, instead of the model"
+    )
 
 
 def describe_arguments(parser: argparse.ArgumentParser) -> None:
     _target_arguments(parser)
-    parser.add_argument("text", nargs="?", metavar="MARKDOWN", help="the description; empty takes it away")
-    parser.add_argument("-f", "--file", type=Path, help="file with the description, such as README.md")
+    parser.add_argument("text", nargs="?", metavar="MARKDOWN", help="description; an empty one removes it")
+    parser.add_argument("-f", "--file", type=Path, help="file that contains the description, such as README.md")
 
 
 def describe(call: Call) -> None:
-    """Set the description of a model or of one of its versions."""
+    """Sets the description of a model or of one of its versions."""
     options = call.options
     if (options.text is None) == (options.file is None):
         raise CliError("give the description itself, or the file it is in with -f, and not both")
@@ -42,7 +44,7 @@ def tag_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def tag(call: Call) -> None:
-    """Set and take away tags of a model or of one of its versions."""
+    """Sets and removes tags of a model or of one of its versions."""
     options = call.options
     pairs = [pair(text).partition("=") for text in options.tags]
     changes: dict[str, str | None] = {key: value for key, _, value in pairs}
@@ -53,12 +55,12 @@ def tag(call: Call) -> None:
 
 
 def compatible_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the registered model")
-    parser.add_argument("reference", metavar="VERSION", help="@ALIAS or a number; none for no check")
+    parser.add_argument("name", metavar="NAME", help="name of the registered model")
+    parser.add_argument("reference", metavar="VERSION", help="@ALIAS or version number; none disables the check")
 
 
 def compatible(call: Call) -> None:
-    """Reject new versions of a model from now on unless clients of this version can go on with them."""
+    """Rejects future versions of a model that break clients of this version."""
     options = call.options
     options.version = None
     _change(call, {"compatible_with": "" if options.reference == "none" else options.reference}, "compatible_with")

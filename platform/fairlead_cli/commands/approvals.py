@@ -10,29 +10,29 @@ from fairlead_cli.output import render
 
 def approve_arguments(parser: argparse.ArgumentParser) -> None:
     rollouts.which_argument(parser)
-    parser.add_argument("--comment", default="", metavar="TEXT", help="what you looked at, for the record")
+    parser.add_argument("--comment", default="", metavar="TEXT", help="what you reviewed, for the record")
 
 
 def reject_arguments(parser: argparse.ArgumentParser) -> None:
     rollouts.which_argument(parser)
-    parser.add_argument("--comment", required=True, metavar="TEXT", help="why")
+    parser.add_argument("--comment", required=True, metavar="TEXT", help="reason, for the record")
 
 
 def approve(call: Call) -> None:
-    """Approve that a rollout goes on from where it waits; for exactly what is there now."""
+    """Approves that a waiting rollout continues; the approval covers exactly its present state."""
     rollout = rollouts.find(call)
     _show(call, rollout, call.client.post(_address(rollout), {"comment": call.options.comment}))
 
 
 def withdraw(call: Call) -> None:
-    """Take your approval back, as long as the rollout waits."""
+    """Withdraws your approval while the rollout waits."""
     rollout = rollouts.find(call)
     call.client.delete(_address(rollout))
     _show(call, rollout, call.client.get(_address(rollout)))
 
 
 def reject(call: Call) -> None:
-    """Abort a rollout that waits for approvals, and say why."""
+    """Aborts a rollout that waits for approvals, with a reason."""
     body = {"comment": call.options.comment}
     rollouts.show(call, call.client.post(path("rollouts", rollouts.find(call)["id"], "reject"), body))
 

@@ -15,18 +15,20 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def list_arguments(parser: argparse.ArgumentParser) -> None:
-    when = "2026-01-31T12:00:00Z, or how long ago: 90m, 12h, 7d"
+    when = "start of the period: 2026-01-31T12:00:00Z, or how long ago: 90m, 12h, 7d"
     parser.add_argument("--since", type=moment, metavar="WHEN", help=when)
-    parser.add_argument("--until", type=moment, metavar="WHEN", help="the same, exclusive")
-    parser.add_argument("--object", metavar="PATH", help="what was changed, such as services/default/digits")
-    parser.add_argument("--under", metavar="PATH", help="that and what is under it, such as models/digits")
-    parser.add_argument("--person", metavar="USER", help="who did it, with whichever token")
-    parser.add_argument("--action", metavar="ACTION", help="what was done, such as policy.apply")
-    parser.add_argument("--limit", type=count, default=50, metavar="N", help="how many of the newest (50)")
+    parser.add_argument("--until", type=moment, metavar="WHEN", help="end of the period, exclusive; same format")
+    parser.add_argument("--object", metavar="PATH", help="changed object, such as services/default/digits")
+    parser.add_argument(
+        "--under", metavar="PATH", help="changed object and all objects under it, such as models/digits"
+    )
+    parser.add_argument("--person", metavar="USER", help="user who made the change, with any token")
+    parser.add_argument("--action", metavar="ACTION", help="type of change, such as policy.apply")
+    parser.add_argument("--limit", type=count, default=50, metavar="N", help="number of newest entries (50)")
 
 
 def list_entries(call: Call) -> None:
-    """Show what was done, newest first, with the fields that changed; for who administers the installation."""
+    """Lists changes, newest first, with the changed fields; for administrators of the installation."""
     options = call.options
     wanted = {
         "since": options.since,

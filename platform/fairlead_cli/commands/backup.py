@@ -36,19 +36,19 @@ _ELSEWHERE = {
 
 def backup_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `backup` takes."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the archive to write; it must not exist")
+    parser.add_argument("file", type=Path, metavar="FILE", help="archive to write; must not exist")
     _home_argument(parser, home_path(), "folder to back up (FAIRLEAD_HOME, else .fairlead here or above)")
 
 
 def restore_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `restore` takes."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `fairlead backup` wrote")
+    parser.add_argument("file", type=Path, metavar="FILE", help="archive written by `fairlead backup`")
     here = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")  # a new one, also below another home
-    _home_argument(parser, here, "folder to restore to; it must not exist or be empty (FAIRLEAD_HOME, else .fairlead)")
+    _home_argument(parser, here, "folder to restore to; must be absent or empty (FAIRLEAD_HOME, else .fairlead)")
 
 
 def backup(call: Call) -> None:
-    """Write the embedded platform's state into one file; it may run meanwhile."""
+    """Writes the state of the embedded platform into one file; the platform may run meanwhile."""
     _require_embedded()
     home, file = Home(call.options.home.resolve()), call.options.file
     if not (home.path / _DATABASE).is_file():
@@ -72,7 +72,7 @@ def backup(call: Call) -> None:
 
 
 def restore(call: Call) -> None:
-    """Make a home of the embedded platform from a backup, also one of an earlier release."""
+    """Creates a home of the embedded platform from a backup, also from one of an earlier release."""
     _require_embedded()
     home, file = call.options.home.resolve(), call.options.file
     if home.exists() and (not home.is_dir() or any(home.iterdir())):

@@ -39,38 +39,40 @@ COLUMNS: render.Columns = {
 
 def build_arguments(parser: argparse.ArgumentParser) -> None:
     version_option(parser)
-    parser.add_argument("--target", choices=("onnx", "tensorrt"), help="what runs it (onnx)")
+    parser.add_argument("--target", choices=("onnx", "tensorrt"), help="runtime of the built model (onnx)")
     parser.add_argument(
         "--precision",
         choices=("fp32", "fp16", "int8"),
-        help="of weights and arithmetic (fp16); int8 takes calibration.npz in the version's folder",
+        help="precision of weights and arithmetic (fp16); int8 requires calibration.npz in the version's folder",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--service", metavar="[NAMESPACE/]NAME", help="build a plan on the kind of GPU or slice that its replicas have"
+        "--service",
+        metavar="[NAMESPACE/]NAME",
+        help="builds a plan for the kind of GPU or slice of this service's replicas",
     )
     where.add_argument(
-        "--accelerator", metavar="RESOURCE", help="build a plan on this GPU or slice, as in nvidia.com/mig-1g.10gb"
+        "--accelerator", metavar="RESOURCE", help="builds a plan for this GPU or slice, such as nvidia.com/mig-1g.10gb"
     )
     parser.add_argument(
         "--product",
         action="append",
         metavar="NAME",
-        help="of the node, by its label nvidia.com/gpu.product (any); may be given several times",
+        help="GPU product of the node, by its label nvidia.com/gpu.product (any); may be repeated",
     )
     parser.add_argument(
         "--profile",
         action="append",
         metavar="INPUT:MIN:USUAL:MAX[,...]",
-        help="shapes of a plan's optimization profile, as in x:1x128:8x128:32x128; may be given several times",
+        help="shapes of a plan's optimization profile, such as x:1x128:8x128:32x128; may be repeated",
     )
-    parser.add_argument("--optimization-level", type=int, choices=range(6), help="of a plan (3)")
-    parser.add_argument("--timeout-s", type=int, metavar="N", help="for all of it (3600)")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait for the end")
+    parser.add_argument("--optimization-level", type=int, choices=range(6), help="optimization level of a plan (3)")
+    parser.add_argument("--timeout-s", type=int, metavar="N", help="time limit of the whole build (3600)")
+    parser.add_argument("--no-wait", action="store_true", help="returns without waiting for the end")
 
 
 def build(call: Call) -> None:
-    """Build a version of an ONNX model in FP16 or calibrated INT8, or as a TensorRT plan."""
+    """Builds a version of an ONNX model in FP16 or calibrated INT8, or as a TensorRT plan."""
     options = call.options
     where = path("models", options.name, "versions", options.version, "builds")
     asked: dict[str, Any] = {
@@ -88,25 +90,25 @@ def build(call: Call) -> None:
 
 
 def list_builds(call: Call) -> None:
-    """List what was built of a version, newest first."""
+    """Lists the builds of a version, newest first."""
     options = call.options
     call.show_list(call.client.all(path("models", options.name, "versions", options.version, "builds")), COLUMNS)
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:
     version_option(parser)
-    parser.add_argument("id", type=int, metavar="BUILD", help="the build's number")
+    parser.add_argument("id", type=int, metavar="BUILD", help="number of the build")
 
 
 def stop(call: Call) -> None:
-    """Stop a build that goes on."""
+    """Stops an unfinished build."""
     options = call.options
     call.client.delete(path("models", options.name, "versions", options.version, "builds", options.id))
     call.done(f"stopped build {options.id}", stopped=options.id)
 
 
 def _ended(call: Call, where: str, row: Json) -> Json:
-    """Return the build once it is over, and tell meanwhile what it is at."""
+    """Return the ended build; reports its progress meanwhile."""
     reported: list[str] = []
 
     def look() -> Json:

@@ -42,7 +42,7 @@ _GPUS: render.Columns = {
 
 
 def list_clusters(call: Call) -> None:
-    """List the clusters."""
+    """Lists the clusters."""
     call.show_list(call.client.all("clusters"), _COLUMNS)
 
 
@@ -55,11 +55,11 @@ def _limits(row: Mapping[str, Any]) -> str:
 
 
 def name_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the cluster")
+    parser.add_argument("name", metavar="NAME", help="name of the cluster")
 
 
 def show_cluster(call: Call) -> None:
-    """Show one cluster: its parts, how it is reached, what runs on it."""
+    """Shows one cluster: its components, its connection, and what runs on it."""
     shown: render.Columns = {
         **_COLUMNS,
         "limits": _limits,
@@ -70,7 +70,7 @@ def show_cluster(call: Call) -> None:
 
 
 def show_gpus(call: Call) -> None:
-    """Show the GPUs and MIG slices of a cluster's nodes, and how many of them pods have."""
+    """Shows the GPUs and MIG slices of a cluster's nodes, and how many are allocated to pods."""
     found = call.client.get(path("clusters", call.options.name, "gpus"))
     if call.as_json:
         print(render.as_json(found))
@@ -82,7 +82,7 @@ def show_gpus(call: Call) -> None:
 
 
 def delete_cluster(call: Call) -> None:
-    """Forget a cluster that no service runs on."""
+    """Deletes the registration of a cluster on which no service runs."""
     call.client.delete(path("clusters", call.options.name))
     call.done(f"deleted cluster {call.options.name}", deleted=call.options.name)
 
@@ -93,15 +93,15 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
         "--kubeconfig",
         type=Path,
         metavar="FILE",
-        help="give this kubeconfig along, so that the cluster file holds none",
+        help="kubeconfig to send along, so that the cluster file contains none",
     )
     parser.add_argument(
-        "--namespace", metavar="NAMESPACE", help="try patches in this one too, in which a service is to run"
+        "--namespace", metavar="NAMESPACE", help="another namespace for services, in which patches are tried too"
     )
 
 
 def apply_cluster(call: Call) -> None:
-    """Make or change clusters by their files; a kubeconfig is kept encrypted and never shown again."""
+    """Creates or changes clusters from files; a kubeconfig is stored encrypted and never shown again."""
     given = call.options.kubeconfig
     kubeconfig = None if given is None else read_documents(given)[0]
 
@@ -119,11 +119,11 @@ def apply_cluster(call: Call) -> None:
 
 def check_arguments(parser: argparse.ArgumentParser) -> None:
     name_argument(parser)
-    parser.add_argument("--namespace", metavar="NAMESPACE", help="check this one too, in which a service is to run")
+    parser.add_argument("--namespace", metavar="NAMESPACE", help="another namespace for services to check")
 
 
 def check_cluster(call: Call) -> None:
-    """Ask a cluster now whether services can run on it; exits 1 where something is missing, and says what to do."""
+    """Checks whether services can run on a cluster; exits with 1 and prints the remedy where something is missing."""
     query = _query(call)
     found = call.client.get(path("clusters", call.options.name, "check") + (f"?{query}" if query else ""))
     if call.as_json:

@@ -17,7 +17,7 @@ _WORST: render.Columns = {"request": "request_id", "at": "at", "what differs": "
 
 
 def comparison(call: Call) -> None:
-    """Show how a shadow's answers differ from stable's: how many agree, by how much, and the worst requests."""
+    """Shows how a shadow's answers differ from stable's: matches, size of differences, worst requests."""
     rollout = find(call)
     found = call.client.get(path("rollouts", rollout["id"], "comparison"))
     if call.as_json:

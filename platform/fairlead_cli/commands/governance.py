@@ -9,14 +9,14 @@ from fairlead_cli.output import render
 
 
 def protect(call: Call) -> None:
-    """Let only admins of the owning team set, move and delete an alias."""
+    """Restricts setting, moving and deleting an alias to admins of the owning team."""
     options = call.options
     call.client.put(path("models", options.name, "aliases", options.alias, "protection"), {})
     call.done(f"only admins move {options.name}@{options.alias} now", model=options.name, protected=options.alias)
 
 
 def unprotect(call: Call) -> None:
-    """Let every deployer of the owning team set, move and delete an alias again."""
+    """Allows every deployer of the owning team to set, move and delete an alias again."""
     options = call.options
     call.client.delete(path("models", options.name, "aliases", options.alias, "protection"))
     call.done(f"deployers move {options.name}@{options.alias} again", model=options.name, unprotected=options.alias)
@@ -24,11 +24,11 @@ def unprotect(call: Call) -> None:
 
 def rule_arguments(parser: argparse.ArgumentParser) -> None:
     models.name_argument(parser)
-    parser.add_argument("required", choices=["yes", "no"], help="whether versions need an approval")
+    parser.add_argument("required", choices=["yes", "no"], help="whether services require approved versions")
 
 
 def require_approval(call: Call) -> None:
-    """Let only approved versions of a model into services from now on, or all of them again."""
+    """Restricts services to approved versions of a model from now on, or allows all versions again."""
     options = call.options
     changed = call.client.put(
         path("models", options.name, "approval"), {"requires_approval": options.required == "yes"}
@@ -39,21 +39,21 @@ def require_approval(call: Call) -> None:
 
 def approve_arguments(parser: argparse.ArgumentParser) -> None:
     models.version_arguments(parser)
-    parser.add_argument("--comment", default="", metavar="TEXT", help="what you looked at, for the record")
+    parser.add_argument("--comment", default="", metavar="TEXT", help="what you reviewed, for the record")
 
 
 def decline_arguments(parser: argparse.ArgumentParser) -> None:
     models.version_arguments(parser)
-    parser.add_argument("--comment", required=True, metavar="TEXT", help="why")
+    parser.add_argument("--comment", required=True, metavar="TEXT", help="reason, for the record")
 
 
 def approve(call: Call) -> None:
-    """Approve a version that somebody else registered."""
+    """Approves a version that another user registered."""
     _decide(call, "approved")
 
 
 def decline(call: Call) -> None:
-    """Decline a version, and say why."""
+    """Declines a version, with a reason."""
     _decide(call, "declined")
 
 

@@ -76,21 +76,21 @@ def wait_imported(call: Call, row: Json, *, timeout_s: float) -> int:
 
 
 def list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the registered model")
+    parser.add_argument("name", metavar="NAME", help="name of the registered model")
 
 
 def list_imports(call: Call) -> None:
-    """List the imports of a model, newest first: how far they came, what they became, why one failed."""
+    """Lists the imports of a model, newest first: progress, resulting version, reason of a failure."""
     call.show_list(call.client.all(path("models", call.options.name, "imports")), COLUMNS)
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:
     list_arguments(parser)
-    parser.add_argument("id", type=int, metavar="IMPORT", help="the import's number")
+    parser.add_argument("id", type=int, metavar="IMPORT", help="number of the import")
 
 
 def stop(call: Call) -> None:
-    """Stop an import that goes on."""
+    """Stops an unfinished import."""
     name, number = call.options.name, call.options.id
     call.client.delete(path("models", name, "imports", number))
     call.done(f"import {number} of {name} is stopped", model=name, stopped=number)

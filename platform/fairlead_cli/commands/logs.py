@@ -13,15 +13,15 @@ from fairlead_cli.up.home import Home, home_path
 
 def logs_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
-    parser.add_argument("--revision", help="only this revision's replicas, such as digits-00002")
+    parser.add_argument("--revision", help="only replicas of this revision, such as digits-00002")
     parser.add_argument(
-        "--request", metavar="ID", help="only lines with this request id, in the logs of web and worker too"
+        "--request", metavar="ID", help="only lines with this request id, including the logs of web and worker"
     )
-    parser.add_argument("--lines", type=int, default=50, metavar="N", help="how many of each log's last (50)")
+    parser.add_argument("--lines", type=int, default=50, metavar="N", help="number of last lines of each log (50)")
 
 
 def logs(call: Call) -> None:
-    """Show the last lines of what a service's replicas wrote (embedded platform, in its own folder)."""
+    """Shows the last log lines of a service's replicas (embedded platform only, run in its folder)."""
     request = call.options.request
     namespace, name = service_path(call.options.service)
     revisions = [each["name"] for each in call.client.get(path("services", namespace, name))["revisions"]]

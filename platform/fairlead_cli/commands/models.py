@@ -54,21 +54,23 @@ def push_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         metavar="PATH|URI",
-        help="the model file, such as model.onnx, or its folder in Triton's layout; or where the control plane fetches "
-        "these: http(s)://, s3://, gs://, file://",
+        help="model file, such as model.onnx, or its folder in Triton's layout; or the URI from which "
+        "the control plane fetches it: http(s)://, s3://, gs://, file://",
     )
-    parser.add_argument("--name", required=True, help="the registered model; made if it is new")
+    parser.add_argument("--name", required=True, help="name of the registered model; created if it is new")
     parser.add_argument(
-        "--alias", type=_alias, help="alias to point to this version once it is READY, such as champion; waits for that"
+        "--alias",
+        type=_alias,
+        help="alias to point to this version once it is READY, such as champion; waits for READY",
     )
-    parser.add_argument("--sha256", metavar="HEX", help="of the one file at the URI; other bytes are refused")
+    parser.add_argument("--sha256", metavar="HEX", help="SHA-256 of the one file at the URI; other content is refused")
     version_metadata.push_arguments(parser)
-    parser.add_argument("--wait", action="store_true", help="wait until the version is READY; REJECTED exits with 3")
-    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="longest wait (300)")
+    parser.add_argument("--wait", action="store_true", help="waits until the version is READY; REJECTED exits with 3")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="maximum wait (300)")
 
 
 def push(call: Call) -> None:
-    """Make a file or folder the next version of a model; the same files again are the version that exists."""
+    """Registers a file or folder as the next version of a model; identical files return the existing version."""
     options = call.options
     is_waiting = options.wait or options.alias
     if imports.is_uri(options.file):
@@ -128,15 +130,17 @@ def _upload(call: Call, source: Source, model: str, query: list[tuple[str, str]]
 
 
 def list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--search", metavar="TEXT", help="only models with this in their name or description")
+    parser.add_argument("--search", metavar="TEXT", help="only models with this text in name or description")
     parser.add_argument("--tag", metavar="KEY=VALUE", help="only models with this tag")
-    parser.add_argument("--alias", metavar="ALIAS", help="only models that have this alias")
-    parser.add_argument("--team", metavar="TEAM", help="only models that this team owns")
-    parser.add_argument("--platform", metavar="PLATFORM", help="only those with such versions, as onnxruntime_onnx")
+    parser.add_argument("--alias", metavar="ALIAS", help="only models with this alias")
+    parser.add_argument("--team", metavar="TEAM", help="only models owned by this team")
+    parser.add_argument(
+        "--platform", metavar="PLATFORM", help="only models with versions of this platform, such as onnxruntime_onnx"
+    )
 
 
 def list_models(call: Call) -> None:
-    """List the registered models, all or those that are like that."""
+    """Lists the registered models, all or those that match the options."""
     wanted = {name: getattr(call.options, name) for name in ("search", "tag", "alias", "team", "platform")}
     query = {name: value for name, value in wanted.items() if value is not None}
     columns: render.Columns = {
@@ -150,11 +154,11 @@ def list_models(call: Call) -> None:
 
 
 def name_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the registered model")
+    parser.add_argument("name", metavar="NAME", help="name of the registered model")
 
 
 def show_model(call: Call) -> None:
-    """Show a model with its versions and aliases."""
+    """Shows a model with its versions and aliases."""
     name = call.options.name
     model = call.client.get(path("models", name))
     versions = call.client.all(path("models", name, "versions"))
@@ -187,29 +191,29 @@ def show_model(call: Call) -> None:
 
 
 def delete_model(call: Call) -> None:
-    """Delete a model that nothing serves, with all its versions."""
+    """Deletes a model that nothing serves, with all its versions."""
     call.client.delete(path("models", call.options.name))
     call.done(f"deleted model {call.options.name}", deleted=call.options.name)
 
 
 def version_arguments(parser: argparse.ArgumentParser) -> None:
     name_argument(parser)
-    parser.add_argument("version", type=int, metavar="VERSION", help="the version's number")
+    parser.add_argument("version", type=int, metavar="VERSION", help="number of the version")
 
 
 def show_version(call: Call) -> None:
-    """Show one version: signature, profile, digest, aliases."""
+    """Shows one version: signature, profile, digest, aliases."""
     call.show(call.client.get(path("models", call.options.name, "versions", call.options.version)), VERSION_FACTS)
 
 
 def recheck_arguments(parser: argparse.ArgumentParser) -> None:
     version_arguments(parser)
-    parser.add_argument("--wait", action="store_true", help="wait until the version is READY; REJECTED exits with 3")
-    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="longest wait (300)")
+    parser.add_argument("--wait", action="store_true", help="waits until the version is READY; REJECTED exits with 3")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="maximum wait (300)")
 
 
 def recheck_version(call: Call) -> None:
-    """Check a REJECTED version again, such as once a library that it needs is installed."""
+    """Checks a REJECTED version again, for example after the installation of a required library."""
     options = call.options
     version = call.client.post(path("models", options.name, "versions", options.version, "recheck"))
     if options.wait:
@@ -218,7 +222,7 @@ def recheck_version(call: Call) -> None:
 
 
 def delete_version(call: Call) -> None:
-    """Delete a version that nothing serves and no alias points to."""
+    """Deletes a version that nothing serves and no alias points to."""
     options = call.options
     call.client.delete(path("models", options.name, "versions", options.version))
     call.done(f"deleted {options.name} version {options.version}", deleted=options.version, model=options.name)
@@ -234,16 +238,16 @@ def _approval(version: Mapping[str, Any]) -> str:
 
 def alias_argument(parser: argparse.ArgumentParser) -> None:
     name_argument(parser)
-    parser.add_argument("alias", metavar="ALIAS", help="such as champion")
+    parser.add_argument("alias", metavar="ALIAS", help="alias, such as champion")
 
 
 def alias_arguments(parser: argparse.ArgumentParser) -> None:
     alias_argument(parser)
-    parser.add_argument("version", type=int, metavar="VERSION", help="the version's number")
+    parser.add_argument("version", type=int, metavar="VERSION", help="number of the version")
 
 
 def set_alias(call: Call) -> None:
-    """Point an alias to a version; services that follow the alias start a rollout."""
+    """Points an alias to a version; services that follow the alias start a rollout."""
     options = call.options
     call.client.put(path("models", options.name, "aliases", options.alias), {"version": options.version})
     sentence = f"{options.name}@{options.alias} is version {options.version} now"
@@ -251,7 +255,7 @@ def set_alias(call: Call) -> None:
 
 
 def delete_alias(call: Call) -> None:
-    """Delete an alias; the version stays."""
+    """Deletes an alias; the version remains."""
     options = call.options
     call.client.delete(path("models", options.name, "aliases", options.alias))
     call.done(f"deleted alias {options.name}@{options.alias}", deleted=options.alias, model=options.name)

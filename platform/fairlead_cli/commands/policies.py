@@ -21,16 +21,16 @@ _COLUMNS: render.Columns = {
 
 
 def list_policies(call: Call) -> None:
-    """List the rollout policies."""
+    """Lists the rollout policies."""
     call.show_list(call.client.all("policies"), _COLUMNS)
 
 
 def name_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the policy")
+    parser.add_argument("name", metavar="NAME", help="name of the policy")
 
 
 def show_policy(call: Call) -> None:
-    """Show one policy with its steps."""
+    """Shows one rollout policy with its steps."""
     policy = call.client.get(path("policies", call.options.name))
     call.show(policy, _COLUMNS)
     if not call.as_json:
@@ -45,7 +45,7 @@ def show_policy(call: Call) -> None:
 
 
 def delete_policy(call: Call) -> None:
-    """Delete a policy that no service names."""
+    """Deletes a rollout policy that no service names."""
     call.client.delete(path("policies", call.options.name))
     call.done(f"deleted policy {call.options.name}", deleted=call.options.name)
 
@@ -55,7 +55,7 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def apply_policy(call: Call) -> None:
-    """Make policies, or change them for rollouts to come, and say before what will differ."""
+    """Creates policies, or changes them for future rollouts; prints the differences first."""
     apply_file(call, lambda document: _where(call, document), _COLUMNS)
 
 

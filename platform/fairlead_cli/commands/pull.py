@@ -17,13 +17,13 @@ from fairlead_cli.output import render
 
 
 def pull_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the registered model")
-    parser.add_argument("version", metavar="VERSION", help="the version's number, or @ALIAS")
-    parser.add_argument("--to", type=Path, metavar="FOLDER", default=Path(), help="where to put the files (here)")
+    parser.add_argument("name", metavar="NAME", help="name of the registered model")
+    parser.add_argument("version", metavar="VERSION", help="number of the version, or @ALIAS")
+    parser.add_argument("--to", type=Path, metavar="FOLDER", default=Path(), help="folder for the files (here)")
 
 
 def pull(call: Call) -> None:
-    """Download the files of a version into a folder; files that are there already are not replaced."""
+    """Downloads the files of a version into a folder; existing files are not replaced."""
     options = call.options
     version = _version(call, options.name, options.version)
     target: Path = options.to

@@ -21,7 +21,7 @@ _FACTS: render.Columns = {**COLUMNS, "why it ended": "end_reason", "consent": "c
 
 
 def list_recordings(call: Call) -> None:
-    """List the recordings of a service, newest first."""
+    """Lists the recordings of a service, newest first."""
     call.show_list(call.client.all(_path(call)), COLUMNS)
 
 
@@ -31,16 +31,21 @@ def start_arguments(parser: argparse.ArgumentParser) -> None:
         "--consent",
         required=True,
         metavar="TEXT",
-        help="why, and for what, clients' requests may be kept; shown with your name wherever the recording is shown",
+        help="reason and purpose for which clients' requests may be kept; shown with your name wherever "
+        "the recording is shown",
     )
-    parser.add_argument("--share", type=float, metavar="PERCENT", help="of the requests (100)")
-    parser.add_argument("--max-requests", type=int, metavar="N", help="it ends with so many (10000)")
-    parser.add_argument("--max-bytes", type=int, metavar="BYTES", help="it ends with so many in its file (1 GiB)")
-    parser.add_argument("--retention", metavar="DURATION", help="from now on, then all is deleted (168h)")
+    parser.add_argument("--share", type=float, metavar="PERCENT", help="percentage of requests to record (100)")
+    parser.add_argument(
+        "--max-requests", type=int, metavar="N", help="maximum number of requests; then the recording ends (10000)"
+    )
+    parser.add_argument(
+        "--max-bytes", type=int, metavar="BYTES", help="maximum size of its file; then the recording ends (1 GiB)"
+    )
+    parser.add_argument("--retention", metavar="DURATION", help="time from now until the recording is deleted (168h)")
 
 
 def start(call: Call) -> None:
-    """Begin to record a service: requests with the answers of its stable revision, under your name."""
+    """Starts a recording of a service: requests and the answers of its stable revision, under your name."""
     options = call.options
     asked = {
         "consent": options.consent,
@@ -55,21 +60,21 @@ def start(call: Call) -> None:
 
 def recording_arguments(parser: argparse.ArgumentParser) -> None:
     service_argument(parser)
-    parser.add_argument("id", type=int, metavar="RECORDING", help="the recording's number")
+    parser.add_argument("id", type=int, metavar="RECORDING", help="number of the recording")
 
 
 def show(call: Call) -> None:
-    """Show one recording: how much it holds, until when, and who answers for it."""
+    """Shows one recording: its size, its expiry, and the responsible user."""
     call.show(call.client.get(_path(call, call.options.id)), _FACTS)
 
 
 def stop(call: Call) -> None:
-    """Let a recording end; what it has stays until it expires."""
+    """Ends a recording; its content remains until it expires."""
     call.show(call.client.post(_path(call, call.options.id, "stop")), _FACTS)
 
 
 def delete(call: Call) -> None:
-    """Delete a recording with everything in it."""
+    """Deletes a recording with all its content."""
     call.client.delete(_path(call, call.options.id))
     call.done(f"deleted recording {call.options.id} of {call.options.service}", deleted=call.options.id)
 

@@ -43,27 +43,31 @@ _FACTS: render.Columns = {
 
 
 def propose_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the cluster")
+    parser.add_argument("name", metavar="NAME", help="name of the cluster")
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument(
         "--for",
         action="append",
         dest="demands",
         metavar="SLICES",
-        help="what is needed, such as '2 x 3g.40gb' or '1 x 30Gi'; may be given several times",
+        help="required slices, such as '2 x 3g.40gb' or '1 x 30Gi'; may be repeated",
     )
-    wanted.add_argument("--service", metavar="SERVICE", help="NAME or NAMESPACE/NAME, for a rollout of it")
-    wanted.add_argument("-f", "--file", type=Path, help="a service file that did not fit")
-    parser.add_argument("--version", help="with --service: 2, @champion or models:/NAME/2 (the live one when left out)")
+    wanted.add_argument(
+        "--service", metavar="SERVICE", help="service whose rollout requires the slices: NAME or NAMESPACE/NAME"
+    )
+    wanted.add_argument("-f", "--file", type=Path, help="service file that did not fit")
+    parser.add_argument("--version", help="version for --service: 2, @champion or models:/NAME/2 (the live one)")
     parser.add_argument(
-        "--yes", action="store_true", help="approve it, and wait for the end: exit 0 Done, 6 Aborted, 3 otherwise"
+        "--yes",
+        action="store_true",
+        help="approves the repartition, and waits for the end: exit 0 Done, 6 Aborted, 3 otherwise",
     )
     _decision_arguments(parser)
     _timeout_argument(parser)
 
 
 def propose(call: Call) -> None:
-    """Propose how to cut GPUs of a node anew so that something finds a slice; nothing is done before an approval."""
+    """Proposes a MIG repartition of a node's GPUs that provides a slice; it starts only after approval."""
     options = call.options
     if options.version and not options.service:
         raise CliError("--version goes with --service, whose version it is")
@@ -79,27 +83,27 @@ def propose(call: Call) -> None:
 
 
 def list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="CLUSTER", help="the cluster")
+    parser.add_argument("name", metavar="CLUSTER", help="name of the cluster")
 
 
 def list_repartitions(call: Call) -> None:
-    """List the repartitions of a cluster's nodes, newest first."""
+    """Lists the repartitions of a cluster's nodes, newest first."""
     call.show_list(call.client.all(_path(call.options.name)), COLUMNS)
 
 
 def show_arguments(parser: argparse.ArgumentParser) -> None:
     list_arguments(parser)
-    parser.add_argument("id", type=int, metavar="REPARTITION", help="its number")
+    parser.add_argument("id", type=int, metavar="REPARTITION", help="number of the repartition")
 
 
 def waiting_arguments(parser: argparse.ArgumentParser) -> None:
     show_arguments(parser)
-    parser.add_argument("--wait", action="store_true", help="wait for the end: exit 0 Done, 6 Aborted, 3 otherwise")
+    parser.add_argument("--wait", action="store_true", help="waits for the end: exit 0 Done, 6 Aborted, 3 otherwise")
     _timeout_argument(parser)
 
 
 def show(call: Call) -> None:
-    """Show one repartition: how the GPUs are cut before and after, what has to leave the node, how far it is."""
+    """Shows one repartition: slices before and after, workloads that must leave the node, progress."""
     row = call.client.get(_path(call.options.name, call.options.id))
     _show_end(call, row) if call.options.wait else _show(call, row)
 
@@ -110,7 +114,7 @@ def approve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def approve(call: Call) -> None:
-    """Have a proposal done: the node is cordoned, services' GPU pods leave it, MIG manager cuts it."""
+    """Approves a proposal: the node is cordoned, services' GPU pods leave it, MIG manager repartitions it."""
     row = _decide(call, "approve")
     _show_end(call, row) if call.options.wait else _show(call, row)
 
@@ -121,12 +125,12 @@ def decision_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def decline(call: Call) -> None:
-    """Leave a proposal, for a reason."""
+    """Declines a proposal, with a reason."""
     _show(call, _decide(call, "decline"))
 
 
 def abort(call: Call) -> None:
-    """Stop one that is under way; the node is brought back to what it was, and takes pods again."""
+    """Aborts a repartition in progress; the node returns to its earlier layout and takes pods again."""
     _show(call, _decide(call, "abort"))
 
 
@@ -136,12 +140,12 @@ def _decide(call: Call, verb: str) -> Json:
 
 
 def _decision_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for the record")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="reason, for the record")
 
 
 def _timeout_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--timeout", type=float, default=7200.0, metavar="SECONDS", help="longest wait (7200); then exit 4"
+        "--timeout", type=float, default=7200.0, metavar="SECONDS", help="maximum wait (7200); then exit 4"
     )
 
 
@@ -161,7 +165,7 @@ def _show(call: Call, row: Json) -> None:
 
 
 def _show_end(call: Call, row: Json) -> None:
-    """Tell where it is until it is over, show it, and raise unless it ended with the GPUs cut."""
+    """Report progress until it ends, show it, and raise unless it ended with the GPUs cut."""
     where, reporter = _path(row["cluster"], row["id"]), Reporter(call.note)
 
     def look() -> Json:

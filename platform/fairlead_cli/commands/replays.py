@@ -51,19 +51,19 @@ _WORST: render.Columns = {"request": "request_id", "at": "at", "differs": "messa
 
 def replay_arguments(parser: argparse.ArgumentParser) -> None:
     service_argument(parser)
-    parser.add_argument("--version", required=True, help="the version that is to answer: 2, @champion, models:/NAME/2")
-    parser.add_argument("--recording", type=_recording, help="a recording's number, or latest (latest)")
+    parser.add_argument("--version", required=True, help="version to replay on: 2, @champion, models:/NAME/2")
+    parser.add_argument("--recording", type=_recording, help="number of the recording, or latest (latest)")
     parser.add_argument(
         "--comparison",
         type=Path,
         metavar="FILE",
-        help="what is asked of the answers, as a policy's analysis.comparison has it",
+        help="criteria for the answers, in the format of a policy's analysis.comparison",
     )
     parser.add_argument(
-        "--wait", action="store_true", help="wait for the end: exit 0 only where the answers agree, else 3"
+        "--wait", action="store_true", help="waits for the end: exit 0 only if the answers agree, else 3"
     )
     parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="maximum wait (3600); then exit 4"
     )
 
 
@@ -76,7 +76,7 @@ def _recording(text: str) -> int | None:
 
 
 def replay(call: Call) -> None:
-    """Have a version answer recorded requests, out of reach of every client, and compare its answers."""
+    """Replays recorded requests on a version that no client can reach, and compares its answers."""
     options = call.options
     where = path("services", *service_path(options.service), "replays")
     asked: dict[str, Any] = {"version": options.version}
@@ -104,7 +104,7 @@ def replay(call: Call) -> None:
 
 
 def list_replays(call: Call) -> None:
-    """List the replays of a service, newest first."""
+    """Lists the replays of a service, newest first."""
     call.show_list(call.client.all(path("services", *service_path(call.options.service), "replays")), COLUMNS)
 
 

@@ -13,14 +13,14 @@ _LOOK_EVERY_S = 0.5
 
 def restart_arguments(parser: argparse.ArgumentParser) -> None:
     service_argument(parser)
-    parser.add_argument("--wait", action="store_true", help="wait until every replica was replaced")
+    parser.add_argument("--wait", action="store_true", help="waits until every replica is replaced")
     parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="maximum wait (3600); then exit 4"
     )
 
 
 def restart(call: Call) -> None:
-    """Replace every replica by one that begins anew, one after the other, without a request failing."""
+    """Restarts a service: replaces every replica by a new one, one after the other, without failed requests."""
     namespace, name = service_path(call.options.service)
     where = path("services", namespace, name)
     service = call.client.post(f"{where}/restart")

@@ -20,19 +20,19 @@ _ENDED = {"Healthy", "Degraded", "Aborted"}
 
 def start_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
-    parser.add_argument("--version", required=True, help="the version to go to: 2, @champion or models:/NAME/2")
-    parser.add_argument("--policy", help="the policy to go by (the service's own when left out)")
+    parser.add_argument("--version", required=True, help="target version: 2, @champion or models:/NAME/2")
+    parser.add_argument("--policy", help="rollout policy (the service's own)")
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="only say what would happen, also to clients, and what the analysis could find",
+        help="only prints the planned rollout, its effects on clients, and what the analysis could find",
     )
     contract_changes.force_argument(parser)
     wait_arguments(parser)
 
 
 def start(call: Call) -> None:
-    """Start a rollout; with --wait exit 0 only when it ends Healthy."""
+    """Starts a rollout; with --wait, exits with 0 only if it ends Healthy."""
     options = call.options
     body = {"version": options.version} | ({"policy": options.policy} if options.policy else {})
     body |= contract_changes.as_fields(options.force_contract)
@@ -47,14 +47,12 @@ def start(call: Call) -> None:
 
 def undo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
-    parser.add_argument(
-        "--to-revision", metavar="REVISION", help="an earlier stable revision (the one before when left out)"
-    )
+    parser.add_argument("--to-revision", metavar="REVISION", help="earlier stable revision (the previous one)")
     wait_arguments(parser)
 
 
 def undo(call: Call) -> None:
-    """Go back to an earlier stable revision, at once where it still runs."""
+    """Rolls back to an earlier stable revision, at once where it still runs."""
     options = call.options
     body = {"revision": options.to_revision} if options.to_revision else {}
     rollout = call.client.post(path("services", *service_path(options.service), "rollback"), body)
@@ -67,38 +65,38 @@ def status_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def status(call: Call) -> None:
-    """Show a rollout: where it is, why it waits, what the analysis found."""
+    """Shows a rollout: its step, why it waits, and the results of the analysis."""
     _show_or_wait(call, find(call))
 
 
 def which_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("rollout", metavar="ROLLOUT", help="a rollout's id, or a service for its newest one")
+    parser.add_argument("rollout", metavar="ROLLOUT", help="id of a rollout, or a service for its newest rollout")
 
 
 def comment_arguments(parser: argparse.ArgumentParser) -> None:
     which_argument(parser)
-    parser.add_argument("--comment", default="", metavar="TEXT", help="why, for the record")
+    parser.add_argument("--comment", default="", metavar="TEXT", help="reason, for the record")
 
 
 def promote(call: Call) -> None:
-    """Go on from a pause."""
+    """Continues a paused rollout."""
     _decide(call, "promote")
 
 
 def abort(call: Call) -> None:
-    """Send all traffic back to the stable revision."""
+    """Aborts a rollout: sends all traffic back to the stable revision."""
     _decide(call, "abort")
 
 
 def retry(call: Call) -> None:
-    """Start an aborted or degraded rollout again from its first step."""
+    """Restarts an aborted or degraded rollout from its first step."""
     _decide(call, "retry")
 
 
 def wait_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--wait", action="store_true", help="wait for the end: exit 0 Healthy, 3 Degraded, 6 Aborted")
+    parser.add_argument("--wait", action="store_true", help="waits for the end: exit 0 Healthy, 3 Degraded, 6 Aborted")
     parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="maximum wait (3600); then exit 4"
     )
 
 
@@ -165,7 +163,7 @@ def is_over(rollout: Json) -> bool:
 
 
 def wait(call: Call, rollout: Json) -> Json:
-    """Return the rollout once it is over, telling meanwhile where it is; TimedOut after the call's `--timeout`."""
+    """Return the ended rollout; reports its progress meanwhile. TimedOut after the call's `--timeout`."""
     what = f"the end of rollout {rollout['id']}"
     where = path("rollouts", rollout["id"])
 

@@ -22,9 +22,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def rotate(call: Call) -> None:
-    """Replace the secret key while nothing runs, and encrypt what is stored under the new one.
+    """Replaces the secret key while nothing runs, and encrypts stored data under the new one.
 
-    The key before is kept in a file until all is encrypted anew: one that was interrupted is finished by the next.
+    A file keeps the earlier key until everything is encrypted with the new one; the next run finishes an interrupted
+    one.
     """
     path = call.options.home.resolve()
     if os.environ.get("FAIRLEAD_SECRET_KEY") or os.environ.get("FAIRLEAD_SECRET_KEY_FILE"):

@@ -66,17 +66,19 @@ def service_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--search", metavar="WORDS", help="only those with each word in name, namespace or model")
+    parser.add_argument(
+        "--search", metavar="WORDS", help="only services with each of these words in name, namespace or model"
+    )
 
 
 def list_services(call: Call) -> None:
-    """List the services, all or those that a search finds."""
+    """Lists the services, all or those that a search finds."""
     words = call.options.search
     call.show_list(call.client.all("services", filters={"search": words} if words else None), _COLUMNS)
 
 
 def show_service(call: Call) -> None:
-    """Show one service with its revisions."""
+    """Shows one service with its revisions."""
     service = call.client.get(path("services", *service_path(call.options.service)))
     call.show(service, _FACTS)
     if not call.as_json:
@@ -100,20 +102,20 @@ def _placement_text(revision: Mapping[str, Any]) -> str:
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:
-    _turned_arguments(parser, "wait until its last replica has ended")
+    _turned_arguments(parser, "waits until the last replica has ended")
 
 
 def stop_service(call: Call) -> None:
-    """Let nothing of a service run, and keep its file, revisions and history."""
+    """Stops a service: nothing of it runs; its file, revisions and history remain."""
     _turned(call, "stop", _is_stopped)
 
 
 def resume_arguments(parser: argparse.ArgumentParser) -> None:
-    _turned_arguments(parser, "wait until it is Ready")
+    _turned_arguments(parser, "waits until the service is Ready")
 
 
 def resume_service(call: Call) -> None:
-    """Let a stopped service serve again."""
+    """Resumes a stopped service."""
     _turned(call, "resume", lambda seen: seen["phase"] == "Ready", Refusals())
 
 
@@ -121,7 +123,7 @@ def _turned_arguments(parser: argparse.ArgumentParser, wait: str) -> None:
     service_argument(parser)
     parser.add_argument("--wait", action="store_true", help=wait)
     parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="maximum wait (3600); then exit 4"
     )
 
 
@@ -136,7 +138,7 @@ def _turned(call: Call, verb: str, is_done: Callable[[Json], bool], refusals: Re
 
 
 def delete_service(call: Call) -> None:
-    """Take a service down and forget it."""
+    """Stops and deletes a service."""
     namespace, name = service_path(call.options.service)
     call.client.delete(path("services", namespace, name))
     call.done(f"deleting service {namespace}/{name}", deleting=f"{namespace}/{name}")
@@ -148,16 +150,16 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait",
         action="store_true",
-        help="wait until it is Ready, or its rollout ends: exit 0 when what the file says is live, 3 or 6 when its "
-        "rollout was Degraded or Aborted, also earlier",
+        help="waits until the service is Ready or its rollout ends: exit 0 if the state in the file is "
+        "live, 3 or 6 if its rollout was Degraded or Aborted, also earlier",
     )
     parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="maximum wait (3600); then exit 4"
     )
 
 
 def apply_service(call: Call) -> None:
-    """Make services, or change them, and say before what will differ; what can change answers starts a rollout."""
+    """Creates or changes services; prints the differences first. Changes that can alter answers start a rollout."""
     ready = (lambda service: _ready(call, service)) if call.options.wait else (lambda service: service)
     with contract_changes.naming_the_flag():
         apply_file(
@@ -250,13 +252,13 @@ def _imported(call: Call, where: str) -> Json:
 
 def events_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "service", metavar="SERVICE", nargs="?", help="NAME or NAMESPACE/NAME; the platform's own parts when left out"
+        "service", metavar="SERVICE", nargs="?", help="NAME or NAMESPACE/NAME (the platform's own components)"
     )
-    parser.add_argument("--limit", type=count, default=50, metavar="N", help="how many of the newest (50)")
+    parser.add_argument("--limit", type=count, default=50, metavar="N", help="number of newest events (50)")
 
 
 def events(call: Call) -> None:
-    """Show what happened to a service or to the platform's own parts, oldest first."""
+    """Lists events of a service or of the platform's own components, oldest first."""
     if call.options.service is not None:
         found = call.client.all(path("services", *service_path(call.options.service), "events"), call.options.limit)
         return call.show_list(found[::-1], _EVENTS)

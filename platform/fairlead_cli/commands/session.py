@@ -12,11 +12,11 @@ from fairlead_cli.errors import CliError
 
 
 def login_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--token", help="API token; asked for (or read from standard input) when left out")
+    parser.add_argument("--token", help="API token (from a prompt, or from standard input)")
 
 
 def login(call: Call) -> None:
-    """Check a token against the control plane and keep it for later commands."""
+    """Verifies a token with the control plane and stores it for later commands."""
     url = config.resolve(call.options.url).url
     token = call.options.token or os.environ.get("FAIRLEAD_TOKEN") or _ask(url)
     access = config.Access(url, token)
@@ -28,7 +28,7 @@ def login(call: Call) -> None:
 
 
 def whoami(call: Call) -> None:
-    """Show whom the token in use belongs to."""
+    """Shows the user of the token in use."""
     who = call.client.get("whoami")
     call.show(who, {key.replace("_", " "): key for key in who})
 

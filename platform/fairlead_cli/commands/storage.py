@@ -25,7 +25,7 @@ _UNNAMED: render.Columns = {
 
 
 def show(call: Call) -> None:
-    """Show which models take most space, and which versions and artifacts can be deleted."""
+    """Shows the models that use most space, and the versions and artifacts that can be deleted."""
     found = call.client.get(path("storage"))
     if call.as_json:
         call.show(found, {})
@@ -38,7 +38,7 @@ def show(call: Call) -> None:
 
 
 def collect(call: Call) -> None:
-    """Delete the artifacts that no version has, but for those stored within the last hour."""
+    """Deletes artifacts without a version, except those stored within the last hour."""
     found = call.client.post(path("storage", "collect"))
     count = len(found["deleted"])
     call.done(f"deleted {count} artifact{'' if count == 1 else 's'}: {render.size(found['size_bytes'])}", **found)

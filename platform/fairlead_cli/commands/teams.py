@@ -13,16 +13,16 @@ _PLACES = {"namespace": "namespaces", "model": "models"}
 
 
 def team_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("team", metavar="TEAM", help="the team")
+    parser.add_argument("team", metavar="TEAM", help="name of the team")
 
 
 def list_teams(call: Call) -> None:
-    """List the teams you belong to; for who administers the installation, all."""
+    """Lists your teams; for administrators of the installation, all teams."""
     call.show_list(call.client.all("teams"), _COLUMNS)
 
 
 def show_team(call: Call) -> None:
-    """Show a team with its members and what it was given."""
+    """Shows a team with its members, namespaces and models."""
     address = path("teams", call.options.team)
     team = call.client.get(address)
     members, owned = call.client.all(f"{address}/members"), call.client.all(f"{address}/owned")
@@ -36,43 +36,43 @@ def show_team(call: Call) -> None:
 
 
 def create_team(call: Call) -> None:
-    """Make a team, without members yet."""
+    """Creates a team without members."""
     call.show(call.client.post("teams", {"name": call.options.team}), _COLUMNS)
 
 
 def delete_team(call: Call) -> None:
-    """Delete a team that owns nothing."""
+    """Deletes a team that owns nothing."""
     call.client.delete(path("teams", call.options.team))
     call.done(f"deleted team {call.options.team}", deleted=call.options.team)
 
 
 def owned_arguments(parser: argparse.ArgumentParser) -> None:
     team_argument(parser)
-    parser.add_argument("kind", choices=tuple(_PLACES), help="what it is")
-    parser.add_argument("name", metavar="NAME", help="what it is called; it need not be there yet")
+    parser.add_argument("kind", choices=tuple(_PLACES), help="kind of object")
+    parser.add_argument("name", metavar="NAME", help="name of the namespace or model; it need not exist yet")
 
 
 def give(call: Call) -> None:
-    """Give a namespace or a model to a team, from whichever had it."""
+    """Assigns a namespace or a model to a team, in place of its present owner."""
     options = call.options
     call.show(call.client.put(path("teams", options.team, _PLACES[options.kind], options.name), {}), _OWNED)
 
 
 def take(call: Call) -> None:
-    """Take a namespace or a model from a team; it belongs to the team `default` then."""
+    """Removes a namespace or a model from a team; the team `default` then owns it."""
     options = call.options
     call.client.delete(path("teams", options.team, _PLACES[options.kind], options.name))
     call.done(f"took {options.kind} {options.name} from team {options.team}", taken=options.name, kind=options.kind)
 
 
 def list_members(call: Call) -> None:
-    """List the members of a team."""
+    """Lists the members of a team."""
     call.show_list(call.client.all(path("teams", call.options.team, "members")), _MEMBERS)
 
 
 def member_arguments(parser: argparse.ArgumentParser) -> None:
     team_argument(parser)
-    parser.add_argument("user", metavar="USER", help="the user's name")
+    parser.add_argument("user", metavar="USER", help="name of the user")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,18 +81,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--role",
         choices=("viewer", "deployer", "admin"),
         required=True,
-        help="what they may do there; each includes the ones before",
+        help="role in the team; each includes the ones before",
     )
 
 
 def add_member(call: Call) -> None:
-    """Give a user a role in a team, in place of the one they had; an unknown user is made."""
+    """Assigns a user a role in a team, in place of any earlier role; creates an unknown user."""
     options = call.options
     call.show(call.client.put(path("teams", options.team, "members", options.user), {"role": options.role}), _MEMBERS)
 
 
 def remove_member(call: Call) -> None:
-    """Take a user out of a team."""
+    """Removes a user from a team."""
     options = call.options
     call.client.delete(path("teams", options.team, "members", options.user))
     call.done(f"removed {options.user} from team {options.team}", removed=options.user, team=options.team)

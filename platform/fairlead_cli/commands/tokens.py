@@ -19,19 +19,22 @@ _COLUMNS: render.Columns = {
 
 
 def create_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", required=True, help="what it is for, such as ci; the audit log names it")
+    parser.add_argument("--name", required=True, help="name of the token, such as ci; the audit log shows it")
     parser.add_argument(
-        "--scope", choices=("read", "write", "admin"), default="read", help="each includes the ones before (read)"
+        "--scope",
+        choices=("read", "write", "admin"),
+        default="read",
+        help="scope of the token; each includes the ones before (read)",
     )
-    parser.add_argument("--expires-in", metavar="DURATION", help="such as 720h (the platform's own when left out)")
+    parser.add_argument("--expires-in", metavar="DURATION", help="lifetime, such as 720h (the platform's default)")
     parser.add_argument(
         "--user",
-        help="whose it is, made if unknown, with the role in team default that the scope needs (you when left out)",
+        help="owner, created if unknown, with the role in team default that the scope requires (you)",
     )
 
 
 def create(call: Call) -> None:
-    """Make a token; it is shown once."""
+    """Creates an API token, and shows it once."""
     options = call.options
     body = {"name": options.name, "scope": options.scope, "expires_in": options.expires_in, "user": options.user}
     token = call.client.post("tokens", {key: value for key, value in body.items() if value is not None})
@@ -40,20 +43,20 @@ def create(call: Call) -> None:
 
 
 def list_tokens(call: Call) -> None:
-    """List the tokens, without their secrets."""
+    """Lists the API tokens, without their secrets."""
     call.show_list(call.client.all("tokens"), _COLUMNS)
 
 
 def show_token(call: Call) -> None:
-    """Show one token, without its secret."""
+    """Shows one API token, without its secret."""
     call.show(call.client.get(path("tokens", call.options.id)), {**_COLUMNS, "created": "created_at"})
 
 
 def token_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", type=int, help="the token's id, as `fairlead tokens list` shows it")
+    parser.add_argument("id", metavar="ID", type=int, help="id of the token, as `fairlead tokens list` shows it")
 
 
 def revoke(call: Call) -> None:
-    """End a token, and the browser sessions that signed in with it."""
+    """Revokes an API token, and the browser sessions that signed in with it."""
     call.client.delete(path("tokens", call.options.id))
     call.done(f"revoked token {call.options.id}", revoked=call.options.id)

@@ -46,14 +46,12 @@ OUTPUTS: render.Columns = {
 
 def try_arguments(parser: argparse.ArgumentParser) -> None:
     version_option(parser)
-    parser.add_argument(
-        "--data", type=Path, required=True, metavar="FILE.json", help="the body of a V2 inference request"
-    )
-    parser.add_argument("--no-wait", action="store_true", help="do not wait for the answer")
+    parser.add_argument("--data", type=Path, required=True, metavar="FILE.json", help="body of a V2 inference request")
+    parser.add_argument("--no-wait", action="store_true", help="returns without waiting for the answer")
 
 
 def try_version(call: Call) -> None:
-    """Have one request answered by a version that no service need serve."""
+    """Runs one request on a version, which no service needs to serve."""
     options = call.options
     where = path("models", options.name, "versions", options.version, "trials")
     row = call.client.post(where, {"request": _request(options.data)})
@@ -75,18 +73,18 @@ def try_version(call: Call) -> None:
 
 
 def list_trials(call: Call) -> None:
-    """List the trials of a version that are kept, newest first."""
+    """Lists the stored trials of a version, newest first."""
     options = call.options
     call.show_list(call.client.all(path("models", options.name, "versions", options.version, "trials")), COLUMNS)
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:
     version_option(parser)
-    parser.add_argument("id", type=int, metavar="TRIAL", help="the trial's number")
+    parser.add_argument("id", type=int, metavar="TRIAL", help="number of the trial")
 
 
 def stop(call: Call) -> None:
-    """Stop a trial that goes on."""
+    """Stops an unfinished trial."""
     options = call.options
     call.client.delete(path("models", options.name, "versions", options.version, "trials", options.id))
     call.done(f"stopped trial {options.id}", stopped=options.id)
@@ -105,7 +103,7 @@ def _request(file: Path) -> Mapping[str, Any]:
 
 
 def _ended(call: Call, where: str, row: Json) -> Json:
-    """Return the trial once it is over, and tell meanwhile what it is at."""
+    """Return the ended trial; reports its progress meanwhile."""
     reported: list[str] = []
 
     def look() -> Json:

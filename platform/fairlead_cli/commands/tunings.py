@@ -53,48 +53,51 @@ POINTS: render.Columns = {
 
 def version_option(parser: argparse.ArgumentParser) -> None:
     name_argument(parser)
-    parser.add_argument("--version", type=int, required=True, metavar="NUMBER", help="the version's number")
+    parser.add_argument("--version", type=int, required=True, metavar="NUMBER", help="number of the version")
 
 
 def tune_arguments(parser: argparse.ArgumentParser) -> None:
     version_option(parser)
-    parser.add_argument(
-        "--max-latency-p99-ms", type=float, required=True, metavar="MS", help="what 99 of 100 requests may take at most"
-    )
+    parser.add_argument("--max-latency-p99-ms", type=float, required=True, metavar="MS", help="maximum p99 latency")
     parser.add_argument(
         "--service",
         metavar="[NAMESPACE/]NAME",
-        help="search where its replicas run, with their resources, variables and configuration (the default cluster)",
+        help="searches where this service's replicas run, with their resources, variables and "
+        "configuration (the default cluster)",
     )
-    parser.add_argument("--budget", type=_duration, metavar="TIME", help="such as 90s or 10m (5m)")
-    parser.add_argument("--rows", type=int, metavar="N", help="of a request (1)")
+    parser.add_argument(
+        "--budget", type=_duration, metavar="TIME", help="time limit of the search, such as 90s or 10m (5m)"
+    )
+    parser.add_argument("--rows", type=int, metavar="N", help="rows of a request (1)")
     parser.add_argument(
         "--shape",
         type=_shape,
         action="append",
         default=[],
         metavar="INPUT:DIMS",
-        help="of an input whose dims vary, without the batch, as in tokens:128 (1 each); may be repeated",
+        help="shape of an input with variable dims, without the batch, such as tokens:128 (1 each); may be repeated",
     )
     parser.add_argument(
         "--largest-request-rows",
         type=int,
         metavar="N",
-        help="what clients send at most in one request; allows a smaller max_batch_size (as many as now)",
+        help="maximum rows that clients send in one request; allows a smaller max_batch_size (as many as now)",
     )
-    parser.add_argument("--max-batch-size", type=int, metavar="N", help="the largest to try (128)")
-    parser.add_argument("--max-instances", type=int, metavar="N", help="the most to try (cores; on a GPU 4)")
-    parser.add_argument("--max-concurrency", type=int, metavar="N", help="most requests at once (256)")
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="gets throughput and latency as a plot")
-    parser.add_argument("--report", type=Path, metavar="FILE.json", help="gets all that was measured")
+    parser.add_argument("--max-batch-size", type=int, metavar="N", help="maximum batch size to try (128)")
     parser.add_argument(
-        "--apply", action="store_true", help="make what was chosen the service's configuration: a new revision"
+        "--max-instances", type=int, metavar="N", help="maximum number of instances to try (cores; on a GPU 4)"
     )
-    parser.add_argument("--no-wait", action="store_true", help="do not wait for the end")
+    parser.add_argument("--max-concurrency", type=int, metavar="N", help="maximum concurrent requests (256)")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="file for a plot of throughput and latency")
+    parser.add_argument("--report", type=Path, metavar="FILE.json", help="file for all measurements")
+    parser.add_argument(
+        "--apply", action="store_true", help="applies the chosen configuration to the service, as a new revision"
+    )
+    parser.add_argument("--no-wait", action="store_true", help="returns without waiting for the end")
 
 
 def tune(call: Call) -> None:
-    """Search for the instances, batch size, queue delay and threads that serve most within a latency."""
+    """Searches for the instances, batch size, queue delay and threads that serve most within a latency."""
     options = call.options
     if options.apply and not options.service:
         raise CliError("--apply configures a service; name it by --service")
@@ -118,18 +121,18 @@ def tune(call: Call) -> None:
 
 
 def list_tunings(call: Call) -> None:
-    """List the tunings of a version, newest first."""
+    """Lists the tunings of a version, newest first."""
     options = call.options
     call.show_list(call.client.all(path("models", options.name, "versions", options.version, "tunings")), COLUMNS)
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:
     version_option(parser)
-    parser.add_argument("id", type=int, metavar="TUNING", help="the tuning's number")
+    parser.add_argument("id", type=int, metavar="TUNING", help="number of the tuning")
 
 
 def stop(call: Call) -> None:
-    """Stop a tuning that goes on."""
+    """Stops an unfinished tuning."""
     options = call.options
     call.client.delete(path("models", options.name, "versions", options.version, "tunings", options.id))
     call.done(f"stopped tuning {options.id}", stopped=options.id)
@@ -148,7 +151,7 @@ def _order(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _ended(call: Call, where: str, row: Json) -> Json:
-    """Return the tuning once it is over, and tell each measurement's best meanwhile."""
+    """Return the ended tuning; reports the best of the measurements meanwhile."""
     reported: list[tuple[str, int]] = []
 
     def look() -> Json:

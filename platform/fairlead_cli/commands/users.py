@@ -17,36 +17,36 @@ _COLUMNS: render.Columns = {
 
 
 def user_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("user", metavar="USER", help="the user's name")
+    parser.add_argument("user", metavar="USER", help="name of the user")
 
 
 def switch_arguments(parser: argparse.ArgumentParser) -> None:
     user_argument(parser)
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the audit log")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="reason, for the audit log")
 
 
 def list_users(call: Call) -> None:
-    """List who there is; for who administers the installation."""
+    """Lists the users; for administrators of the installation."""
     call.show_list(call.client.all("users"), _COLUMNS)
 
 
 def show_user(call: Call) -> None:
-    """Show a user with its teams and when it was last seen."""
+    """Shows a user, with its teams and when it was last seen."""
     call.show(call.client.get(path("users", call.options.user)), _COLUMNS)
 
 
 def switch_off(call: Call) -> None:
-    """Switch a user off: neither its sessions nor its tokens open anything; its roles stay."""
+    """Deactivates a user: its sessions and tokens are refused; its roles remain."""
     _switch(call, active=False)
 
 
 def switch_on(call: Call) -> None:
-    """Let a user in again who was switched off."""
+    """Activates a deactivated user."""
     _switch(call, active=True)
 
 
 def free(call: Call) -> None:
-    """Free a user from the provider's account, so that another one of that name may sign in."""
+    """Unlinks a user from the provider's account, so that another account of that name can sign in."""
     user = call.options.user
     call.client.delete(path("users", user, "identity"))
     call.done(f"{user} belongs to the next account of that name that signs in", freed=user)

@@ -10,21 +10,29 @@ _MAPPINGS = {"tag": "tags", "parameter": "parameters"}
 
 
 def push_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("kept with the version")
-    group.add_argument("--description", metavar="MARKDOWN", help="what is to be known about it")
-    group.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="a tag; may be repeated")
+    group = parser.add_argument_group("metadata of the version")
+    group.add_argument("--description", metavar="MARKDOWN", help="description of the version")
+    group.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="tag; may be repeated")
     group.add_argument(
-        "--source-commit", metavar="COMMIT", help="of the training code (in GitHub Actions and GitLab CI: the run's)"
+        "--source-commit",
+        metavar="COMMIT",
+        help="commit of the training code (in GitHub Actions and GitLab CI: that of the run)",
     )
-    group.add_argument("--run-url", metavar="URL", help="the CI run (in GitHub Actions and GitLab CI: this one)")
-    group.add_argument("--data", dest="data_reference", metavar="REFERENCE", help="what it was trained on")
     group.add_argument(
-        "--parameter", action="append", default=[], metavar="NAME=VALUE", help="such as lr=0.1; may be repeated"
+        "--run-url", metavar="URL", help="URL of the CI run (in GitHub Actions and GitLab CI: that of the run)"
+    )
+    group.add_argument("--data", dest="data_reference", metavar="REFERENCE", help="training data")
+    group.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="training parameter, such as lr=0.1; may be repeated",
     )
     group.add_argument(
         "--compatible-with",
         metavar="VERSION",
-        help="@ALIAS or a number: reject the version unless that one's clients can go on with it",
+        help="@ALIAS or version number; rejects the new version if it breaks clients of that one",
     )
 
 

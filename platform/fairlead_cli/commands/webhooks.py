@@ -29,16 +29,18 @@ _LOOK_EVERY_S = 0.3
 
 
 def webhook_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", type=int, help="the webhook's id, as `fairlead webhooks list` shows it")
+    parser.add_argument(
+        "id", metavar="ID", type=int, help="id of the subscription, as `fairlead webhooks list` shows it"
+    )
 
 
 def list_webhooks(call: Call) -> None:
-    """List the webhooks that you may manage."""
+    """Lists the webhook subscriptions that you may manage."""
     call.show_list(call.client.all("webhooks"), _COLUMNS)
 
 
 def show_webhook(call: Call) -> None:
-    """Show a webhook with its last deliveries."""
+    """Shows a webhook subscription with its last deliveries."""
     address = path("webhooks", call.options.id)
     webhook, deliveries = call.client.get(address), call.client.all(f"{address}/deliveries", 10)
     if call.as_json:
@@ -50,16 +52,22 @@ def show_webhook(call: Call) -> None:
 
 def create_arguments(parser: argparse.ArgumentParser) -> None:
     # `--url` is the control plane.
-    parser.add_argument("address", metavar="URL", help="where to post")
+    parser.add_argument("address", metavar="URL", help="URL to post events to")
     parser.add_argument(
-        "--event", action="append", required=True, metavar="EVENT", help="such as RolloutHealthy; may be repeated"
+        "--event",
+        action="append",
+        required=True,
+        metavar="EVENT",
+        help="event type, such as RolloutHealthy; may be repeated",
     )
-    parser.add_argument("--team", help="whose namespaces and models it is told of (all of the installation's)")
-    parser.add_argument("--description", metavar="TEXT", help="what it is for")
+    parser.add_argument(
+        "--team", help="team whose namespaces and models the subscription covers (the whole installation)"
+    )
+    parser.add_argument("--description", metavar="TEXT", help="purpose of the subscription")
 
 
 def create(call: Call) -> None:
-    """Make a webhook; the secret that signs its messages is shown once."""
+    """Creates a webhook subscription, and shows once the secret that signs its messages."""
     options = call.options
     body = {"url": options.address, "events": options.event, "team": options.team, "description": options.description}
     _show_secret(call, call.client.post("webhooks", {key: value for key, value in body.items() if value is not None}))
@@ -67,18 +75,20 @@ def create(call: Call) -> None:
 
 def edit_arguments(parser: argparse.ArgumentParser) -> None:
     webhook_argument(parser)
-    parser.add_argument("--post-to", metavar="URL", help="another address")
-    parser.add_argument("--event", action="append", metavar="EVENT", help="all the events it wants; may be repeated")
-    parser.add_argument("--description", metavar="TEXT", help="what it is for")
+    parser.add_argument("--post-to", metavar="URL", help="new URL to post events to")
+    parser.add_argument(
+        "--event", action="append", metavar="EVENT", help="event types, in place of the present ones; may be repeated"
+    )
+    parser.add_argument("--description", metavar="TEXT", help="purpose of the subscription")
     switch = parser.add_mutually_exclusive_group()
-    switch.add_argument("--enable", dest="enabled", action="store_true", default=None, help="tell it again")
+    switch.add_argument("--enable", dest="enabled", action="store_true", default=None, help="resumes deliveries")
     switch.add_argument(
-        "--disable", dest="enabled", action="store_false", default=None, help="tell it no more; what waits is given up"
+        "--disable", dest="enabled", action="store_false", default=None, help="stops deliveries; drops pending ones"
     )
 
 
 def edit(call: Call) -> None:
-    """Change a webhook; what is not named stays."""
+    """Changes a webhook subscription; settings that are not named remain."""
     options = call.options
     body = {
         "url": options.post_to,
@@ -91,13 +101,13 @@ def edit(call: Call) -> None:
 
 
 def delete(call: Call) -> None:
-    """Delete a webhook with its log."""
+    """Deletes a webhook subscription with its delivery log."""
     call.client.delete(path("webhooks", call.options.id))
     call.done(f"deleted webhook {call.options.id}", deleted=call.options.id)
 
 
 def renew_secret(call: Call) -> None:
-    """Replace the secret that signs a webhook's messages; the new one is shown once."""
+    """Replaces the secret that signs a webhook's messages, and shows the new one once."""
     _show_secret(call, call.client.post(path("webhooks", call.options.id, "secret")))
 
 
@@ -107,36 +117,38 @@ def test_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def test(call: Call) -> None:
-    """Post the event Test and show the answer: exit 0 when it was taken, 3 when not."""
+    """Posts the event Test and shows the answer: exits with 0 if it was accepted, else with 3."""
     _follow(call, call.client.post(path("webhooks", call.options.id, "test")))
 
 
 def deliveries_arguments(parser: argparse.ArgumentParser) -> None:
     webhook_argument(parser)
-    parser.add_argument("--limit", type=count, default=50, metavar="N", help="how many of the newest (50)")
+    parser.add_argument("--limit", type=count, default=50, metavar="N", help="number of newest deliveries (50)")
 
 
 def list_deliveries(call: Call) -> None:
-    """List what a webhook was and will be told, newest first."""
+    """Lists past and pending deliveries of a webhook subscription, newest first."""
     address = path("webhooks", call.options.id, "deliveries")
     call.show_list(call.client.all(address, call.options.limit), _DELIVERIES)
 
 
 def redeliver_arguments(parser: argparse.ArgumentParser) -> None:
     webhook_argument(parser)
-    parser.add_argument("delivery", metavar="DELIVERY", type=int, help="its id in `fairlead webhooks deliveries`")
+    parser.add_argument(
+        "delivery", metavar="DELIVERY", type=int, help="id of the delivery, as `fairlead webhooks deliveries` shows it"
+    )
     _timeout_argument(parser)
 
 
 def redeliver(call: Call) -> None:
-    """Post what was posted once more and show the answer: exit 0 when it was taken, 3 when not."""
+    """Posts a delivery again and shows the answer: exits with 0 if it was accepted, else with 3."""
     address = path("webhooks", call.options.id, "deliveries", call.options.delivery, "redeliver")
     _follow(call, call.client.post(address))
 
 
 def _timeout_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--timeout", type=float, default=30.0, metavar="SECONDS", help="longest wait for the answer (30); then exit 4"
+        "--timeout", type=float, default=30.0, metavar="SECONDS", help="maximum wait for the answer (30); then exit 4"
     )
 
 

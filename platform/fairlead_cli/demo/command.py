@@ -33,13 +33,13 @@ _AFTER_S = 3.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the demo's own options to those of `fairlead up`."""
     add_place_arguments(parser)
-    parser.add_argument("--once", action="store_true", help="end after the rollouts; exit 0 only if all held")
+    parser.add_argument("--once", action="store_true", help="ends after the rollouts; exit 0 only if all checks held")
     parser.add_argument("--rate", type=_positive, default=150.0, metavar="N", help="requests per second (150)")
-    parser.add_argument("--hold", type=int, default=6, metavar="SECONDS", help="shortest time at each step (6)")
+    parser.add_argument("--hold", type=int, default=6, metavar="SECONDS", help="minimum time at each step (6)")
 
 
 def run(call: Call) -> None:
-    """Show it all: serve a model, roll out the next version by canary, roll back a bad one by itself."""
+    """Demonstrates everything: serves a model, rolls out the next by canary, rolls back a bad one automatically."""
     options = call.options
     require_installed(demo=True)
     # These end the demo as Ctrl-C does: through the `finally` of everything that was started.

@@ -103,11 +103,11 @@ def _write(records: "queue.SimpleQueue[dict[str, Any]]", log: Any) -> None:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fairlead_cli.demo.traffic")
-    parser.add_argument("--gateway", required=True, help="HOST:PORT")
-    parser.add_argument("--service", required=True, help="NAMESPACE/NAME")
-    parser.add_argument("--images", required=True, type=Path, help="held-out.npz of the training")
+    parser.add_argument("--gateway", required=True, help="HOST:PORT of the gateway")
+    parser.add_argument("--service", required=True, help="NAMESPACE/NAME of the service")
+    parser.add_argument("--images", required=True, type=Path, help="held-out.npz of the training run")
     parser.add_argument("--log", required=True, type=Path)
-    parser.add_argument("--rate", type=float, default=150.0, help="requests per second in sum (150)")
+    parser.add_argument("--rate", type=float, default=150.0, help="total requests per second (150)")
     return parser.parse_args()
 
 

@@ -16,7 +16,7 @@ def file_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--file", required=True, type=Path, help="file of one or more documents (YAML or JSON); - for stdin"
     )
-    parser.add_argument("--dry-run", action="store_true", help="only check the file and print what would change")
+    parser.add_argument("--dry-run", action="store_true", help="only checks the file and prints what would change")
 
 
 def apply_file(

@@ -15,7 +15,8 @@ def force_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force-contract",
         metavar="REASON",
-        help="let the rollout break what clients send and read today; for admins of the team, kept with the reason",
+        help="allows the rollout to break requests and answers of present clients; for admins of the "
+        "team, recorded with the reason",
     )
 
 

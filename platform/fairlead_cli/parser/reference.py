@@ -7,15 +7,14 @@ from fairlead_cli.parser import tree
 _HEAD = """\
 # Command line
 
-Made from the commands themselves by `python -m fairlead_cli.parser.reference`; a test keeps it true. `fairlead COMMAND
---help` says the same.
+`python -m fairlead_cli.parser.reference` generates this page from the commands; a test keeps it current.
+`fairlead COMMAND --help` prints the same.
 
-Every command that ends with an answer takes `-o, --output table|json`: with `json`, standard output is one document and
-nothing else. Only `up`, `demo` and `completion` have none. Every command that talks to the control plane takes `--url`.
-While a command waits, it shows on a terminal how things stand, and elsewhere writes a line to standard error for each
-change, and for new figures every half minute. The address and the API token
-come from `FAIRLEAD_URL` and `FAIRLEAD_TOKEN`, else from `fairlead up` in this folder or one above it
-(`FAIRLEAD_HOME`, `.fairlead`), else from `fairlead login`.
+All commands except `up`, `demo` and `completion` take `-o, --output table|json`: with `json`, standard output is one
+document and nothing else. Every command that connects to the control plane takes `--url`. While a command waits, it
+shows its progress on a terminal, and elsewhere writes a line to standard error for each change, and for new figures
+every half minute. The URL and the API token come from `FAIRLEAD_URL` and `FAIRLEAD_TOKEN`,
+else from `fairlead up` in this folder or one above it (`FAIRLEAD_HOME`, `.fairlead`), else from `fairlead login`.
 
 Shell completion: `source <(fairlead completion bash)` (or `zsh`), `fairlead completion fish | source`.
 """

@@ -51,7 +51,7 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
         "--gateway-address",
         type=_address,
         default=Address("127.0.0.1", 8090),
-        help="HOST:PORT where requests for models go (127.0.0.1:8090)",
+        help="HOST:PORT of the gateway for inference requests (127.0.0.1:8090)",
     )
 
 
@@ -62,26 +62,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--public-url",
         type=_origin,
         metavar="URL",
-        help="where browsers reach pages and API, such as https://HOST of a proxy in front (that of --address)",
+        help="external URL of pages and API, such as https://HOST of a reverse proxy (that of --address)",
     )
     parser.add_argument(
         "--public-gateway-url",
         type=_origin,
         metavar="URL",
-        help="where clients of models reach the gateway; shown on pages (that of --gateway-address)",
+        help="external URL of the gateway for clients; shown on pages (that of --gateway-address)",
     )
     parser.add_argument(
-        "--log-requests", action="store_true", help="replicas log a line per request with its id and duration"
+        "--log-requests", action="store_true", help="replicas log one line per request, with its id and duration"
     )
     parser.add_argument(
         "--allow-python-models",
         action="store_true",
-        help="run models whose files are code, in the sandbox (FAIRLEAD_ALLOW_PYTHON_MODELS)",
+        help="runs models whose files are code, in the sandbox (FAIRLEAD_ALLOW_PYTHON_MODELS)",
     )
 
 
 def run(call: Call) -> None:
-    """Start the whole platform here, without Docker or Kubernetes, and run it until Ctrl-C."""
+    """Starts the whole platform here, without Docker or Kubernetes, and runs it until Ctrl-C."""
     options = call.options
     require_installed()
     home = prepare(options.home)

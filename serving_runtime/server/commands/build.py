@@ -1,4 +1,4 @@
-"""The command `build`: an ONNX model's folder into a new one, as FP16 or INT8, or as a TensorRT plan; exit 0, or 2.
+"""Command `build`: builds FP16, INT8 or a TensorRT plan from an ONNX model's folder; exits with 0, or 2.
 
 A plan is built on the GPU or slice that will run it, and serves that kind of GPU or slice only. It prints as JSON the
 result, its source and the device.
@@ -39,31 +39,43 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser(prog="fairlead-serve build", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
-    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="one model's folder in a model repository")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="gets the new model's folder")
-    parser.add_argument("--target", choices=(_ONNX, _TENSORRT), default=_ONNX, help="what runs it (onnx)")
-    parser.add_argument("--precision", choices=("fp32", "fp16", "int8"), default="fp16", help="(fp16)")
+    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="folder of one model in a model repository")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for the new model")
+    parser.add_argument("--target", choices=(_ONNX, _TENSORRT), default=_ONNX, help="runtime of the built model (onnx)")
+    parser.add_argument(
+        "--precision",
+        choices=("fp32", "fp16", "int8"),
+        default="fp16",
+        help="precision of weights and arithmetic (fp16)",
+    )
     parser.add_argument(
         "--calibration",
         type=Path,
         metavar="FILE.npz",
-        help=f"typical rows for each input; for int8 (MODEL_DIR/{folders.CALIBRATION})",
+        help=f"representative rows of each input, for int8 (MODEL_DIR/{folders.CALIBRATION})",
     )
-    parser.add_argument("--json", action="store_true", help="one line of JSON (default: indented); progress on stderr")
-    plan = parser.add_argument_group("a TensorRT plan")
+    parser.add_argument(
+        "--json", action="store_true", help="prints one line of JSON (default: indented); progress on stderr"
+    )
+    plan = parser.add_argument_group("TensorRT plan")
     plan.add_argument(
         "--profile",
         action="append",
         type=profile_of,
         default=[],
         metavar="INPUT:MIN:USUAL:MAX[,...]",
-        help="shapes of an optimization profile, as in x:1x128:8x128:32x128; may be given several times",
+        help="shapes of an optimization profile, such as x:1x128:8x128:32x128; may be repeated",
     )
     plan.add_argument(
-        "--timing-caches", type=Path, metavar="DIR", help="keeps measured kernels, by TensorRT and kind of GPU or slice"
+        "--timing-caches",
+        type=Path,
+        metavar="DIR",
+        help="cache of measured kernels, by TensorRT and kind of GPU or slice",
     )
-    plan.add_argument("--workspace-bytes", type=int, default=1 << 30, metavar="N", help="(1 GiB)")
-    plan.add_argument("--optimization-level", type=int, choices=range(6), default=3, help="(3)")
+    plan.add_argument(
+        "--workspace-bytes", type=int, default=1 << 30, metavar="N", help="workspace of the builder (1 GiB)"
+    )
+    plan.add_argument("--optimization-level", type=int, choices=range(6), default=3, help="optimization level (3)")
     return parser
 
 

@@ -18,10 +18,12 @@ def main(arguments: Sequence[str]) -> int:
     """Run `check-config`; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="fairlead-serve check-config",
-        description="Check fields of a config.pbtxt, given on standard input, without a model.",
+        description="Checks fields of a config.pbtxt on standard input, without a model.",
         allow_abbrev=False,
     )
-    parser.add_argument("--json", action="store_true", help="one line of JSON, also for errors (default: indented)")
+    parser.add_argument(
+        "--json", action="store_true", help="prints one line of JSON, also for errors (default: indented)"
+    )
     indent = None if parser.parse_args(arguments[1:]).json else 2
     content = sys.stdin.buffer.read(MAX_CONFIG_BYTES + 1)
     answer = {"schema": SCHEMA, **_looked_at(content)}

@@ -13,11 +13,11 @@ from serving_runtime.server.flags.command_line import Parser
 from serving_runtime.server.flags.types import add_bool, add_config_name
 
 _COMMANDS = {
-    "inspect": (model.inspect, model.INSPECT_SCHEMA, "Tell signature and platform of one model's folder."),
+    "inspect": (model.inspect, model.INSPECT_SCHEMA, "Prints signature and platform of one model's folder."),
     "profile": (
         model.profile,
         model.PROFILE_SCHEMA,
-        "Measure one model: load time, memory, latency per batch size.",
+        "Measures one model: load time, memory, latency per batch size.",
     ),
 }
 
@@ -27,11 +27,16 @@ def main(arguments: Sequence[str]) -> int:
     command, schema, description = _COMMANDS[arguments[0]]
     parser = Parser(prog=f"fairlead-serve {arguments[0]}", description=description, allow_abbrev=False)
     parser.add_argument(
-        "model_dir", type=Path, metavar="MODEL_DIR", help="holds <version>/model.onnx, maybe config.pbtxt"
+        "model_dir",
+        type=Path,
+        metavar="MODEL_DIR",
+        help="folder with <version>/model.onnx and an optional config.pbtxt",
     )
-    add_bool(parser, "--allow-python-models", default=False, text="tell of models whose files are code, by running it")
+    add_bool(parser, "--allow-python-models", default=False, text="inspects models whose files are code, by running it")
     add_config_name(parser)
-    parser.add_argument("--json", action="store_true", help="one line of JSON, also for errors (default: indented)")
+    parser.add_argument(
+        "--json", action="store_true", help="prints one line of JSON, also for errors (default: indented)"
+    )
     found = parser.parse_args(arguments[1:])
     try:
         settings = LoadSettings(config_name=found.model_config_name, allow_python_models=found.allow_python_models)

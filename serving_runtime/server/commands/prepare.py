@@ -1,4 +1,4 @@
-"""The command `prepare`: a stored model into a model repository, before a server starts in the same pod.
+"""Command `prepare`: lays out a stored model in a model repository before a server starts in the same pod.
 
 The artifact is one model file, or one model's folder in Triton's layout, or an ensemble's with those of the models of
 its steps beside it, which keep their names; the model gets its serving name and version, and fields of its
@@ -78,36 +78,44 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser(prog="fairlead-serve prepare", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
-    source = parser.add_argument_group("where the model is, one of").add_mutually_exclusive_group()
-    source.add_argument("--artifact", type=Path, metavar="DIR", help="where the model is stored")
-    source.add_argument("--registry", metavar="URL", help="http(s):// of the model in the registry, to fetch it from")
-    parser.add_argument("--digest", required=True, metavar="sha256:HEX", help="the digest its files must have")
-    parser.add_argument("--name", required=True, help="what the model is to be served as")
-    parser.add_argument("--version", required=True, metavar="N", help="the version it is to be served as")
-    parser.add_argument(
-        "--config", type=json.loads, default={}, metavar="JSON", help="fields of a ModelConfig to replace"
+    source = parser.add_argument_group("source of the model (one of)").add_mutually_exclusive_group()
+    source.add_argument("--artifact", type=Path, metavar="DIR", help="folder in which the model is stored")
+    source.add_argument(
+        "--registry", metavar="URL", help="http(s):// URL in the registry from which to fetch the model"
     )
-    parser.add_argument("--model-repository", type=Path, required=True, metavar="DIR", help="where to lay it out")
+    parser.add_argument("--digest", required=True, metavar="sha256:HEX", help="required digest of the model's files")
+    parser.add_argument("--name", required=True, help="name under which to serve the model")
+    parser.add_argument("--version", required=True, metavar="N", help="version under which to serve the model")
+    parser.add_argument("--config", type=json.loads, default={}, metavar="JSON", help="ModelConfig fields to replace")
+    parser.add_argument("--model-repository", type=Path, required=True, metavar="DIR", help="model repository to write")
     parser.add_argument(
         "--allow-code-files",
         type=boolean,
         default=os.environ.get(ALLOW_CODE_FILES, "true"),
         metavar="BOOL",
-        help=f"lay out what an interpreter or the loader could run too ({ALLOW_CODE_FILES}, true)",
+        help=f"lays out files that an interpreter or the loader could run too ({ALLOW_CODE_FILES}, true)",
     )
     parser.add_argument(
-        "--origin", metavar="URI", help="http(s)://, s3:// or gs:// of the same files, tried before the registry"
+        "--origin", metavar="URI", help="http(s)://, s3:// or gs:// URI of the same files, tried before the registry"
     )
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show to the control plane alone")
-    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="authority of its certificate")
-    parser.add_argument("--request-from", metavar="URL", help="http(s):// of a V2 request, to fetch it too")
-    parser.add_argument("--request", type=Path, metavar="FILE.json", help="gets that request")
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="folder of fetched models that pods share")
     parser.add_argument(
-        "--cache-max-bytes", type=int, default=100 << 30, metavar="N", help="what it may hold (100 GiB)"
+        "--token-file", type=Path, metavar="FILE", help="file with the token, sent only to the control plane"
     )
-    parser.add_argument("--fetch-tries", type=int, default=Patience().tries, metavar="N", help="failures in a row (8)")
-    parser.add_argument("--termination-message", type=Path, metavar="FILE", help="gets the sentence of a failure")
+    parser.add_argument(
+        "--certificate-authority", type=Path, metavar="FILE", help="file with the certificate authority of the server"
+    )
+    parser.add_argument("--request-from", metavar="URL", help="http(s):// URL of a V2 request to fetch too")
+    parser.add_argument("--request", type=Path, metavar="FILE.json", help="file for that request")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="cache of fetched models that pods share")
+    parser.add_argument(
+        "--cache-max-bytes", type=int, default=100 << 30, metavar="N", help="maximum size of the cache (100 GiB)"
+    )
+    parser.add_argument(
+        "--fetch-tries", type=int, default=Patience().tries, metavar="N", help="maximum consecutive failures (8)"
+    )
+    parser.add_argument(
+        "--termination-message", type=Path, metavar="FILE", help="file for the error message of a failure"
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The command `replay`: one model answers recorded requests, in their order, and serves no clients.
+"""Command `replay`: replays recorded requests on one model, in their order, without serving clients.
 
 Standard input has a line per request, {"id": ..., "data": ...}, the data as in the payload tap's events. Standard
 output has {"schema": ..., "ready": true} once the model is loaded, then a line per request in the same order: the tap's
@@ -40,8 +40,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = command_line.Parser(
         prog="fairlead-serve replay", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
     )
-    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="one model's folder in a model repository")
-    add_bool(parser, "--allow-python-models", default=False, text="run a model whose files are code")
+    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="folder of one model in a model repository")
+    add_bool(parser, "--allow-python-models", default=False, text="runs a model whose files are code")
     replay_http.add(parser)
     found = parser.parse_args(arguments[1:])
     folder = found.model_dir.absolute()

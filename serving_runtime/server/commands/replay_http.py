@@ -53,15 +53,19 @@ class Endpoint:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    group = parser.add_argument_group("over HTTP, in place of standard input and output")
+    group = parser.add_argument_group("HTTP, in place of standard input and output")
     group.add_argument(
-        "--http-port", type=port_number, metavar="N", help="answer POST /replay on this port; 0 takes a free one"
+        "--http-port", type=port_number, metavar="N", help="port that accepts POST /replay, 0 for a free one"
     )
-    group.add_argument("--http-address", default="0.0.0.0", metavar="IP", help="(0.0.0.0)")  # noqa: S104 - a pod's
+    group.add_argument("--http-address", default="0.0.0.0", metavar="IP", help="address to listen on (0.0.0.0)")  # noqa: S104 - a pod's
     group.add_argument(
-        "--idle-timeout-secs", type=count, default=120, metavar="N", help="end when nothing was asked for so long (120)"
+        "--idle-timeout-secs",
+        type=count,
+        default=120,
+        metavar="N",
+        help="ends after so many seconds without a request (120)",
     )
-    group.add_argument("--port-file", type=Path, metavar="FILE", help="gets the port, as JSON, once it listens")
+    group.add_argument("--port-file", type=Path, metavar="FILE", help="file for the port, as JSON, once it listens")
 
 
 async def serve(endpoint: Endpoint, sock: socket.socket, answer: Answer) -> None:

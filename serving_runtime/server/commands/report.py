@@ -1,4 +1,4 @@
-"""The command `report`: what a server recorded into a folder to the control plane, with the pod's token.
+"""Command `report`: sends what a server recorded into a folder to the control plane, with the pod's token.
 
 It runs in a container of its own beside the one that opens a model, which has no token. A file stays until it is
 accepted or refused; when the folder is full the server drops the oldest. On SIGTERM it drains the folder for a few
@@ -101,10 +101,12 @@ def _send(spool: Spool, sink: HttpSink) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="fairlead-serve report", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="where a payload tap puts its files")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a payload tap's files")
     parser.add_argument(
-        "--to", required=True, metavar="URL", help="http(s):// that takes batches of CloudEvents by POST"
+        "--to", required=True, metavar="URL", help="http(s):// URL that accepts batches of CloudEvents by POST"
     )
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show there")
-    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="authority of its certificate")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token for that URL")
+    parser.add_argument(
+        "--certificate-authority", type=Path, metavar="FILE", help="file with the certificate authority of the server"
+    )
     return parser

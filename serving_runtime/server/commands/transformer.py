@@ -1,4 +1,4 @@
-"""The command `transformer`: a class in Python before a model that another server serves, told as KServe tells it.
+"""Command `transformer`: runs a Python class in front of a model on another server, configured as by KServe.
 
     fairlead-serve transformer FOLDER --model_name=digits --predictor_host=digits-00001.default:8000
 
@@ -56,15 +56,19 @@ def _parser() -> command_line.Parser:
     parser = command_line.Parser(
         prog="fairlead-serve transformer", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="holds model.py with a class Transformer")
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="folder with model.py, which defines a class Transformer"
+    )
     for flag, variable, text in (
-        ("--model_name", "MODEL_NAME", "the model's name, here and at the predictor"),
+        ("--model_name", "MODEL_NAME", "name of the model, here and at the predictor"),
         ("--predictor_host", "PREDICTOR_HOST", "HOST:PORT of the predictor over HTTP"),
     ):
         default = environment.get(variable, "")
         parser.add_argument(flag, required=not default, default=default, help=f"{text} ({variable})")
     for name, port in (("http", 8080), ("grpc", 8081), ("metrics", 8002)):
-        parser.add_argument(f"--{name}_port", type=port_number, default=port, metavar="N", help=f"({port})")
-    parser.add_argument("--address", default="0.0.0.0", metavar="IP", help="(0.0.0.0)")  # noqa: S104 - a pod's
-    parser.add_argument("--port-file", type=Path, metavar="FILE", help="gets the ports, as JSON, once it listens")
+        parser.add_argument(
+            f"--{name}_port", type=port_number, default=port, metavar="N", help=f"port for {name} ({port})"
+        )
+    parser.add_argument("--address", default="0.0.0.0", metavar="IP", help="address to listen on (0.0.0.0)")  # noqa: S104 - a pod's
+    parser.add_argument("--port-file", type=Path, metavar="FILE", help="file for the ports, as JSON, once it listens")
     return parser

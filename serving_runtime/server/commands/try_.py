@@ -1,4 +1,4 @@
-"""The command `try`: one model answers one V2 request as the server would, and tells how long that took.
+"""Command `try`: runs one V2 request on one model as the server would, and reports the time it took.
 
 It opens no port. Standard output has one object: the response in V2's JSON or the server's error, with the load time of
 the model, the time of the first response, and the median of some more; a stateful model, with sequences, runs once.
@@ -62,16 +62,22 @@ def _parser() -> command_line.Parser:
     parser = command_line.Parser(
         prog="fairlead-serve try", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
     )
-    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="one model's folder in a model repository")
+    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="folder of one model in a model repository")
     parser.add_argument(
-        "--request", type=Path, required=True, metavar="FILE.json", help="the body of a V2 inference request"
+        "--request", type=Path, required=True, metavar="FILE.json", help="body of a V2 inference request"
     )
     parser.add_argument(
-        "--max-answer-bytes", type=positive, default=1 << 20, metavar="N", help="a larger answer is left out (1 MiB)"
+        "--max-answer-bytes",
+        type=positive,
+        default=1 << 20,
+        metavar="N",
+        help="maximum size of the answer; a larger one is left out (1 MiB)",
     )
-    add_bool(parser, "--allow-python-models", default=False, text="try a model whose files are code, by running it")
+    add_bool(parser, "--allow-python-models", default=False, text="tries a model whose files are code, by running it")
     add_config_name(parser)
-    parser.add_argument("--json", action="store_true", help="one line of JSON (default: indented); progress on stderr")
+    parser.add_argument(
+        "--json", action="store_true", help="prints one line of JSON (default: indented); progress on stderr"
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The command `tune`: how a model is best configured on this machine, so that its p99 stays under a limit.
+"""Command `tune`: searches for the best configuration of a model on this machine, with its p99 under a limit.
 
 Exit 0, 2 when the model cannot be measured, or 3 when no tried setting keeps to the limit. The model's folder is not
 changed: the result is written to the files of --config, --output and --plot.
@@ -68,44 +68,60 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser(prog="fairlead-serve tune", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
-    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="one model's folder in a model repository")
+    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="folder of one model in a model repository")
     parser.add_argument(
         "--max-latency-p99-ms",
         type=_milliseconds,
         required=True,
         metavar="MS",
-        help="what the 99th percentile of the requests' time may be, as clients on this machine see it",
+        help="maximum p99 latency of requests, as seen by clients on this machine",
     )
-    parser.add_argument("--budget", type=_duration, default=300.0, metavar="TIME", help="such as 90s or 5m (5m)")
-    parser.add_argument("--window", type=_duration, default=1.0, metavar="TIME", help="of one measurement (1s)")
-    parser.add_argument("--rows", type=positive, default=1, metavar="N", help="of a request (1)")
+    parser.add_argument(
+        "--budget",
+        type=_duration,
+        default=300.0,
+        metavar="TIME",
+        help="time limit of the search, such as 90s or 5m (5m)",
+    )
+    parser.add_argument(
+        "--window", type=_duration, default=1.0, metavar="TIME", help="duration of one measurement (1s)"
+    )
+    parser.add_argument("--rows", type=positive, default=1, metavar="N", help="rows of a request (1)")
     parser.add_argument(
         "--shape",
         type=_shape,
         action="append",
         default=[],
         metavar="INPUT:DIMS",
-        help="of an input whose dims vary, as in tokens:128, without the batch (1 each); may be given several times",
+        help="shape of an input with variable dims, without the batch, such as tokens:128 (1 each); may be repeated",
     )
     parser.add_argument(
         "--largest-request-rows",
         type=positive,
         metavar="N",
-        help="what clients send at most in one request; allows a smaller max_batch_size (as many as now)",
+        help="maximum rows that clients send in one request; allows a smaller max_batch_size (as many as now)",
     )
-    parser.add_argument("--max-batch-size", type=positive, default=128, metavar="N", help="the largest to try (128)")
-    parser.add_argument("--max-instances", type=positive, metavar="N", help="the most to try (cores; on a GPU 4)")
-    parser.add_argument("--max-concurrency", type=positive, default=256, metavar="N", help="most at once (256)")
     parser.add_argument(
-        "--model-config-name", default="", metavar="NAME", help="begin with configs/NAME.pbtxt where there is one"
+        "--max-batch-size", type=positive, default=128, metavar="N", help="maximum batch size to try (128)"
     )
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="gets the frontier as a plot")
-    parser.add_argument("--output", type=Path, metavar="FILE.json", help="gets all that was measured")
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="gets the model's config.pbtxt with what was chosen"
+        "--max-instances", type=positive, metavar="N", help="maximum number of instances to try (cores; on a GPU 4)"
     )
-    add_bool(parser, "--allow-python-models", default=False, text="tune a model whose files are code, by running it")
-    parser.add_argument("--json", action="store_true", help="one line of JSON, also for errors; progress as JSON lines")
+    parser.add_argument(
+        "--max-concurrency", type=positive, default=256, metavar="N", help="maximum concurrent requests (256)"
+    )
+    parser.add_argument(
+        "--model-config-name", default="", metavar="NAME", help="starts from configs/NAME.pbtxt where it exists"
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="file for a plot of the frontier")
+    parser.add_argument("--output", type=Path, metavar="FILE.json", help="file for all measurements")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="file for the model's config.pbtxt with the chosen settings"
+    )
+    add_bool(parser, "--allow-python-models", default=False, text="tunes a model whose files are code, by running it")
+    parser.add_argument(
+        "--json", action="store_true", help="prints one line of JSON, also for errors; progress as JSON lines"
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The command `upload`: a folder to the control plane, as one tar archive, with the pod's token.
+"""Command `upload`: sends a folder to the control plane as one tar archive, with the pod's token.
 
 It runs in a container of its own after the one that opened a model, which has no token. Exit 0, or 2 when the folder
 cannot be sent.
@@ -27,8 +27,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="fairlead-serve upload", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="whose files are sent")
-    parser.add_argument("--to", required=True, metavar="URL", help="http(s):// that takes it as a tar archive by PUT")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show there")
-    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="authority of its certificate")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder whose files to send")
+    parser.add_argument("--to", required=True, metavar="URL", help="http(s):// URL that accepts a tar archive by PUT")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token for that URL")
+    parser.add_argument(
+        "--certificate-authority", type=Path, metavar="FILE", help="file with the certificate authority of the server"
+    )
     return parser

@@ -30,17 +30,17 @@ from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptio
 CONTROL_CALLS = "FAIRLEAD_ALLOW_CONTROL_CALLS"
 """An environment variable, which older runtimes ignore: an unknown flag would keep them from starting."""
 
-DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
+DESCRIPTION = """Serves the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
 
 other commands:
-  inspect MODEL_DIR --json   tell signature and platform of one model's folder
-  profile MODEL_DIR --json   measure load time, memory, and latency per batch size
-  check-config --json        check fields of a config.pbtxt on standard input, without a model
-  replay MODEL_DIR           answer recorded requests on standard input (`replay --help`)
-  tune MODEL_DIR ...         find the configuration that serves most within a latency (`tune --help`)
-  build MODEL_DIR ...        make FP16, INT8 or a TensorRT plan of an ONNX model (`build --help`)
-  prepare --artifact DIR ... lay a stored model out in a model repository (`prepare --help`)
-  upload DIR --to URL        send a folder to the control plane (`upload --help`)
+  inspect MODEL_DIR --json   prints signature and platform of one model's folder
+  profile MODEL_DIR --json   measures load time, memory, and latency per batch size
+  check-config --json        checks fields of a config.pbtxt on standard input, without a model
+  replay MODEL_DIR           replays recorded requests from standard input (`replay --help`)
+  tune MODEL_DIR ...         searches for the configuration that serves most within a latency (`tune --help`)
+  build MODEL_DIR ...        builds FP16, INT8 or a TensorRT plan from an ONNX model (`build --help`)
+  prepare --artifact DIR ... lays out a stored model in a model repository (`prepare --help`)
+  upload DIR --to URL        sends a folder to the control plane (`upload --help`)
 """
 
 
@@ -138,7 +138,10 @@ def _parser() -> Parser:
     grpc_options.add(endpoints)
     metrics_options.add(endpoints)
     add_bool(
-        endpoints, "--allow-client-shm", default=False, text="let clients register shared memory for their tensors"
+        endpoints,
+        "--allow-client-shm",
+        default=False,
+        text="allows clients to register shared memory for their tensors",
     )
     endpoints.add_argument(
         "--allow-control-calls",
@@ -147,7 +150,8 @@ def _parser() -> Parser:
         const=True,
         default=os.environ.get(CONTROL_CALLS, "true"),
         metavar="BOOL",
-        help=f"let clients load and unload models, register shared memory, set log and traces ({CONTROL_CALLS}, true)",
+        help="allows clients to load and unload models, register shared memory, set log and traces "
+        f"({CONTROL_CALLS}, true)",
     )
     tap_options.add(parser.add_argument_group("payload tap"))
     payload_logger.add(parser.add_argument_group("payload logger"))
@@ -158,42 +162,43 @@ def _parser() -> Parser:
         type=count,
         default=30,
         metavar="N",
-        help="longest time to finish accepted requests after SIGTERM (30)",
+        help="maximum time to finish accepted requests after SIGTERM (30)",
     )
     process.add_argument(
         "--max-request-memory-bytes",
         type=count,
         metavar="BYTES",
-        help="memory for all unfinished requests together, 0 for no limit (a tenth of the memory there is)",
+        help="memory limit of all unfinished requests together, 0 for no limit (a tenth of the available memory)",
     )
     process.add_argument(
         "--max-concurrent-requests",
         type=count,
         default=0,
         metavar="N",
-        help="most requests with the models at once, HTTP and gRPC together; ten times as many wait; 0: all (0)",
+        help="limits concurrent requests, HTTP and gRPC together; ten times as many queue in FIFO "
+        "order; 0: no limit (0)",
     )
     process.add_argument(
         "--workers",
         type=positive,
         default=1,
         metavar="N",
-        help="processes that share the ports, the metrics page and what models are loaded (1)",
+        help="processes that share the ports, the metrics page and the set of loaded models (1)",
     )
     process.add_argument(
         "--port-file",
         type=Path,
         metavar="PATH",
-        help='write {"http": n, "grpc": n, "metrics": n} here once all sockets listen; "unix:/path" for a Unix socket',
+        help='file for {"http": n, "grpc": n, "metrics": n} once all sockets listen; "unix:/path" for a Unix socket',
     )
     process.add_argument(
-        "--id", default="fairlead", metavar="NAME", help="the server's name in its metadata (fairlead)"
+        "--id", default="fairlead", metavar="NAME", help="name of the server in its metadata (fairlead)"
     )
     process.add_argument(
         "--revision",
         type=revision,
         metavar="NAME",
-        help="every answer tells this name in the header fairlead-revision (none)",
+        help="name in the header fairlead-revision of every answer (none)",
     )
     log_options.add(parser.add_argument_group("log"))
     trace_options.add(parser.add_argument_group("traces"))

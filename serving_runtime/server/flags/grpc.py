@@ -88,41 +88,41 @@ def _tls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TlsFiles
 
 def add(group: "argparse._ArgumentGroup") -> None:
     """Add the flags."""
-    add_bool(group, "--allow-grpc", default=True, text="listen for grpc")
+    add_bool(group, "--allow-grpc", default=True, text="listens for gRPC requests")
     group.add_argument(
         "--grpc-server",
         choices=(GRPCIO, H2),
         default=H2,
-        help="has no effect: h2, the server's own HTTP/2, speaks gRPC; grpcio is accepted with a warning",
+        help="no effect: h2, the server's own HTTP/2, serves gRPC; grpcio is accepted with a warning",
     )
     group.add_argument(
         "--grpc-address",
         type=endpoint,
         default=EVERYWHERE,
         metavar="ADDRESS",
-        help=f"address of the grpc endpoint, also unix:/path or fd:N ({EVERYWHERE})",
+        help=f"address of the gRPC endpoint, also unix:/path or fd:N ({EVERYWHERE})",
     )
     group.add_argument(
         "--grpc-port",
         type=port_number,
         default=8001,
         metavar="PORT",
-        help="port of the grpc endpoint, 0 for a free one (8001)",
+        help="port of the gRPC endpoint, 0 for a free one (8001)",
     )
-    add_bool(group, "--reuse-grpc-port", default=False, text="share the gRPC port with other processes")
+    add_bool(group, "--reuse-grpc-port", default=False, text="shares the gRPC port with other processes")
     _add_tls(group)
     group.add_argument(
         "--grpc-infer-response-compression-level",
         choices=COMPRESSION_LEVELS,
         default="none",
-        help="compress answers for clients that take it (none)",
+        help="compresses answers for clients that accept it (none)",
     )
     _add_connection(group)
     group.add_argument(
         "--grpc-header-forward-pattern",
         type=header_pattern,
         metavar="REGEX",
-        help="keys of gRPC metadata that become request parameters",
+        help="gRPC metadata keys to forward as request parameters",
     )
     group.add_argument(
         "--grpc-restricted-protocol",
@@ -130,17 +130,19 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=restriction,
         default=[],
         metavar="PROTOCOLS:KEY=VALUE",
-        help="let only calls with the metadata triton-grpc-protocol-KEY into these groups; may be given several times",
+        help="restricts these groups to calls with the metadata triton-grpc-protocol-KEY; may be repeated",
     )
 
 
 def _add_tls(group: "argparse._ArgumentGroup") -> None:
-    add_bool(group, "--grpc-use-ssl", default=False, text="speak TLS on the gRPC port")
-    add_bool(group, "--grpc-use-ssl-mutual", default=False, text="TLS, and clients must show a certificate")
+    add_bool(group, "--grpc-use-ssl", default=False, text="enables TLS on the gRPC port")
+    add_bool(
+        group, "--grpc-use-ssl-mutual", default=False, text="enables mutual TLS: clients must present a certificate"
+    )
     for flag, text in (
-        ("--grpc-server-cert", "the server's certificate chain"),
-        ("--grpc-server-key", "the key of --grpc-server-cert"),
-        ("--grpc-root-cert", "certificates of the authorities that sign clients' certificates"),
+        ("--grpc-server-cert", "certificate chain of the server"),
+        ("--grpc-server-key", "private key of --grpc-server-cert"),
+        ("--grpc-root-cert", "CA certificates that sign clients' certificates"),
     ):
         group.add_argument(flag, type=Path, metavar="PEM", help=text)
 
@@ -151,26 +153,31 @@ def _add_connection(group: "argparse._ArgumentGroup") -> None:
             "--grpc-keepalive-time",
             positive,
             _DEFAULTS.keepalive_time_ms,
-            "ping a silent client after that many ms (7200000)",
+            "pings a silent client after so many ms (7200000)",
         ),
         (
             "--grpc-keepalive-timeout",
             positive,
             _DEFAULTS.keepalive_timeout_ms,
-            "end a connection whose ping is not answered, ms (20000)",
+            "ends a connection after so many ms without an answer to a ping (20000)",
         ),
-        ("--grpc-http2-max-pings-without-data", count, 2, "pings in a row without data, 0 for any number (2)"),
+        (
+            "--grpc-http2-max-pings-without-data",
+            count,
+            2,
+            "maximum consecutive pings without data, 0 for any number (2)",
+        ),
         (
             "--grpc-http2-min-recv-ping-interval-without-data",
             count,
             _DEFAULTS.min_recv_ping_interval_ms,
-            "a client that pings without data more often strikes, ms (300000)",
+            "minimum ms between a client's pings without data; a sooner ping is a strike (300000)",
         ),
-        ("--grpc-http2-max-ping-strikes", count, 2, "strikes that end a connection, 0 for none (2)"),
-        ("--grpc-max-connection-age", positive, None, "tell a client to connect anew after that many ms (never)"),
-        ("--grpc-max-connection-age-grace", positive, None, "end an old connection that many ms later (never)"),
+        ("--grpc-http2-max-ping-strikes", count, 2, "strikes after which a connection ends, 0 for none (2)"),
+        ("--grpc-max-connection-age", positive, None, "requests clients to reconnect after so many ms (never)"),
+        ("--grpc-max-connection-age-grace", positive, None, "ends an old connection so many ms later (never)"),
     ):
         group.add_argument(flag, type=kind, default=default, metavar="N", help=text)
     add_bool(
-        group, "--grpc-keepalive-permit-without-calls", default=False, text="ping clients that have no call in flight"
+        group, "--grpc-keepalive-permit-without-calls", default=False, text="pings clients that have no call in flight"
     )

@@ -62,28 +62,28 @@ def _tls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TlsFiles
 
 def add(group: "argparse._ArgumentGroup") -> None:
     """Add the flags."""
-    add_bool(group, "--allow-http", default=True, text="listen for http")
+    add_bool(group, "--allow-http", default=True, text="listens for HTTP requests")
     group.add_argument(
         "--http-address",
         type=endpoint,
         default=EVERYWHERE,
         metavar="ADDRESS",
-        help=f"address of the http endpoint; without a port unix:/path, or fd:N that is bound already ({EVERYWHERE})",
+        help=f"address of the HTTP endpoint; without a port unix:/path, or fd:N that is bound already ({EVERYWHERE})",
     )
     group.add_argument(
         "--http-port",
         type=port_number,
         default=8000,
         metavar="PORT",
-        help="port of the http endpoint, 0 for a free one (8000)",
+        help="port of the HTTP endpoint, 0 for a free one (8000)",
     )
-    add_bool(group, "--http-use-ssl", default=False, text="speak TLS on the HTTP port")
+    add_bool(group, "--http-use-ssl", default=False, text="enables TLS on the HTTP port")
     for flag, text in (
-        ("--http-server-cert", "the server's certificate chain"),
-        ("--http-server-key", "the key of --http-server-cert"),
+        ("--http-server-cert", "certificate chain of the server"),
+        ("--http-server-key", "private key of --http-server-cert"),
     ):
         group.add_argument(flag, type=Path, metavar="PEM", help=text)
-    add_bool(group, "--reuse-http-port", default=False, text="share the HTTP port with other processes")
+    add_bool(group, "--reuse-http-port", default=False, text="shares the HTTP port with other processes")
     group.add_argument(
         "--http-max-input-size",
         type=positive,
@@ -95,7 +95,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
         "--http-header-forward-pattern",
         type=header_pattern,
         metavar="REGEX",
-        help="names of HTTP headers that become request parameters",
+        help="HTTP header names to forward as request parameters",
     )
     group.add_argument(
         "--http-restricted-api",
@@ -103,11 +103,11 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=restriction,
         default=[],
         metavar="APIS:HEADER=VALUE",
-        help="let only requests with this header into these groups of HTTP paths; may be given several times",
+        help="restricts these groups of HTTP paths to requests with this header; may be repeated",
     )
     add_bool(
         group,
         "--compiled-json",
         default=True,
-        text="compile a reader for much JSON of FP32 numbers, where numba is there",
+        text="compiles a reader for large amounts of JSON with FP32 numbers, where numba is installed",
     )

@@ -20,8 +20,10 @@ def parsed(found: argparse.Namespace) -> LogSettings:
 
 def add(group: "argparse._ArgumentGroup") -> None:
     """Add the flags."""
-    group.add_argument("--log-verbose", type=count, default=0, metavar="LEVEL", help="1 logs a line per request (0)")
+    group.add_argument("--log-verbose", type=count, default=0, metavar="LEVEL", help="1 logs one line per request (0)")
     for level in ("info", "warning", "error"):
-        add_bool(group, f"--log-{level}", default=True, text=f"log what is at level {level}")
-    group.add_argument("--log-format", choices=FORMATS, default="default", help="how a line begins (default)")
-    group.add_argument("--log-file", default="", metavar="PATH", help="append the log to a file (standard error)")
+        add_bool(group, f"--log-{level}", default=True, text=f"logs lines of level {level}")
+    group.add_argument(
+        "--log-format", choices=FORMATS, default="default", help="format of a line's beginning (default)"
+    )
+    group.add_argument("--log-file", default="", metavar="PATH", help="file to append the log to (standard error)")

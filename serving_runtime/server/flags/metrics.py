@@ -48,7 +48,7 @@ class MetricsOptions:
 
 def add(group: "argparse._ArgumentGroup") -> None:
     """Add the flags."""
-    add_bool(group, "--allow-metrics", default=True, text="listen for metrics")
+    add_bool(group, "--allow-metrics", default=True, text="listens for metrics requests")
     group.add_argument(
         "--metrics-address",
         type=endpoint,
@@ -62,14 +62,19 @@ def add(group: "argparse._ArgumentGroup") -> None:
         metavar="PORT",
         help="port of the metrics endpoint, 0 for a free one (8002)",
     )
-    add_bool(group, "--allow-cpu-metrics", default=True, text="show the machine's CPU and memory")
-    add_bool(group, "--allow-gpu-metrics", default=True, text="show the GPUs or slices that this process may use")
+    add_bool(group, "--allow-cpu-metrics", default=True, text="exports metrics of the machine's CPU and memory")
+    add_bool(
+        group,
+        "--allow-gpu-metrics",
+        default=True,
+        text="exports metrics of the GPUs or slices that this process may use",
+    )
     group.add_argument(
         "--metrics-interval-ms",
         type=positive,
         default=2000,
         metavar="N",
-        help="milliseconds between two looks at the machine's CPU, memory and GPUs (2000)",
+        help="milliseconds between samples of the machine's CPU, memory and GPUs (2000)",
     )
     group.add_argument(
         "--metrics-config",

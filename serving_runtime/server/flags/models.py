@@ -91,64 +91,71 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=_location,
         required=True,
         metavar="PLACE",
-        help="folder of models, s3://[http[s]://host:port/]bucket/path or gs://bucket/path; may be given several times",
+        help="folder of models, s3://[http[s]://host:port/]bucket/path or gs://bucket/path; may be repeated",
     )
     group.add_argument(
         "--model-cache-directory",
         type=Path,
         metavar="DIR",
-        help="where copies of models from s3:// and gs:// stay over a restart (a temporary folder)",
+        help="folder for copies of models from s3:// and gs://, kept across restarts (a temporary folder)",
     )
     group.add_argument(
         "--model-control-mode",
         choices=("none", "poll", "explicit"),
         default="none",
-        help="none: load all models at the start; poll: and follow the repository; explicit: load by request (none)",
+        help="none: loads all models at startup; poll: also follows the repository; explicit: loads on request (none)",
     )
     group.add_argument(
         "--load-model",
         action="append",
         default=[],
         metavar="NAME",
-        help="model to load at the start in explicit mode, * for all; may be given several times",
+        help="model to load at startup in explicit mode, * for all; may be repeated",
     )
     group.add_argument(
         "--repository-poll-secs",
         type=positive,
         default=15,
         metavar="N",
-        help="seconds between two looks at the repository in poll mode (15)",
+        help="seconds between polls of the repository in poll mode (15)",
     )
     group.add_argument(
-        "--model-load-thread-count", type=positive, default=4, metavar="N", help="models to load at the same time (4)"
+        "--model-load-thread-count",
+        type=positive,
+        default=4,
+        metavar="N",
+        help="number of models to load concurrently (4)",
     )
     group.add_argument(
-        "--model-load-retry-count", type=count, default=0, metavar="N", help="times to try a failed load again (0)"
+        "--model-load-retry-count", type=count, default=0, metavar="N", help="retries of a failed load (0)"
     )
     group.add_argument(
         "--model-memory-budget-bytes",
         type=count,
         metavar="N",
-        help="memory for all models together, 0 for no limit (80 percent of what the process may have)",
+        help="memory limit of all models together, 0 for no limit (80 percent of the memory available to the process)",
     )
     add_bool(
-        group, "--load-on-demand", default=False, text="load a model at its first request, unload idle ones for it"
+        group,
+        "--load-on-demand",
+        default=False,
+        text="loads a model at its first request, and unloads idle ones for it",
     )
     group.add_argument(
         "--load-on-demand-timeout-secs",
         type=positive,
         default=30,
         metavar="N",
-        help="how long a request waits for its model to load (30)",
+        help="maximum time that a request waits for its model to load (30)",
     )
-    add_bool(group, "--exit-on-error", default=True, text="end when a model fails to load")
-    add_bool(group, "--strict-readiness", default=True, text="a model that failed to load makes the server not ready")
+    add_bool(group, "--exit-on-error", default=True, text="exits when a model fails to load")
+    add_bool(group, "--strict-readiness", default=True, text="the server is not ready if a model failed to load")
     add_config_name(group)
     add_bool(
         group,
         "--disable-auto-complete-config",
         default=False,
-        text="take config.pbtxt as it is, require it to be whole",
+        text="uses config.pbtxt as it is, and requires it to be complete",
     )
     group.add_argument(
         "--backend-config",
@@ -163,20 +170,20 @@ def add(group: "argparse._ArgumentGroup") -> None:
         "--backend-directory",
         type=Path,
         metavar="DIR",
-        help="the operator's own backends: DIR/NAME/backend.py, imported when a model's config names it",
+        help="folder of custom backends: DIR/NAME/backend.py, imported when a model's config names it",
     )
     add_bool(
         group,
         "--allow-python-models",
         default=False,
-        text="serve models whose files are code, or hold code: backend python; it runs with the server's rights",
+        text="serves models whose files are or contain code (backend python), with the server's rights",
     )
     group.add_argument(
         "--cache-config",
         type=cache_size,
         default=0,
         metavar="local,size=BYTES",
-        help="keep answers of the models whose config has response_cache { enable: true }, at most so many bytes",
+        help="caches answers of models whose config has response_cache { enable: true }, up to so many bytes",
     )
     group.add_argument(
         "--rate-limit",
@@ -190,7 +197,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=resource,
         default=[],
         metavar="NAME:COUNT",
-        help="size of a resource (the largest that one instance needs); may be given several times",
+        help="size of a resource (the most that one instance needs); may be repeated",
     )
 
 

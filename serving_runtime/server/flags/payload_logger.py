@@ -56,13 +56,13 @@ def add(group: "argparse._ArgumentGroup") -> None:
         "--payload-logger",
         type=_url,
         metavar="URL",
-        help="post every request and answer to this URL as a CloudEvent, as KServe's payload logger does (off)",
+        help="posts every request and answer to this URL as a CloudEvent, as KServe's payload logger does (off)",
     )
     group.add_argument(
         "--payload-logger-mode",
         choices=[str(recorded_events) for recorded_events in RecordedEvents],
         default=str(RecordedEvents.ALL),
-        help="what of them is posted (all)",
+        help="which of them to post (all)",
     )
     group.add_argument(
         "--payload-logger-attribute",
@@ -70,26 +70,26 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=_attribute,
         default=[],
         metavar="NAME=VALUE",
-        help="an attribute of every event that is posted, such as namespace=default; may be given several times",
+        help="attribute of every posted event, such as namespace=default; may be repeated",
     )
     group.add_argument(
         "--payload-logger-max-pending-bytes",
         type=positive,
         default=64 * 1024 * 1024,
         metavar="BYTES",
-        help="what may wait for a slow receiver; more is dropped and counted (67108864)",
+        help="maximum bytes queued for a slow receiver; excess events are dropped and counted (67108864)",
     )
     group.add_argument(
         "--payload-logger-allowed-networks",
         type=_networks,
         metavar="NETWORKS",
-        help="post to public addresses and to these networks only, such as 10.0.0.0/8,fd00::/8 (anywhere)",
+        help="posts only to public addresses and these networks, such as 10.0.0.0/8,fd00::/8 (anywhere)",
     )
     group.add_argument(
         "--payload-logger-socket",
         type=Path,
         metavar="PATH",
-        help="connect to the URL's host through this Unix socket; what listens there resolves and checks it (off)",
+        help="connects to the URL's host through this Unix socket, whose listener resolves and checks it (off)",
     )
 
 

@@ -67,46 +67,48 @@ def add(group: "argparse._ArgumentGroup") -> None:
         "--payload-tap",
         default="",
         metavar="URL",
-        help="record requests with their answers as CloudEvents: file:///file, file:///folder/ or http(s)://host (off)",
+        help="records requests with their answers as CloudEvents: file:///file, file:///folder/ or "
+        "http(s)://host (off)",
     )
     group.add_argument(
         "--payload-tap-share",
         type=_share,
         default=1.0,
         metavar="SHARE",
-        help="record a request if the hash of its x-request-id, as a fraction, is below this, 0 to 1 (1)",
+        help="records a request if the hash of its x-request-id, as a fraction, is below this, 0 to 1 (1)",
     )
     group.add_argument(
         "--payload-tap-share-file",
         type=Path,
         metavar="PATH",
-        help="read the share from this file, again whenever it was replaced; while there is none it is 0",
+        help="reads the share from this file, again after each replacement; 0 while the file is absent",
     )
     group.add_argument(
         "--payload-tap-max-pending-bytes",
         type=positive,
         default=64 * 1024 * 1024,
         metavar="BYTES",
-        help="what may wait for a slow sink; more is dropped and counted (67108864)",
+        help="maximum bytes queued for a slow sink; excess events are dropped and counted (67108864)",
     )
     group.add_argument(
         "--payload-tap-max-file-bytes",
         type=positive,
         default=1024 * 1024 * 1024,
         metavar="BYTES",
-        help="a file that would grow beyond this is renamed to <name>.1 first; of a folder the oldest go (1073741824)",
+        help="renames a file to <name>.1 before it exceeds this size; deletes the oldest files of a "
+        "folder (1073741824)",
     )
     group.add_argument(
         "--payload-tap-token-file",
         type=Path,
         metavar="PATH",
-        help="send the bearer token in this file to a URL that takes events; read again for each batch",
+        help="sends the bearer token in this file to an http(s) URL; reads the file again for each batch",
     )
     group.add_argument(
         "--payload-tap-ca-file",
         type=Path,
         metavar="PATH",
-        help="trust the certificate authorities in this file where the URL is https (the usual ones)",
+        help="trusts the certificate authorities in this file for an https URL (the usual ones)",
     )
 
 

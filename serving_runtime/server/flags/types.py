@@ -126,7 +126,7 @@ def add_config_name(group: Any) -> None:
         type=_config_name,
         default="",
         metavar="NAME",
-        help="read a model's configs/NAME.pbtxt where there is one, in place of its config.pbtxt",
+        help="reads a model's configs/NAME.pbtxt where it exists, in place of its config.pbtxt",
     )
 
 

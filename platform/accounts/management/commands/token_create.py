@@ -22,20 +22,22 @@ _ACTOR = "token_create (command line)"
 class Command(BaseCommand):
     """Makes a token and prints it, or writes it to a file."""
 
-    help = "Make an API token; it is shown once."
+    help = "Creates an API token, and shows it once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--name", required=True, help="what the token is for")
+        parser.add_argument("--name", required=True, help="name of the token")
         parser.add_argument("--scope", choices=[scope.value for scope in Scope], default=Scope.READ.value)
-        parser.add_argument("--user", default="admin", help="whose token it is; made if unknown (default: admin)")
-        parser.add_argument("--expires-in", metavar="DURATION", help="such as 12h; the platform's default if absent")
+        parser.add_argument("--user", default="admin", help="owner of the token; created if unknown (default: admin)")
+        parser.add_argument("--expires-in", metavar="DURATION", help="lifetime, such as 12h (default: the platform's)")
         where = parser.add_mutually_exclusive_group()
-        where.add_argument("--output", type=Path, metavar="FILE", help="write it to FILE (mode 0600), print nothing")
+        where.add_argument(
+            "--output", type=Path, metavar="FILE", help="writes the token to FILE (mode 0600) and prints nothing"
+        )
         where.add_argument(
             "--if-missing-file",
             type=Path,
             metavar="FILE",
-            help="like --output, but do nothing where FILE already has a token that is accepted",
+            help="like --output, but does nothing if FILE already contains a valid token",
         )
 
     def handle(self, *_: Any, **options: Any) -> None:

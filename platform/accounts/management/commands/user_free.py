@@ -13,10 +13,10 @@ from common.errors import FairleadError
 class Command(BaseCommand):
     """Unlinks a user from the provider account that signed in, and ends its sessions."""
 
-    help = "Free a user from the provider's account that it belongs to; the next account of that name gets its roles."
+    help = "Unlinks a user from its account at the provider; the next account of that name gets its roles."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the user's name")
+        parser.add_argument("name", help="name of the user")
 
     def handle(self, *_: Any, **options: Any) -> None:
         try:

@@ -13,10 +13,10 @@ from common.errors import FairleadError
 class Command(BaseCommand):
     """Activates or deactivates a user; roles stay."""
 
-    help = "Switch a user off: no sign-in, and neither sessions nor tokens open anything until it is on again."
+    help = "Activates or deactivates a user; sign-in, sessions and tokens of a deactivated user are refused."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the user's name")
+        parser.add_argument("name", help="name of the user")
         parser.add_argument("state", choices=["on", "off"])
 
     def handle(self, *_: Any, **options: Any) -> None:

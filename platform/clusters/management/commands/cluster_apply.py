@@ -20,10 +20,10 @@ _ACTOR = "cluster_apply (command line)"
 class Command(BaseCommand):
     """Applies a file; the same file again changes nothing."""
 
-    help = "Make or change the cluster that a cluster file says."
+    help = "Creates or changes the cluster in a cluster file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, help="the cluster file, as YAML")
+        parser.add_argument("file", type=Path, help="cluster file, as YAML")
 
     def handle(self, *_args: Any, file: Path, **_options: Any) -> None:
         """Apply the file; CommandError with the field at fault where it is wrong."""

@@ -16,12 +16,14 @@ from registry.models import ModelVersion
 class Command(BaseCommand):
     """Replaces the prefix of every artifact's address."""
 
-    help = "Tell the database that the folder of model files is elsewhere now; nothing may run meanwhile."
+    help = "Records a new location of the folder of model files in the database; nothing may run meanwhile."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("old", help="address of the folder that the database names, such as file:///old/artifacts")
-        parser.add_argument("new", help="its address now")
-        parser.add_argument("--present-in", type=Path, metavar="FOLDER", help="check that FOLDER has every artifact")
+        parser.add_argument("old", help="address of the folder in the database, such as file:///old/artifacts")
+        parser.add_argument("new", help="new address of the folder")
+        parser.add_argument(
+            "--present-in", type=Path, metavar="FOLDER", help="checks that FOLDER contains every artifact"
+        )
 
     def handle(self, *_args: Any, old: str, new: str, present_in: Path | None, **_options: Any) -> None:
         """Change versions and revisions together, or neither."""

@@ -23,10 +23,10 @@ class Command(BaseCommand):
     whether clusters are to be watched."""
 
     requires_system_checks = (TAG,)  # all other checks are of the code: the tests run them
-    help = "Prepare the database of `fairlead up`; prints yes where there is a Kubernetes cluster to watch, else no."
+    help = "Prepares the database of `fairlead up`; prints yes if there is a Kubernetes cluster to watch, else no."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--token", type=Path, required=True, metavar="FILE", help="where this machine's token is")
+        parser.add_argument("--token", type=Path, required=True, metavar="FILE", help="file with this machine's token")
 
     def handle(self, *_args: Any, token: Path, **_options: Any) -> None:
         """Take the three steps in their order."""

@@ -12,7 +12,7 @@ from common.db.trigrams import TrigramIndex
 class Command(BaseCommand):
     """Makes the indexes that are not there; those that are stay."""
 
-    help = "Make the indexes that searches by a part of a name use on PostgreSQL, once its extension pg_trgm is there."
+    help = "Creates the PostgreSQL indexes for searches by a part of a name, once the extension pg_trgm is available."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         """Say how many there are now; CommandError where the database can have none."""

@@ -11,10 +11,10 @@ from control_plane.key_rotation import reseal_everything
 class Command(BaseCommand):
     """Re-encrypts the secrets of the database and recordings; a second run changes nothing."""
 
-    help = "Encrypt stored secrets, and sign sessions, under the present secret key instead of an earlier one."
+    help = "Encrypts stored secrets, and signs sessions, with the present secret key instead of an earlier one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--stopped", action="store_true", help="no worker runs: recordings under way as well")
+        parser.add_argument("--stopped", action="store_true", help="includes unfinished recordings; no worker may run")
 
     def handle(self, *_args: Any, stopped: bool, **_options: Any) -> None:
         """Print how many of each kind were changed; CommandError where something still needs an earlier key."""

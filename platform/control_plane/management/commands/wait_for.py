@@ -18,12 +18,12 @@ _SAID_EVERY_S = 30.0
 class Command(BaseCommand):
     """Looks once a second, and says now and then what it waits for."""
 
-    help = "Wait until the database answers, or has every migration of this version."
+    help = "Waits until the database answers, or has every migration of this version."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("what", choices=["database", "migrations"])
-        parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after so long (default: never)")
+        parser.add_argument("--timeout", type=float, metavar="SECONDS", help="maximum wait (default: unlimited)")
 
     def handle(self, *_args: Any, what: str, timeout: float | None, **_options: Any) -> None:
         """Return once it is so; CommandError with what is missing after the timeout."""

@@ -19,10 +19,10 @@ from clusters.models import KUBERNETES, Cluster
 class Command(BaseCommand):
     """Watches until terminated."""
 
-    help = "Watch Kubernetes clusters, and have the worker turn at once to services of which something changed."
+    help = "Watches Kubernetes clusters, and triggers the worker at once for services with changes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--check", action="store_true", help="only say whether there is a cluster to watch")
+        parser.add_argument("--check", action="store_true", help="only prints whether there is a cluster to watch")
 
     def handle(self, *_args: Any, check: bool, **_options: Any) -> None:
         """Run until SIGTERM or SIGINT."""
