@@ -286,7 +286,7 @@ PAGES = {
             "empty": State(lambda stage: _gpus(stage, FakeCluster()), "No node offers an NVIDIA GPU"),
             "busy": State(gpus_busy, "Proposed by alice"),
             "error": State(
-                lambda stage: _gpus(stage, FakeCluster(away="the cluster does not answer")), "could not reach"
+                lambda stage: _gpus(stage, FakeCluster(away="the cluster does not answer")), "could not query"
             ),
         },
     ),
