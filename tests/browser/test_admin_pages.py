@@ -61,7 +61,7 @@ def test_a_team_is_made_and_gets_a_member_whose_role_changes(page: Page) -> None
 
     page.get_by_role("button", name="Remove…").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    expect(page.get_by_text("Nobody yet.")).to_be_visible()
+    expect(page.get_by_text("No members.")).to_be_visible()
 
 
 def test_what_cannot_be_done_is_told_and_the_form_keeps_what_was_typed(page: Page, complaints: list[str]) -> None:
@@ -146,10 +146,10 @@ def test_a_webhook_is_made_and_tested_and_its_answer_comes_by_itself(page: Page,
         pass  # the log was fetched anew meanwhile
     expect(page.locator("details[open] pre.payload")).to_be_visible()
     page.get_by_role("link", name="Failed").click()
-    expect(page.get_by_text("None of them is failed.")).to_be_visible()
+    expect(page.get_by_text("No deliveries are failed.")).to_be_visible()
 
     page.get_by_role("button", name="Disable").click()
-    expect(page.get_by_text("It is told of nothing any more.")).to_be_visible()
+    expect(page.get_by_text("It receives no more events.")).to_be_visible()
     expect(page.get_by_role("button", name="Enable")).to_be_visible()
 
 
@@ -274,5 +274,5 @@ def test_forms_work_without_a_script(browser: Any, server: str) -> None:
     page.goto("/teams/")
     page.get_by_label("Name").fill("vision")
     page.get_by_role("button", name="Make team").click()
-    expect(page.get_by_text("Team vision is there; now give it members.")).to_be_visible()
+    expect(page.get_by_text("Team vision is created; now add members.")).to_be_visible()
     context.close()

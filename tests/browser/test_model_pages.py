@@ -107,7 +107,7 @@ def test_a_version_is_compared_with_another_by_keyboard(page: Page) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Version 3 beside version 1")).to_be_visible()
-    expect(page.get_by_text("is the same with version 3")).to_be_visible()
+    expect(page.get_by_text("send and read the same with version 3")).to_be_visible()
     page.get_by_role("link", name="The other way round").click()
     expect(page.get_by_role("heading", name="Version 1 beside version 3")).to_be_visible()
 

@@ -187,7 +187,7 @@ def test_replicas_that_follow_the_load_are_told_with_the_reason(page: Page) -> N
     page.goto(DETAIL)
     revisions = page.locator("#revisions")
     assert "1 to 8" in revisions.inner_text()
-    assert "digits-00001 has 3 by its load: 42 requests in flight per replica, target 10." in revisions.inner_text()
+    assert "digits-00001 runs 3 by its load: 42 requests in flight per replica, target 10." in revisions.inner_text()
     assert revisions.evaluate("card => card.scrollWidth <= card.clientWidth"), "nothing is cut off"
 
 

@@ -72,7 +72,7 @@ def test_the_form_and_the_file_follow_each_other_by_keyboard(page: Page) -> None
     expect(weights.last).to_have_value("80")
     expect(page.get_by_label("Approvals", exact=True)).to_have_value("2")
     text.fill(text.input_value() + "alpha: 0.05\n")
-    expect(page.locator("#policy-form")).to_contain_text("Also in the file, kept as it is there: alpha")
+    expect(page.locator("#policy-form")).to_contain_text("Also in the file, kept unchanged: alpha")
     page.get_by_role("button", name="Add a Prometheus metric to step 3").click()
     page.get_by_label("Prometheus query").fill("max(age_seconds)")
     expect(text).to_have_value(re.compile(r"query: max\(age_seconds\)"))

@@ -91,7 +91,7 @@ def test_the_pages_fit_and_can_be_used_by_everybody(
     page.get_by_role("button", name="Set an alias…").click()
     page.get_by_label("Alias", exact=True).fill("champion")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("The alias champion means version 1 now.")).to_be_visible()
+    expect(page.get_by_text("The alias champion now points at version 1.")).to_be_visible()
     look("version")
     page.goto(f"{VERSION}builds/")
     look("builds")

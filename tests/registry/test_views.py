@@ -49,15 +49,15 @@ def test_the_list_has_each_model_with_its_latest_version_aliases_and_tags(
 
 def test_what_nobody_said_of_a_version_is_one_line(browser: Browser, version: ModelVersion) -> None:
     client = browser()
-    assert "Not said" not in page(client, VERSION)
+    assert "Missing" not in page(client, VERSION)
     ModelVersion.objects.update(lineage={"run_url": "https://ci.example/run/7"})
     shown = page(client, VERSION)
-    assert "Not said: commit, data." in shown
+    assert "Missing: commit, data." in shown
     assert "<code>--source-commit</code>, <code>--data</code>" in shown
     for left_out in ("<dt>Commit</dt>", "<dt>Data</dt>", "--run-url"):
         assert left_out not in shown
     ModelVersion.objects.update(lineage={"built_from": "models:/digits/3"})
-    assert "Not said" not in page(client, VERSION)
+    assert "Missing" not in page(client, VERSION)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_deployer_points_an_alias_at_a_version_and_deletes_it(browser: Browser
     address = f"{VERSION}aliases"
     assert client.post(address, {"alias": "@steady"})["Location"] == VERSION
     shown = page(client, VERSION)
-    assert "The alias steady means version 1 now." in shown
+    assert "The alias steady now points at version 1." in shown
     assert '<span class="tag">@steady</span>' in shown
     assert AuditEntry.objects.filter(action="alias.set", target="models/digits/aliases/steady").count() == 1
     client.post(address, {"alias": "steady", "remove": "yes"})
@@ -289,7 +289,7 @@ def test_an_admin_protects_an_alias_which_a_deployer_then_cannot_move(browser: B
     assert "Protect alias" not in page(deployer, MODEL)
     assert marked(page(deployer, MODEL), "admins-rule")
     assert 'id="alias-1"' not in page(deployer, VERSION)
-    assert "Only admins of the team move champion." in page(deployer, VERSION)
+    assert "Only admins of the team can move champion." in page(deployer, VERSION)
     for wish in ({"alias": "champion"}, {"alias": "champion", "remove": "yes"}):
         refused = deployer.post(f"{VERSION}aliases", wish)
         assert (refused.status_code, b"is protected: only an admin of the team" in refused.content) == (403, True)

@@ -39,7 +39,7 @@ def team_create_action(request: HttpRequest) -> HttpResponse:
     """Create a team and redirect to its page."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     team = teams.team_create(name=request.POST.get("name", ""), actor=page_actor(request), now=timezone.now())
-    messages.success(request, f"Team {team} is there; now give it members.")
+    messages.success(request, f"Team {team} is created; now add members.")
     return leave(request, "accounts:team-detail", team.name)
 
 
@@ -93,7 +93,7 @@ def member_delete_action(request: HttpRequest, team: str) -> HttpResponse:
     require(page_token(request), Scope.ADMIN, Place.team(team))
     user = request.POST.get("user", "")
     teams.member_delete(team=team, username=user, actor=page_actor(request), now=timezone.now())
-    messages.success(request, f"{user} is no member of {team} any more.")
+    messages.success(request, f"{user} is no longer a member of {team}.")
     return leave(request, "accounts:team-detail", team)
 
 

@@ -76,7 +76,7 @@ def webhook_switch_action(request: HttpRequest, webhook_id: int) -> HttpResponse
     """Enable or disable a webhook."""
     enabled = request.POST.get("enabled") == "true"
     subscriptions.webhook_change(webhook_id=webhook_id, fields={"enabled": enabled}, **_by(request))
-    messages.success(request, "It is told of events again." if enabled else "It is told of nothing any more.")
+    messages.success(request, "It receives events again." if enabled else "It receives no more events.")
     return leave(request, "deployments:webhook-detail", webhook_id)
 
 
@@ -163,7 +163,7 @@ def _after_delivery(request: HttpRequest, delivery: WebhookDelivery) -> HttpResp
     """Return the delivery, which polls from there, to htmx; redirect others to the page, whose log has it."""
     if is_fragment(request):
         return _answer(request, delivery)
-    messages.success(request, "It is being posted; the log below has the answer.")
+    messages.success(request, "Posting it; the log below shows the answer.")
     return leave(request, "deployments:webhook-detail", delivery.webhook_id)
 
 

@@ -94,7 +94,7 @@ def recording_stop_action(request: HttpRequest, namespace: str, name: str, recor
     """End a recording."""
     actor, now = page_actor(request), timezone.now()
     recording_stop(namespace=namespace, name=name, recording_id=recording_id, actor=actor, now=now)
-    messages.success(request, f"Recording {recording_id} is stopped; what it has stays until it expires.")
+    messages.success(request, f"Recording {recording_id} is stopped; its requests stay until they expire.")
     return leave(request, "deployments:recording-detail", namespace, name, recording_id)
 
 

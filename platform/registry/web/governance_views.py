@@ -41,8 +41,8 @@ def approval_rule_action(request: HttpRequest, name: str) -> HttpResponse:
     if asked not in ("yes", "no"):
         raise InvalidInput(f"required is {asked[:40]!r}; expected yes or no", field="required")
     governance.approval_require(model=name, is_required=asked == "yes", now=timezone.now(), actor=page_actor(request))
-    which = "Only approved versions come" if asked == "yes" else "Versions come without an approval"
-    messages.success(request, f"{which} into services now.")
+    which = "only approved versions" if asked == "yes" else "versions without approval"
+    messages.success(request, f"Services can use {which} now.")
     return leave(request, "registry:model-detail", name)
 
 

@@ -245,5 +245,5 @@ def alias_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
         messages.success(request, f"The alias {alias} is deleted.")
     else:
         services.alias_set(**said, number=number)
-        messages.success(request, f"The alias {alias} means version {number} now.")
+        messages.success(request, f"The alias {alias} now points at version {number}.")
     return leave(request, "registry:version-detail", name, number)

@@ -131,7 +131,7 @@ PAGES = {
     "accounts:team-detail": PageStates(
         title="vision",
         states={
-            "empty": State(_team_empty, "Nobody yet"),
+            "empty": State(_team_empty, "No members."),
             "busy": State(_team_busy, "Müller-Lüdenscheidt"),
             "error": State(_team_empty, "expected a name", act=_adds_nobody, is_refused=True),
         },
@@ -172,7 +172,7 @@ PAGES = {
     "accounts:audit-list": PageStates(
         title="Audit log",
         states={
-            "empty": State(lambda _: "/audit/?user=nobody", "Nothing like that was done"),
+            "empty": State(lambda _: "/audit/?user=nobody", "No entries match"),
             "busy": State(_log_busy, "member.set"),
             "error": State(
                 lambda _: "/audit/?since=yesterday",

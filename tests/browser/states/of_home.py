@@ -160,7 +160,7 @@ PAGES = {
     "deployments:home": PageStates(
         title="Home",
         states={
-            "empty": State(_home_empty, "Three steps lead there"),
+            "empty": State(_home_empty, "Complete three steps"),
             "busy": State(_home_busy, "Promote or abort"),
             "busy-stopped": State(_home_stopped, "Nothing is live: 1 service is stopped."),
             "busy-begins": State(_home_begins, "Not begun"),
@@ -171,7 +171,7 @@ PAGES = {
     "deployments:service-list": PageStates(
         title="Services",
         states={
-            "empty": State(lambda _: "/services/", "A service is what clients call"),
+            "empty": State(lambda _: "/services/", "Clients call services"),
             "empty-none-found": State(_services_none_found, "No service is like that"),
             "busy": State(_services_busy, "1 to 50 of 64"),
             "busy-stopped": State(_services_stopped, "resume it to serve again"),

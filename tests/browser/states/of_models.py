@@ -305,7 +305,7 @@ PAGES = {
     "registry:storage": PageStates(
         title="Storage",
         states={
-            "empty": State(_storage_empty, "No version yet"),
+            "empty": State(_storage_empty, "No versions yet"),
             "busy": State(_storage_busy, LONGEST_MODEL),
         },
         without={"error": "it asks nobody but the database and a folder"},
@@ -323,12 +323,12 @@ PAGES = {
     "registry:model-detail": PageStates(
         title="digits",
         states={
-            "empty": State(_model_empty, "None yet"),
-            "empty-none-found": State(_versions_none_found, "No version is like that"),
+            "empty": State(_model_empty, "No versions yet"),
+            "empty-none-found": State(_versions_none_found, "No version matches"),
             "busy": State(_model_busy, "40.0 MiB of 120 MiB"),
-            "busy-coming": State(_model_coming("PENDING"), "its first is on its way"),
+            "busy-coming": State(_model_coming("PENDING"), "is importing the first"),
             "error": State(_model_error, "answered 403 Forbidden"),
-            "error-none-came": State(_model_coming("FAILED"), "none came in"),
+            "error-none-came": State(_model_coming("FAILED"), "no import succeeded"),
         },
     ),
     "registry:version-detail": PageStates(
@@ -336,7 +336,7 @@ PAGES = {
         states={
             "empty": State(_version_checked, "waits for a worker"),
             "busy": State(_version_busy, "99th percentile"),
-            "busy-unreviewed": State(_version_unreviewed, "comes into no service before"),
+            "busy-unreviewed": State(_version_unreviewed, "cannot use it before"),
             "busy-asks": State(_version_unreviewed, "Approve this version?", act=_is_about_to_approve),
             "error": State(_version_rejected, REJECTED),
             "error-declined": State(_version_declined, "Declined by bob"),
@@ -345,7 +345,7 @@ PAGES = {
     "registry:model-compare": PageStates(
         title="Compare versions of digits",
         states={
-            "empty": State(_nothing_to_compare, "There is only version 1"),
+            "empty": State(_nothing_to_compare, "Version 1 is the only one"),
             "busy": State(_choices("?version=4"), "Compared with"),
             "error": State(_choices("?version=4&with=4"), "was chosen twice"),
         },
@@ -353,7 +353,7 @@ PAGES = {
     "registry:version-compare": PageStates(
         title="digits version 2 beside 1",
         states={
-            "empty": State(_compared_alike, "Nothing was measured of them"),
+            "empty": State(_compared_alike, "No measurements"),
             "busy": State(_compared_different, "breaks clients"),
             "error": State(
                 _compared_with_nothing,
@@ -368,7 +368,7 @@ PAGES = {
         title="Deploy digits version",
         states={
             "empty": State(_deploy_empty, "No service that you may change serves this model"),
-            "busy": State(_deploy_busy, "What its analysis could find"),
+            "busy": State(_deploy_busy, "What its analysis can detect"),
             "error": State(_deploy_refused, "not possible"),
             "error-unapproved": State(_deploy_unapproved, "is not approved, which its model asks for"),
             "error-form": State(_deploy_empty, "Not A Name", act=_answers_with_errors, is_refused=True),

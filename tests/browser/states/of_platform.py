@@ -243,14 +243,14 @@ PAGES = {
     "deployments:cluster-new": PageStates(
         title="New cluster",
         states={
-            "empty": State(lambda _: "/platform/clusters/new", "It is asked before it is added"),
+            "empty": State(lambda _: "/platform/clusters/new", "Fairlead checks the cluster before it adds it"),
             "error": State(lambda _: "/platform/clusters/new", "New cluster", act=_looks_at_no_cluster),
         },
         without={"busy": "it begins with nothing"},
     ),
     "deployments:cluster-file": PageStates(
         title="File of cluster production",
-        states={"busy": State(_cluster_file, "Change it, look at the difference")},
+        states={"busy": State(_cluster_file, "Edit the file, look at the difference")},
         without={
             "empty": "this machine has no file, and no such page",
             "error": "told where the file is, as of a new one",
@@ -267,7 +267,7 @@ PAGES = {
     "deployments:cluster-detail": PageStates(
         title="Cluster",
         states={
-            "empty": State(_cluster_empty, "A service file names this cluster as"),
+            "empty": State(_cluster_empty, "A service file selects this cluster by"),
             "busy": State(_cluster_busy, "was started again (restart 12)"),
             "error": State(_cluster_error, "did not answer within 5 s"),
         },
@@ -286,14 +286,14 @@ PAGES = {
             "empty": State(lambda stage: _gpus(stage, FakeCluster()), "No node offers an NVIDIA GPU"),
             "busy": State(gpus_busy, "Proposed by alice"),
             "error": State(
-                lambda stage: _gpus(stage, FakeCluster(away="the cluster does not answer")), "could not be asked"
+                lambda stage: _gpus(stage, FakeCluster(away="the cluster does not answer")), "could not query"
             ),
         },
     ),
     "deployments:policy-list": PageStates(
         title="Rollout policies",
         states={
-            "empty": State(lambda _: "/policies/", "No policy yet"),
+            "empty": State(lambda _: "/policies/", "No policies yet"),
             "busy": State(_policies_busy, "every-second"),
         },
         without={"error": "it asks nobody but the database"},
@@ -301,7 +301,7 @@ PAGES = {
     "deployments:policy-new": PageStates(
         title="New policy",
         states={
-            "empty": State(lambda _: "/policies/new", "the steps are drawn"),
+            "empty": State(lambda _: "/policies/new", "the drawing of the steps"),
             "error": State(lambda _: "/policies/new", "Line 3", act=_types_nonsense),
         },
         without={"busy": "a new policy begins with one example"},
@@ -317,7 +317,7 @@ PAGES = {
     "deployments:webhook-list": PageStates(
         title="Webhooks",
         states={
-            "empty": State(lambda _: "/webhooks/", "None yet. A webhook posts"),
+            "empty": State(lambda _: "/webhooks/", "No webhooks. A webhook posts"),
             "busy": State(_webhooks_busy, "https://ci.example/hook"),
             "error": State(lambda _: "/webhooks/", "ftp", act=_makes_a_wrong_webhook, is_refused=True),
         },
@@ -325,7 +325,7 @@ PAGES = {
     "deployments:webhook-detail": PageStates(
         title="Webhook",
         states={
-            "empty": State(lambda _: _deliveries(), "Nothing was posted yet"),
+            "empty": State(lambda _: _deliveries(), "No deliveries yet"),
             "busy": State(_webhook_busy, "delivered"),
             "error": State(_webhook_failing, "the name is not known"),
         },

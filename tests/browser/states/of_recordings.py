@@ -124,17 +124,17 @@ PAGES = {
         title="Recorded requests of",
         states={
             "empty": State(_list_empty, "Start recording"),
-            "busy": State(_list_busy, "a service has one at a time"),
+            "busy": State(_list_busy, "a service runs one at a time"),
             "error": State(_list_error, "cannot record"),
         },
     ),
     "deployments:recording-detail": PageStates(
         title="Recording",
         states={
-            "empty": State(_recording_new, "None came yet"),
+            "empty": State(_recording_new, "No requests yet"),
             "busy": State(_recording_busy, "invalid argument"),
             "busy-over": State(_recording_over, "It ended"),
-            "error": State(_recording_lost, "They cannot be told"),
+            "error": State(_recording_lost, "Fairlead cannot list them"),
         },
     ),
     "deployments:replay-detail": PageStates(

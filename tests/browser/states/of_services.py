@@ -227,7 +227,7 @@ PAGES = {
     "deployments:service-detail": PageStates(
         title="digits",
         states={
-            "empty": State(_service_new, "Nothing was rolled out yet"),
+            "empty": State(_service_new, "No rollouts yet"),
             "busy": State(_service_busy, "Recorded requests", title=LONGEST),
             "busy-shadow": State(_service_shadow, "clients never see"),
             "busy-stopped": State(_service_stopped, "its address answers 503", title=LONGEST),
@@ -238,7 +238,7 @@ PAGES = {
     "deployments:rollout-detail": PageStates(
         title="digits 1 → 2",
         states={
-            "empty": State(_rollout_pending, "Nothing is counted yet"),
+            "empty": State(_rollout_pending, "No requests counted yet"),
             "busy": State(_rollout_busy, "What decides it", title=LONGEST),
             "busy-again": State(_rollout_again, "attempt 1"),
             "busy-paused": State(_rollout_paused, "Step 2 asks for a person"),
@@ -259,7 +259,7 @@ PAGES = {
     "deployments:replica-log": PageStates(
         title="digits-00001-0",
         states={
-            "empty": State(lambda stage: _replica(stage, _Silent()), "nothing yet"),
+            "empty": State(lambda stage: _replica(stage, _Silent()), "No output yet"),
             "busy": State(lambda stage: _replica(stage, _Talking()), "größer als erlaubt"),
             "error": State(
                 lambda stage: _replica(stage, FakeCluster(away="the local agent does not answer")),

@@ -106,7 +106,7 @@ PAGES = {
         states={
             "empty": State(lambda _: _version("builds/"), "Build one"),
             "busy": State(_builds, "nt8 needs typical rows"),
-            "error": State(lambda _: _rejected("builds/"), "Nothing can be built of version 1"),
+            "error": State(lambda _: _rejected("builds/"), "Fairlead can build nothing from version 1"),
         },
     ),
     "deployments:build-detail": PageStates(

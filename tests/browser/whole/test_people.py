@@ -144,7 +144,7 @@ def test_what_a_member_may_push_follows_the_teams_page(
     expect(page.get_by_test_id("owns-nothing")).to_be_visible(timeout=WAIT_MS)
     assert "there is no model 'faces' that you may see" in push().stderr  # it is of the team default now
     ask(page, "Remove…", "Remove")
-    see(page, "Nobody yet.")
+    see(page, "No members.")
     assert "vision" not in fairlead("teams", "list").stdout
     ask(page, "Delete team…", "Delete team")
     page.wait_for_url("**/teams/")

@@ -161,7 +161,7 @@ def test_a_receiver_is_told_what_its_page_says_and_believes_the_secret_alone(
     assert receiver.refused == 1
 
     page.get_by_role("button", name="Disable").click()
-    see(page, "It is told of nothing any more.")
+    see(page, "It receives no more events.")
     page.goto("/models/")
     drop(page, colours_model(tmp_path / "colours-too.zip"))
     page.get_by_role("button", name="Upload", exact=True).click()
@@ -169,10 +169,10 @@ def test_a_receiver_is_told_what_its_page_says_and_believes_the_secret_alone(
     expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)
     page.goto(hook)
     page.get_by_role("button", name="Enable").click()
-    see(page, "It is told of events again.")
+    see(page, "It receives events again.")
     page.get_by_role("button", name="Test").click()
     expect(answer).to_contain_text("thanks for number 5", timeout=WAIT_MS)
     assert [each["event"] for each in receiver.came].count("VersionReady") == 1
     ask(page, "Delete…", "Delete")
     page.wait_for_url("**/webhooks/")
-    see(page, "None yet.")
+    see(page, "No webhooks.")

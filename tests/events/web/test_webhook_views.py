@@ -159,5 +159,5 @@ def test_deliveries_show_what_was_posted_and_are_narrowed_to_those_that_failed()
     assert f'id="again-{first.pk}"' in failed
     assert f'id="again-{second.pk}"' not in failed
     assert f'hx-get="{address}?status=FAILED"' in failed, "what is fetched anew is narrowed, too"
-    assert "None of them is pending." in page(client, f"{address}?status=PENDING")
+    assert "No deliveries are pending." in page(client, f"{address}?status=PENDING")
     assert client.get(f"{address}?status=lost").status_code == 400

@@ -97,7 +97,7 @@ def test_a_cluster_without_gpus_says_who_offers_them(page: Callable[[], str]) ->
 
 def test_a_cluster_whose_nodes_may_not_be_read_says_so(page: Callable[[], str]) -> None:
     see(unknown="the role fairlead-driver-nodes is not bound")
-    assert "Nothing is known of its nodes: the role fairlead-driver-nodes is not bound." in page()
+    assert "Its nodes are unknown: the role fairlead-driver-nodes is not bound." in page()
 
 
 def test_who_watches_is_told_what_the_cluster_is_seen_to_have(db: None) -> None:

@@ -121,7 +121,7 @@ def test_a_log_that_cannot_be_read_says_why() -> None:
     client = signed_in()
     row, address = begun(client)
     Recording.objects.filter(pk=row.pk).update(requests=3, bytes=1000)
-    assert "They cannot be told: the recording&#x27;s file" in text(client, address)
+    assert "Fairlead cannot list them: the recording&#x27;s file" in text(client, address)
 
 
 def test_it_is_stopped_and_deleted() -> None:

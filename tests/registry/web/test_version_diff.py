@@ -98,7 +98,7 @@ def test_what_cannot_be_compared_is_said(browser: Browser, two: tuple[ModelVersi
     assert client.get(f"{PICKER}?version=7&with=1", follow=True).status_code == 404
     assert client.get("/models/nothing/compare").status_code == 404
     two[1].delete()
-    assert "There is only version 1" in page(client, PICKER)
+    assert "Version 1 is the only one" in page(client, PICKER)
 
 
 def test_the_choice_asks_the_same_number_of_queries_for_many_versions(

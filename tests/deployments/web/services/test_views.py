@@ -388,7 +388,7 @@ def test_the_list_is_narrowed_by_words_and_phase() -> None:
     assert "No replica is ready" in found
     assert "/services/default/ranker/" not in found
     assert 'href="?q=default" data-state="All"' in found.replace('aria-current="page" ', "")
-    assert "None that you may see has “nothing”" in text(client, "/services/?q=nothing")
+    assert "No service that you may see has “nothing”" in text(client, "/services/?q=nothing")
     assert client.get("/services/?phase=Great").status_code == 400
 
 
