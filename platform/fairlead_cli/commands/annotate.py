@@ -40,7 +40,7 @@ def describe(call: Call) -> None:
 def tag_arguments(parser: argparse.ArgumentParser) -> None:
     _target_arguments(parser)
     parser.add_argument("tags", nargs="*", metavar="KEY=VALUE", help="tags to set")
-    parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="tag to take away")
+    parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="tag to remove")
 
 
 def tag(call: Call) -> None:

@@ -51,7 +51,7 @@ def try_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def try_version(call: Call) -> None:
-    """Runs one request on a version, which no service needs to serve."""
+    """Runs one request on a version; no service needs to serve it."""
     options = call.options
     where = path("models", options.name, "versions", options.version, "trials")
     row = call.client.post(where, {"request": _request(options.data)})
