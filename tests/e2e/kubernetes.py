@@ -69,7 +69,7 @@ def on_kubernetes(plane: ControlPlane, folder: Path, **variables: str) -> Iterat
         try:
             file = _cluster_file(running, made.url)
             made.change(
-                "from django.utils import timezone\nfrom deployments.services import cluster_apply\n"
+                "from django.utils import timezone\nfrom clusters.services.clusters import cluster_apply\n"
                 f"cluster_apply(document={file!r}, name=None, actor='test', now=timezone.now())"
             )
             yield made
