@@ -4,6 +4,7 @@ What several tests need is in a `_support` package of its room, or in a module o
 """
 
 import ast
+import re
 import symtable
 from collections.abc import Iterator
 from functools import cache
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+_FROM = re.compile(r"(?:^|[\n;] ?)from ([a-z_][\w.]*) import (\w+(?: as \w+)?(?:, ?\w+(?: as \w+)?)*)")
+_EXAMPLES = ("tests/affected/", "tests/test_imports.py")
+"""Files whose strings have code about modules that are not there."""
 
 
 def _imported(file: Path) -> Iterator[str]:
@@ -21,6 +25,14 @@ def _imported(file: Path) -> Iterator[str]:
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+def _imported_by_code(file: Path) -> Iterator[str]:
+    """Yield the same of code in a file's strings, which another process is to run."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for module, names in _FROM.findall(node.value):
+                yield from (f"{module}.{each.split()[0]}" for each in names.split(","))
 
 
 def _is_of_tests_alone(name: str) -> bool:
@@ -79,6 +91,14 @@ def test_what_tests_and_benchmarks_import_is_there() -> None:
     files = [file for folder in ("tests", "benchmarks", "examples") for file in (ROOT / folder).rglob("*.py")]
     found = {f"{file.relative_to(ROOT)}: {name}" for file in files for name in _imported(file) if not _is_there(name)}
     assert found == set()
+
+
+def test_what_code_in_strings_of_tests_imports_is_there() -> None:
+    files = [file for folder in ("tests", "benchmarks") for file in (ROOT / folder).rglob("*.py")]
+    real = [file for file in files if not file.relative_to(ROOT).as_posix().startswith(_EXAMPLES)]
+    imports = {(file, name) for file in real for name in _imported_by_code(file)}
+    assert len(imports) > 20
+    assert {f"{file.relative_to(ROOT)}: {name}" for file, name in imports if not _is_there(name)} == set()
 
 
 @pytest.mark.parametrize(
