@@ -165,7 +165,7 @@ def test_a_request_is_answered_in_a_pod_whose_first_container_fetches_it(
     RegisteredModel.objects.update(latest_number=1)
     row = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
     trial = trial_start(model="digits", number=1, request=row, actor="alice", now=timezone.now())
-    run_claim.run(TRIAL, trial.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
+    run_claim.run(TRIAL, trial.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)), clock=timezone.now)
     trial.refresh_from_db()
     assert (trial.status, trial.reason) == ("DONE", "")
     assert json.loads(trial.answer)["outputs"][0]["data"] == [3, 6, 9, 12]
@@ -212,7 +212,7 @@ def build(order: dict[str, Any]) -> Build:
     """Return the end of a build of version 1."""
     asked = BuildOrder.from_json(order)
     row = build_start(model="digits", number=1, service=None, order=asked, actor="alice", now=timezone.now())
-    run_claim.run(BUILD, row.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
+    run_claim.run(BUILD, row.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)), clock=timezone.now)
     row.refresh_from_db()
     return row
 

@@ -57,7 +57,7 @@ class Scene:
         return replay_start(**SERVICE, version=version, actor="alice", now=timezone.now(), **asked)
 
     def make(self, row: Replay) -> Replay:
-        run_claim.run(REPLAY, row.pk, lambda _kind: self.platform.cluster)
+        run_claim.run(REPLAY, row.pk, lambda _kind: self.platform.cluster, clock=timezone.now)
         row.refresh_from_db()
         return row
 

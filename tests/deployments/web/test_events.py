@@ -161,7 +161,7 @@ async def test_who_may_only_read_gets_no_buttons() -> None:
 @pytest.mark.parametrize("way", ["the page's cursor", "the browser's Last-Event-ID"])
 async def test_what_the_browser_has_is_not_sent_again(way: str) -> None:
     client, _, rollout = await arranged()
-    seen = str((await sync_to_async(service_detail)(namespace="default", name="digits")).changes)
+    seen = str((await sync_to_async(service_detail)(namespace="default", name="digits", now=timezone.now())).changes)
     cursor = {"query": f"seen={seen}"} if way == "the page's cursor" else {"last_event_id": seen, "query": "seen=0"}
 
     async with opened(client, DETAIL) as other, opened(client, DETAIL, **cursor) as stream:
