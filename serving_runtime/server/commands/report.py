@@ -9,6 +9,7 @@ import argparse
 import logging
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 _LOOK_S = 0.5
 _LONGEST_PAUSE_S = 5.0
 _CLOSE_S = 10.0
+_ended = threading.Event()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,15 +33,22 @@ def main(arguments: Sequence[str]) -> int:
     found = _parser().parse_args(arguments[1:])
     logging.basicConfig(format="fairlead-serve report: %(message)s", level=logging.INFO)
     quiet_clients()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # the caller waits for it
     try:
         spool = Spool(found.folder)
     except OSError as error:
         sys.stderr.write(f"fairlead-serve report: {error}\n")
         return 2
-    report(
-        spool, lambda: HttpSink(found.to, found.token_file, ca_file=found.certificate_authority, patience_s=0), _ends
-    )
+    # A handler: where the main thread blocks the signal, a thread that a library has started would take it and end all.
+    before = signal.signal(signal.SIGTERM, lambda *_: _ended.set())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # pods start it blocked
+    try:
+        report(
+            spool,
+            lambda: HttpSink(found.to, found.token_file, ca_file=found.certificate_authority, patience_s=0),
+            _ends,
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
     spool.close()
     return 0
 
@@ -77,7 +86,7 @@ def report(spool: Spool, opened: Callable[[], HttpSink], ends: Callable[[float],
 
 
 def _ends(seconds: float) -> bool:
-    return signal.sigtimedwait({signal.SIGTERM}, seconds) is not None
+    return _ended.wait(seconds)
 
 
 def _send(spool: Spool, sink: HttpSink) -> None:
