@@ -1,12 +1,15 @@
 """`/api/v1/clusters`: clusters that run services."""
 
 from dataclasses import replace
+from typing import Any
 
 from django.utils import timezone
+from django.utils.module_loading import import_string
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from accounts.auth.access import Place
@@ -17,7 +20,7 @@ from clusters.selectors import cluster_get, cluster_query
 from clusters.services.clusters import cluster_check, cluster_delete
 from clusters.services.plans import cluster_plan
 from clusters.services.trial import cluster_patches_try
-from common.http.dry_run import DRY_RUN, is_dry_run, or_plan, plan_form
+from common.http.dry_run import DRY_RUN, is_dry_run, or_plan
 from common.http.listing import ListView
 from common.identifiers import check_dns_label
 from events.api.serializers import EventSerializer
@@ -31,6 +34,12 @@ _TRIED_IN = OpenApiParameter(
     str,
     description="Namespace to try the file's patches in, in addition to those of the cluster's services.",
 )
+
+
+def _plan_form() -> type[Serializer[Any]]:
+    """Return the form of plans, which is that of services: named as text, as foreign keys upward are."""
+    found: type[Serializer[Any]] = import_string("deployments.api.serializers.PlanSerializer")
+    return found
 
 
 class ClusterListView(ListView):
@@ -57,14 +66,14 @@ class ClusterDetailView(APIView):
     @extend_schema(
         parameters=[DRY_RUN, _TRIED_IN],
         request=OpenApiTypes.OBJECT,
-        responses={200: or_plan(ClusterDetailSerializer, "ClusterOrPlan"), 201: ClusterDetailSerializer},
+        responses={200: or_plan(ClusterDetailSerializer, _plan_form, "ClusterOrPlan"), 201: ClusterDetailSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         """Create or update the cluster; the body is the cluster file. A kubeconfig is encrypted and never returned."""
         planned = cluster_plan(document=request.data, name=name, actor=actor_of(request), now=timezone.now())
         patched, untried = cluster_patches_try(document=request.data, name=name, namespaces=_namespaces(request))
         if is_dry_run(request):
-            return Response(plan_form()(replace(planned.plan, patched=patched, untried=untried)).data)
+            return Response(_plan_form()(replace(planned.plan, patched=patched, untried=untried)).data)
         cluster, created = planned.carry_out()
         return Response(ClusterDetailSerializer(cluster).data, status=201 if created else 200)
 

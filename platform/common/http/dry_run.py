@@ -1,8 +1,8 @@
 """Query parameter `dry_run` of endpoints that apply files."""
 
+from collections.abc import Callable
 from typing import Any
 
-from django.utils.module_loading import import_string
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
@@ -22,14 +22,14 @@ def is_dry_run(request: Request) -> bool:
     return text == "true"
 
 
-def plan_form() -> type[Serializer[Any]]:
-    """Return the form of a plan, which belongs to the room of services: named as text, as foreign keys upward are."""
-    found: type[Serializer[Any]] = import_string("deployments.api.serializers.PlanSerializer")
-    return found
+def or_plan(
+    form: type[Serializer[Any]], plan: Callable[[], type[Serializer[Any]]], name: str
+) -> PolymorphicProxySerializer:
+    """Return the OpenAPI form of an answer that is a plan where it was a dry run.
 
-
-def or_plan(form: type[Serializer[Any]], name: str) -> PolymorphicProxySerializer:
-    """Return the OpenAPI schema of a response that is a plan for a dry run."""
+    Args:
+        plan: returns the plan's form, once all applications are loaded.
+    """
     return PolymorphicProxySerializer(
-        component_name=name, serializers=lambda: [form, plan_form()], resource_type_field_name=None
+        component_name=name, serializers=lambda: [form, plan()], resource_type_field_name=None
     )

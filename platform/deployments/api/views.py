@@ -73,7 +73,7 @@ class PolicyDetailView(APIView):
     @extend_schema(
         parameters=[DRY_RUN],
         request=OpenApiTypes.OBJECT,
-        responses={200: or_plan(PolicySerializer, "PolicyOrPlan"), 201: PolicySerializer},
+        responses={200: or_plan(PolicySerializer, lambda: PlanSerializer, "PolicyOrPlan"), 201: PolicySerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         """Create or update the policy; the body is the policy file. Rollouts in progress keep their earlier policy."""
@@ -139,7 +139,7 @@ class ServiceDetailView(APIView):
     @extend_schema(
         parameters=[DRY_RUN, ACCEPT, REASON],
         request=OpenApiTypes.OBJECT,
-        responses={200: or_plan(ServiceSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
+        responses={200: or_plan(ServiceSerializer, lambda: PlanSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
     )
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Create or update the service; the body is the service file. Changing a live service starts a rollout."""
