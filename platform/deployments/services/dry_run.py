@@ -71,8 +71,8 @@ def rollout_plan(
     arguments: dict[str, Any] = {"version": version, "policy": policy, "actor": actor, "accept": accept}
     with planning(service_named(namespace, name), now=now) as change:
         row = rollout_begin(change, **arguments)
-    was, followed, stable = _was(change), mapping.rollout_state(row).policy, row.from_revision
-    canary = mapping.revision_state(row.to_revision)
+    was, followed, stable = _was(change), change.rollout_state(row).policy, row.from_revision
+    canary = change.revision_state(row.to_revision)
     plan = Plan(
         Outcome.CREATED,
         _what_follows(change),

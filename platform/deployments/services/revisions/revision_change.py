@@ -240,7 +240,7 @@ def _authors(version: ModelVersion, actor: str, behind: Iterable[Author]) -> Ite
 def give_up(change: Change, by: str) -> None:
     """Supersede the rollout in progress, if any."""
     if change.rollout is not None:
-        state = mapping.rollout_state(change.rollout)
+        state = change.rollout_state(change.rollout)
         change.move(change.rollout, machine.supersede(state, change.now, by))
 
 

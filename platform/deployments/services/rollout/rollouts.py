@@ -12,7 +12,6 @@ from django.db import transaction
 from accounts.services import audit_record
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
 from common.identifiers import check_comment
-from deployments import mapping
 from deployments.domain import rollout as machine
 from deployments.domain.phases import Phase
 from deployments.domain.policy import Then
@@ -80,7 +79,7 @@ def rollout_begin(change: Change, *, version: str, policy: str | None, actor: st
     spec = spec_of(service)
     by = f"a rollout to version {target.number}"
     row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by, accept=accept)
-    if not spec.follows_alias and mapping.rollout_state(row).policy.then is not Then.END:
+    if not spec.follows_alias and change.rollout_state(row).policy.then is not Then.END:
         _write_into_document(service, target)
     change.write(
         lambda: audit_record(
@@ -197,7 +196,7 @@ def rollout_move(
         if change.service.deleting_at is not None:
             raise Conflict(f"service {change.service} is being deleted, so its rollouts are over")
         before = _stand_of(row)
-        change.move(row, transition(change, mapping.rollout_state(row)))
+        change.move(row, transition(change, change.rollout_state(row)))
         audit_record(
             actor=actor,
             action=f"rollout.{verb}",
