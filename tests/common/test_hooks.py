@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from django.utils.module_loading import import_string
 
 from common.hooks import Hook, imported_later
@@ -29,5 +30,7 @@ def test_a_hook_calls_each_function_once_in_order() -> None:
 
 
 def test_a_function_is_imported_by_its_call() -> None:
-    assert imported_later("common.durations.no_such_function") is not None
+    gone = imported_later("common.durations.no_such_function")
+    with pytest.raises(ImportError, match="no_such_function"):
+        gone()
     assert imported_later("posixpath.basename")("a/b") == "b"
