@@ -34,7 +34,7 @@ def test_a_tag_is_set_and_removed_on_the_page_of_a_version(page: Page) -> None:
     page.get_by_label("Value").fill("live")
     page.get_by_role("button", name="Set tag").click()
     page.get_by_role("button", name="Remove the tag stage").click()
-    expect(page.get_by_text("None.")).to_be_visible()
+    expect(page.get_by_text("No tags.")).to_be_visible()
     assert ModelVersion.objects.get().tags == {}
 
 

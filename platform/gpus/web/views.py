@@ -84,6 +84,6 @@ def repartition_action(request: HttpRequest, name: str, repartition_id: int, ver
         case "abort":
             repartition_abort(**said)
         case _:
-            raise NotFound(f"a repartition cannot be told to {verb}")
+            raise NotFound(f"a repartition has no action {verb}")
     messages.success(request, _DONE[verb])
     return leave(request, "deployments:cluster-gpus", name)

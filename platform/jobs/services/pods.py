@@ -1,4 +1,4 @@
-"""What the pods of running jobs may fetch and bring: their model, their request, the files that they made."""
+"""Access of job pods: the model and the request that they may fetch, and the files that they may upload."""
 
 import uuid
 

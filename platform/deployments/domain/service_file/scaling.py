@@ -132,7 +132,7 @@ def _metric(predictor: Document) -> str | None:
         return found
     choices = ", ".join(ScaleMetric)
     if found == "memory":
-        predictor.fault("scaleMetric", f"is 'memory', which tells nothing of load: {_MEMORY}; use {choices}")
+        predictor.fault("scaleMetric", f"is 'memory', which does not measure load: {_MEMORY}; use {choices}")
         return None
     if found not in list(ScaleMetric):
         what = f"is {str(found)[:60]!r}; expected {choices}, or pods/NAME for a metric of pods that the cluster has"

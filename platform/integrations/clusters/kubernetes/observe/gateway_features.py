@@ -30,12 +30,12 @@ class GatewayClass:
     Attributes:
         name: empty without such a Gateway.
         features: supported features, reported by itself or known from its controller.
-        tells: it has reported its features, so that an absent one is unsupported.
+        is_reported: it has reported its features, so that an absent one is unsupported.
     """
 
     name: str = ""
     features: frozenset[str] = frozenset()
-    tells: bool = False
+    is_reported: bool = False
 
     @classmethod
     def read(cls, gateway: Mapping[str, Any] | None, found: Mapping[str, Any] | None) -> "GatewayClass":
@@ -45,7 +45,7 @@ class GatewayClass:
             return cls(name)
         reported = {each["name"] for each in found.get("status", {}).get("supportedFeatures", ())}
         known = _KNOWN.get(found["spec"]["controllerName"], frozenset())
-        return cls(name, known | reported, tells=bool(reported))
+        return cls(name, known | reported, is_reported=bool(reported))
 
 
 def asks_much(desired: Desired) -> bool:
@@ -80,7 +80,7 @@ def _needs(revision: DesiredRevision, of: GatewayClass) -> Iterator[_Need]:
     copies = f"copies of {revision.mirror_percent} % of the requests"
     if 0 < revision.mirror_percent < 100:
         yield _Need("mirror_percent", MIRROR_OF_A_SHARE, copies, "copy all of them (mirror: 100)")
-    if revision.mirror_percent and of.tells:  # else all copies are tried, and the routes' status decides
+    if revision.mirror_percent and of.is_reported:  # else all copies are tried, and the routes' status decides
         yield _Need("mirror_percent", MIRROR, copies, "roll out by weights")
     if needs_expressions(revision.match):
         asked = "the requests whose header begins like a text (prefix)"
