@@ -84,16 +84,24 @@ class JobQueue:
         for level, line in self._lines:
             if not line:
                 continue
-            before = len(jobs)
-            while line and (len(jobs) < count or not line[0].waiting):
-                job = line.popleft()
-                if job.waiting:
-                    job.waiting = False
-                    jobs.append(job)
-                else:
-                    self._empty -= 1
-            level.size -= len(jobs) - before
+            taken = self._first(line, count - len(jobs))
+            level.size -= len(taken)
+            jobs += taken
+            if len(jobs) == count:
+                break
         self._size -= len(jobs)
+        for job in jobs:
+            job.waiting = False
+        return jobs
+
+    def _first(self, line: deque[Job], count: int) -> list[Job]:
+        """Take the first `count` waiting jobs out of a line."""
+        if not self._empty:
+            return [line.popleft() for _ in range(min(count, len(line)))]
+        jobs: list[Job] = []
+        while line and len(jobs) < count:
+            jobs.append(line.popleft())
+            self._drop_empty(line)
         return jobs
 
     def _drop_empty(self, line: deque[Job]) -> None:

@@ -137,27 +137,30 @@ class Engine:
         """Return how many requests of clients are accepted and not answered, without the steps of ensembles."""
         return self._lifecycle.inflight
 
-    def infer(self, request: InferRequest, on_done: OnDone) -> Cancellable:
+    def infer(self, request: InferRequest, on_done: OnDone, *, observe: bool = True) -> Cancellable:
         """Start a request, or queue it at the concurrency limit; the result can cancel it.
 
         Raises ServingError when it is refused right away.
-        """
-        if self._observers.active:
-            return self._observers.start(self._infer, request, on_done)
-        return self._infer(request, on_done)
 
-    def _infer(self, request: InferRequest, on_done: OnDone) -> Cancellable:
+        Args:
+            observe: whether the observers see it; False for a request that they have seen.
+        """
+        if observe and self._observers.active:
+            return self._observers.start(self._unobserved, request, on_done)
         servable = self._servables.get((request.model_name, request.model_version))
         if servable is None:
             demand = self._demand(request.model_name)
             if demand is None:
                 raise self._unknown(request.model_name, request.model_version)
-            return demand.infer(request, on_done, self._infer)
+            return demand.infer(request, on_done, self._unobserved)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
         if self._limit is not None:
             return self._limit.infer(servable.infer, servable.statistics, request, on_done)
         return servable.infer(request, on_done)
+
+    def _unobserved(self, request: InferRequest, on_done: OnDone) -> Cancellable:
+        return self.infer(request, on_done, observe=False)
 
     def infer_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
         """Start a request of an ensemble's step, as a part of an admitted one; raises ServingError."""

@@ -9,7 +9,7 @@ Values are nested like the tensor; {"b64": "..."} is the bytes of one BYTES elem
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from serving_runtime.common.datatypes import BYTES, MAX_DIMS, Array
 from serving_runtime.common.errors import InvalidArgument, NotFound, Unsupported
@@ -24,6 +24,9 @@ from serving_runtime.protocol.http.wire.message import Reply, Request, Response,
 from serving_runtime.protocol.tensors import binary, json_tensors
 
 _SIGNATURE = "serving_default"
+
+Shown: TypeAlias = Callable[[InferResponse], dict[str, Any]]
+"""What a kind of answer shows of a response; raises ServingError."""
 
 
 def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequest]) -> list[Route]:
@@ -171,17 +174,16 @@ def explanations(response: InferResponse) -> dict[str, Any]:
     return {"explanations": {tensor.name: _values(tensor) for tensor in response.outputs}}
 
 
-def _answer(reply: Reply, shown: Callable[[InferResponse], dict[str, Any]]) -> Callable[[Outcome], None]:
-    def is_long(response: InferResponse) -> bool:
-        return takes_long(response.outputs)
+def _answer(reply: Reply, shown: Shown) -> Callable[[Outcome], None]:
+    return lambda outcome: rendered(outcome, reply, _render, _is_long, shown)
 
-    def render(response: InferResponse) -> Response:
-        return json_answer(shown(response), is_long=is_long(response))
 
-    def on_done(outcome: Outcome) -> None:
-        rendered(outcome, reply, render, is_long)
+def _is_long(response: InferResponse, _: Shown) -> bool:
+    return takes_long(response.outputs)
 
-    return on_done
+
+def _render(response: InferResponse, shown: Shown) -> Response:
+    return json_answer(shown(response), is_long=takes_long(response.outputs))
 
 
 def _columns_of_rows(rows: Any, config: ModelConfig) -> dict[str, list[Any]]:

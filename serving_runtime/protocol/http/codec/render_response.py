@@ -4,7 +4,7 @@ The counterpart of decode_body.py.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVarTuple
+from typing import Any, TypeVar
 
 from serving_runtime.common import side_thread
 from serving_runtime.common.errors import ServingError
@@ -13,7 +13,7 @@ from serving_runtime.protocol.http.codec import json_writer
 from serving_runtime.protocol.http.wire.message import JSON, Reply, Response, error_response
 from serving_runtime.protocol.tensors import binary
 
-Form = TypeVarTuple("Form")
+Form = TypeVar("Form")
 
 
 def takes_long(outputs: Iterable[Tensor]) -> bool:
@@ -28,27 +28,28 @@ def outcome_takes_long(outcome: Outcome) -> bool:
 def rendered(
     outcome: Outcome,
     reply: Reply,
-    render: Callable[[InferResponse, *Form], Response],
-    is_long: Callable[[InferResponse, *Form], bool],
-    *form: *Form,
+    render: Callable[[InferResponse, Form], Response],
+    is_long: Callable[[InferResponse, Form], bool],
+    form: Form,
 ) -> None:
     """Reply with an outcome of the engine, now or later.
 
     Args:
-        render: takes the response and `form`; raises ServingError where it cannot render it.
-        is_long: takes the same; whether to render off the event loop.
+        render: returns the answer in that form; raises ServingError where it cannot render it.
+        is_long: returns whether to render off the event loop.
+        form: of the answer, as the two take it.
     """
     if isinstance(outcome, ServingError):
         reply(error_response(outcome))
         return
-    if is_long(outcome, *form):
+    if is_long(outcome, form):
         side_thread.then(
-            lambda: render(outcome, *form),
+            lambda: render(outcome, form),
             lambda found: reply(error_response(found) if isinstance(found, ServingError) else found),
         )
         return
     try:
-        response = render(outcome, *form)
+        response = render(outcome, form)
     except ServingError as error:
         response = error_response(error)
     reply(response)
