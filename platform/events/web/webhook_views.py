@@ -1,6 +1,8 @@
 """Webhook pages: subscriptions, a test delivery with its response, and the delivery log."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -20,7 +22,6 @@ from events.models import WebhookDelivery
 from events.services import subscriptions
 from events.services.delivery import DELIVERED, EVENTS, FAILED, PENDING
 from events.services.subscriptions import Teams, WebhookFields
-from events.web.event_groups import grouped
 
 _DELIVERIES_SHOWN = 20
 _STATUSES = (FAILED, PENDING, DELIVERED)
@@ -39,7 +40,7 @@ def webhook_list_page(request: HttpRequest) -> HttpResponse:
         "rows": rows,
         "older": older,
         "made": made,
-        "groups": grouped(EVENTS),
+        "groups": event_groups(EVENTS),
         "teams": [team.name for team in (of if teams is None else of.filter(name__in=teams))],
         "may_for_all": is_administrator(token),
     }
@@ -153,7 +154,7 @@ def _detail(request: HttpRequest, webhook_id: int, *, made: subscriptions.Create
         "older": older,
         "status": status,
         "statuses": _STATUSES,
-        "groups": grouped(EVENTS),
+        "groups": event_groups(EVENTS),
         "made": made,
     }
     return render(request, "deployments/webhook_detail.html", context)
@@ -179,3 +180,30 @@ def _teams(request: HttpRequest) -> Teams:
 def _by(request: HttpRequest) -> dict[str, Any]:
     """Return the caller and the time, as the services take them."""
     return {"teams": _teams(request), "actor": page_actor(request), "now": timezone.now()}
+
+
+_ABOUT = {
+    "Rollouts": ("Rollout", "Rollback", "ConfirmRollout"),
+    "Services": ("Service", "Revision", "Replica", "Drift"),
+    "Models and versions": ("Model", "Version", "Import", "Alias"),
+    "Recorded requests": ("Recording", "Replay"),
+    "Clusters": ("Component", "Limit", "Repartition"),
+}
+"""Prefixes of the names of a group's events."""
+_REST = "Others"
+
+
+@dataclass(frozen=True, slots=True)
+class EventGroup:
+    """Events of one subject; never empty."""
+
+    title: str
+    events: tuple[str, ...]
+
+
+def event_groups(events: Sequence[str]) -> tuple[EventGroup, ...]:
+    """Return every event once, in the given order within its group; events of no group come last."""
+    found: dict[str, list[str]] = {title: [] for title in (*_ABOUT, _REST)}
+    for event in events:
+        found[next((title for title, starts in _ABOUT.items() if event.startswith(starts)), _REST)].append(event)
+    return tuple(EventGroup(title, tuple(names)) for title, names in found.items() if names)

@@ -16,9 +16,9 @@ from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
 from events.domain.kinds import Kind
 from integrations.clusters.base import Exchange
-from recordings.domain.sampling import is_sampled
 from recordings.models import Recording
 from recordings.reconcile import payload_files
+from serving_runtime.shared.sampling import is_sampled
 
 logger = logging.getLogger(__name__)
 
@@ -91,5 +91,5 @@ def _belongs(exchange: Exchange, recording: Recording, stable: str) -> bool:
     return (
         exchange.revision == stable
         and exchange.at >= began.timestamp()
-        and is_sampled(exchange.request_id, recording.share_percent)
+        and is_sampled(exchange.request_id, recording.share_percent / 100)
     )

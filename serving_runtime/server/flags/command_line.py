@@ -11,7 +11,6 @@ from serving_runtime import __version__
 from serving_runtime.protocol.restrictions import CONTROL
 from serving_runtime.server.flags import grpc as grpc_options
 from serving_runtime.server.flags import http as http_options
-from serving_runtime.server.flags import log as log_options
 from serving_runtime.server.flags import metrics as metrics_options
 from serving_runtime.server.flags import models as model_options
 from serving_runtime.server.flags import payload_logger, refused
@@ -24,7 +23,7 @@ from serving_runtime.server.flags.models import ModelOptions
 from serving_runtime.server.flags.payload_logger import LoggerOptions
 from serving_runtime.server.flags.tap import TapOptions
 from serving_runtime.server.flags.types import INHERITED, UNIX, add_bool, boolean, count, positive, revision
-from serving_runtime.telemetry.log_settings import LogSettings
+from serving_runtime.telemetry.log_settings import FORMATS, LogSettings
 from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions
 
 CONTROL_CALLS = "FAIRLEAD_ALLOW_CONTROL_CALLS"
@@ -108,7 +107,7 @@ def parse(arguments: Sequence[str]) -> Options:
         allow_control_calls=found.allow_control_calls,
         id=found.id,
         revision=found.revision or "",
-        log=log_options.parsed(found),
+        log=_log_settings(found),
         trace=trace_options.parsed(parser, found),
     )
 
@@ -200,6 +199,27 @@ def _parser() -> Parser:
         metavar="NAME",
         help="name in the header fairlead-revision of every answer (none)",
     )
-    log_options.add(parser.add_argument_group("log"))
+    _add_log_flags(parser.add_argument_group("log"))
     trace_options.add(parser.add_argument_group("traces"))
     return parser
+
+
+def _log_settings(found: argparse.Namespace) -> LogSettings:
+    return LogSettings(
+        log_file=found.log_file,
+        log_info=found.log_info,
+        log_warning=found.log_warning,
+        log_error=found.log_error,
+        log_verbose_level=found.log_verbose,
+        log_format=found.log_format,
+    )
+
+
+def _add_log_flags(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--log-verbose", type=count, default=0, metavar="LEVEL", help="1 logs one line per request (0)")
+    for level in ("info", "warning", "error"):
+        add_bool(group, f"--log-{level}", default=True, text=f"logs lines of level {level}")
+    group.add_argument(
+        "--log-format", choices=FORMATS, default="default", help="format of a line's beginning (default)"
+    )
+    group.add_argument("--log-file", default="", metavar="PATH", help="file to append the log to (standard error)")

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from serving_runtime.common.request import InferRequest, Outcome
+from serving_runtime.shared.sampling import is_sampled
 from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes
-from serving_runtime.telemetry.tap.sampling import is_sampled
 from serving_runtime.telemetry.tap.share import Share
 from serving_runtime.telemetry.tap.sinks import Sink, SinkError
 

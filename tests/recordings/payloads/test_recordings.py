@@ -16,7 +16,6 @@ from deployments.reconcile import reconciler
 from deployments.services import service_delete
 from events.models import Event
 from integrations.clusters.base import Exchange, Tap
-from recordings.domain.sampling import is_sampled
 from recordings.models import Recording
 from recordings.reconcile import payload_files, payloads
 from recordings.services.recordings import (
@@ -26,7 +25,7 @@ from recordings.services.recordings import (
     recording_stop,
     recordings_forget,
 )
-from serving_runtime.telemetry.tap import sampling as replicas_sampling
+from serving_runtime.shared.sampling import is_sampled
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform
 
@@ -109,14 +108,8 @@ def test_only_the_share_is_kept_that_was_agreed_to(platform: Platform) -> None:
     names = [f"request-{number}" for number in range(200)]
     recorded.tell(*names)
     platform.turn()
-    assert recorded.ids() == [name for name in names if is_sampled(name, 30)]
+    assert recorded.ids() == [name for name in names if is_sampled(name, 0.3)]
     assert 30 < len(recorded.ids()) < 90
-
-
-def test_replicas_and_recordings_agree_on_what_belongs_to_a_share() -> None:
-    for number in range(500):
-        name = f"request-{number}\udc80" if number % 7 == 0 else f"request-{number}"
-        assert is_sampled(name, number / 5) is replicas_sampling.is_sampled(name, number / 500)
 
 
 def test_it_ends_with_the_requests_that_were_asked_for(platform: Platform) -> None:

@@ -5,7 +5,7 @@ from google.protobuf import text_format
 
 from serving_runtime import proto
 from serving_runtime.common.errors import ModelError
-from serving_runtime.config.metrics import metrics_config
+from serving_runtime.config.model import metrics_config
 
 CONTROL = 'model_metrics {{ metric_control {{ metric_identifier {{ family: "{}" }} histogram_options {{ {} }} }} }}'
 FAMILY = "nv_inference_first_response_histogram_ms"

@@ -1,7 +1,7 @@
-"""Rollout queries, with analysis runs."""
+"""Rollout queries, with analysis runs and the answers of webhook gates."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from django.db.models import F, QuerySet
 from common.errors import NotFound
 from deployments import mapping as rows
 from deployments.domain.analysis.verdict import Measurement
+from deployments.domain.phases import Phase
 from deployments.domain.policy import (
     Policy,
     Step,
@@ -25,11 +26,18 @@ from deployments.domain.policy import (
 from deployments.domain.rollout import RolloutState
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.waits import Counted, wait_of_rollout
-from deployments.models import AnalysisRun, InferenceService, Rollout
+from deployments.models import AnalysisRun, InferenceService, Rollout, WebhookQuestion
 from deployments.selectors.rollouts.approvals import approvals_views
-from deployments.selectors.rollouts.gates import questions_views
 from deployments.views.approvals import ApprovalsView
-from deployments.views.shapes import AnalysisRunView, ReasonView, RequestsView, RolloutView, SiblingView, StepView
+from deployments.views.shapes import (
+    AnalysisRunView,
+    QuestionView,
+    ReasonView,
+    RequestsView,
+    RolloutView,
+    SiblingView,
+    StepView,
+)
 
 OF_ROLLOUT = ("service", "from_revision__model_version", "to_revision__model_version")
 
@@ -188,4 +196,30 @@ def _run_view(run: AnalysisRun, steps: Sequence[Step]) -> AnalysisRunView:
         seen_percent=round(min(100.0, 100 * run.canary_requests / total), 2) if total else None,
         measurements=tuple(Measurement(**measurement) for measurement in run.measurements),
         has_gate=run.step_index is None or (run.step_index < len(steps) and steps[run.step_index].gate is not None),
+    )
+
+
+def questions_views(rollouts: Iterable[Rollout], now: datetime) -> Mapping[int, tuple[QuestionView, ...]]:
+    """Return the webhook calls of each rollout, in their order."""
+    by_id = {rollout.pk: rollout for rollout in rollouts}
+    found = defaultdict[int, list[QuestionView]](list)
+    for row in WebhookQuestion.objects.filter(rollout__in=list(by_id)).order_by("pk"):
+        found[row.rollout_id].append(_question_view(row, by_id[row.rollout_id], now))
+    return {pk: tuple(found[pk]) for pk in by_id}
+
+
+def _question_view(row: WebhookQuestion, rollout: Rollout, now: datetime) -> QuestionView:
+    is_there = (row.attempt, row.step_index) == (rollout.attempt, rollout.step_index)
+    is_asking = rollout.phase in (Phase.PENDING, Phase.PROGRESSING) and row.decided_at is None and now < row.deadline_at
+    return QuestionView(
+        name=row.name,
+        when=row.when,
+        attempt=row.attempt,
+        step_index=row.step_index,
+        answer=row.answer,
+        message=row.message,
+        tries=row.tries,
+        is_open=is_there and is_asking,
+        answered_at=row.answered_at,
+        deadline_at=row.deadline_at,
     )

@@ -10,13 +10,14 @@ import asyncio
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from common.errors import InvalidInput
-from integrations.artifacts.store import folder_of
+from common.errors import Conflict, InvalidInput, NotFound
+from integrations.artifacts.store import digest_of_folder, folder_of
 from integrations.clusters.base import DesiredRevision
-from integrations.clusters.local.integrity_cache import check_artifact
+from integrations.clusters.local.files import BadFileError, read_json, write_json
 from integrations.clusters.local.model_config import rewrite
 from serving_runtime.shared.code_files import is_code_file
 from serving_runtime.shared.model_files import ensemble_in
@@ -135,3 +136,45 @@ class Repository:
             await asyncio.wait({self._making})
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
         _seal_of(self.folder).unlink(missing_ok=True)
+
+
+SCHEMA = "fairlead.seal/v1"
+
+
+def check_artifact(artifact: Path, digest: str, seal: Path, *, revision: str) -> None:
+    """Verify that the files of `artifact` match `digest`: hash them all once, and again only where one looks changed.
+
+    Args:
+        seal: a small file with the verified digest, and size, time of change and inode of each file at that time. It
+            lies beside the model repository, so that it outlives the agent and is removed with the revision.
+
+    Raises:
+        NotFound: the artifact is gone.
+        Conflict: its files are others.
+    """
+    if not artifact.is_dir():
+        raise NotFound(f"the artifact of revision {revision} is not at {artifact}; push the model version again")
+    seen = {"schema": SCHEMA, "digest": digest, "files": _looks(artifact)}
+    if _sealed(seal) == seen:
+        return
+    found = digest_of_folder(artifact)
+    if found != digest:
+        raise Conflict(
+            f"the artifact of revision {revision} at {artifact} was changed on disk: expected {digest}, found {found}; "
+            "put its files back, or roll out another version"
+        )
+    with suppress(OSError):  # without it all is hashed again the next time
+        write_json(seal, seen)
+
+
+def _looks(artifact: Path) -> dict[str, list[int]]:
+    """Return size, time of change and inode of each file, which the links that repositories make do not change."""
+    stats = {path.relative_to(artifact).as_posix(): path.stat() for path in artifact.rglob("*") if path.is_file()}
+    return {name: [found.st_size, found.st_mtime_ns, found.st_ino] for name, found in stats.items()}
+
+
+def _sealed(seal: Path) -> object:
+    try:
+        return read_json(seal, SCHEMA)
+    except (FileNotFoundError, BadFileError):
+        return None

@@ -1,6 +1,7 @@
 """API documentation page of the data plane, and the OpenAPI document behind it."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
@@ -11,8 +12,8 @@ from serving_runtime.common.datatypes import element_count
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.engine.serving.engine import Engine
-from serving_runtime.protocol.http.api import openapi
-from serving_runtime.protocol.http.api.routes import Call, Route, of_versions
+from serving_runtime.protocol.http.api.routes import EVENTS, Call, Route, of_versions
+from serving_runtime.protocol.http.api.schemas import COMPONENTS, components_of
 from serving_runtime.protocol.http.wire.message import Response, json_response
 
 _TITLE = "Fairlead serving runtime"
@@ -82,11 +83,11 @@ class _Views:
         return _page(document["info"]["title"], "".join(parts))
 
     def _document(self) -> dict[str, Any]:
-        return openapi.document(self._all_routes(), title=_TITLE, version=__version__)
+        return openapi_document(self._all_routes(), title=_TITLE, version=__version__)
 
     def _model_document(self, call: Call) -> dict[str, Any]:
         config = self._engine.servable(call.model, call.version).config
-        return openapi.model_document(self._all_routes(), config, call.version, version=__version__)
+        return model_document(self._all_routes(), config, call.version, version=__version__)
 
 
 def _page(title: str, body: str) -> Response:
@@ -141,3 +142,71 @@ def _example(config: ModelConfig, path: str) -> str:
         inputs.append({"name": tensor.name, "datatype": tensor.datatype.name, "shape": shape, "data": data})
     body = json.dumps({"inputs": inputs}).replace("'", "'\\''")
     return f"curl http://HOST:8000{path}/infer -d '{body}'"
+
+
+_NAMES = re.compile(r"\{(\w+)\}")
+
+_BINARY = "application/octet-stream"
+
+
+def openapi_document(routes: Sequence[Route], *, title: str, version: str) -> dict[str, Any]:
+    """Return the document of all routes."""
+    return _document(routes, {}, COMPONENTS, title=title, version=version)
+
+
+def model_document(routes: Sequence[Route], config: ModelConfig, model_version: str, *, version: str) -> dict[str, Any]:
+    """Return the document of one model, or of one version of it: its paths, its tensors."""
+    known = {"model": config.name, **({"version": model_version} if model_version else {})}
+    own = [route for route in routes if _NAMES.findall(route.path) == list(known)]
+    title = f"{config.name}, version {model_version}" if model_version else config.name
+    return _document(own, known, components_of(config), title=title, version=version)
+
+
+def _document(
+    routes: Sequence[Route], known: dict[str, str], components: dict[str, Any], *, title: str, version: str
+) -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        path = _NAMES.sub(lambda found: quote(known[found[1]], safe="") if found[1] in known else found[0], route.path)
+        paths.setdefault(path, {})[route.method.lower()] = _operation(route, known)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _operation(route: Route, known: dict[str, str]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "summary": route.summary,
+        "tags": [route.group],
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in _NAMES.findall(route.path)
+            if name not in known
+        ],
+        "responses": {
+            "200": {"description": "Success", **({"content": _content(route.gives)} if route.gives else {})},
+            "default": {"description": "Error", "content": _content("Error")},
+        },
+    }
+    if route.takes:
+        content = _content(route.takes)
+        if route.takes == "InferRequest":
+            content[_BINARY] = {"schema": {"type": "string", "format": "binary"}}
+        operation["requestBody"] = {"required": route.takes not in _OPTIONAL, "content": content}
+    return operation
+
+
+_OPTIONAL = frozenset({"IndexRequest", "LoadRequest", "UnloadRequest"})
+
+
+def _content(name: str) -> dict[str, Any]:
+    if name == EVENTS:
+        event = {"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}}
+        return {"text/event-stream": {"schema": event}}
+    content: dict[str, Any] = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+    if name == "InferResponse":
+        content[_BINARY] = {"schema": {"type": "string", "format": "binary"}}
+    return content

@@ -5,8 +5,8 @@ import pytest
 
 from common.errors import Conflict, NotFound
 from integrations.artifacts.store import digest_of_folder
-from integrations.clusters.local import integrity_cache
-from integrations.clusters.local.integrity_cache import check_artifact
+from integrations.clusters.local import model_repository
+from integrations.clusters.local.model_repository import check_artifact
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         read.append(folder)
         return digest_of_folder(folder)
 
-    monkeypatch.setattr(integrity_cache, "digest_of_folder", digest)
+    monkeypatch.setattr(model_repository, "digest_of_folder", digest)
     return read
 
 

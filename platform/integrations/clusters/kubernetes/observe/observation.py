@@ -1,7 +1,7 @@
 """Observed state of a service, from objects of the API server. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,14 +13,16 @@ from integrations.clusters.base import (
     ObservedRevision,
     ObservedScaling,
     ObservedTransformer,
+    ReplicaPhase,
     printable,
 )
-from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, revision_of
+from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, RESTART, REVISION, TRANSFORMER, revision_of
 from integrations.clusters.kubernetes.manifests.names import TRANSFORMER_SUFFIX as SUFFIX
 from integrations.clusters.kubernetes.manifests.owner import Entry
-from integrations.clusters.kubernetes.observe.failures import moment
+from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
+from integrations.clusters.kubernetes.manifests.workloads.transformer import CONTAINER
+from integrations.clusters.kubernetes.observe.failures import failure_of, moment, statuses
 from integrations.clusters.kubernetes.observe.gateway import confirmation
-from integrations.clusters.kubernetes.observe.pods import replica
 from integrations.clusters.kubernetes.options import GatewayReference
 
 Json = Mapping[str, Any]
@@ -119,7 +121,7 @@ def replicas_of(found: Found) -> Iterator[tuple[Json, ObservedReplica]]:
     """Yield each pod with the replica it is."""
     able = serving(found.slices)
     for pod in found.pods:
-        yield pod, replica(pod, able.get(_deployment(pod), set()))
+        yield pod, replica_of_pod(pod, able.get(_deployment(pod), set()))
 
 
 def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
@@ -159,3 +161,42 @@ def _blindness(autoscaler: Json) -> str:
         if condition["status"] != "True":
             return str(condition.get("message") or condition.get("reason", "it does not say why"))
     return ""
+
+
+def replica_of_pod(pod: Json, serving: Set[str]) -> ObservedReplica:
+    """Return a pod as a replica.
+
+    Args:
+        serving: names of the pods that the Service's EndpointSlices send requests to.
+    """
+    metadata, status = pod["metadata"], pod.get("status", {})
+    runtime: Json = next(
+        (each for each in status.get("containerStatuses", ()) if each["name"] in (RUNTIME, CONTAINER)), {}
+    )
+    running = runtime.get("state", {}).get("running")
+    phase, failure = _phase(pod, serving), failure_of(pod)
+    has_trouble = failure is not None and phase not in (ReplicaPhase.READY, ReplicaPhase.DRAINING)
+    return ObservedReplica(
+        name=metadata["name"],
+        phase=phase,
+        restarts=runtime.get("restartCount", 0),
+        metrics_url=_metrics_url(status.get("podIP", "")) if running else "",
+        started_at=None if running is None else moment(running["startedAt"]),
+        message=failure.message if failure is not None and has_trouble else "",
+        restart_number=int(metadata.get("annotations", {}).get(RESTART, "0")),
+        failure=failure,
+    )
+
+
+def _metrics_url(ip: str) -> str:
+    host = f"[{ip}]" if ":" in ip else ip
+    return f"http://{host}:{METRICS_PORT}/metrics" if ip else ""
+
+
+def _phase(pod: Json, serving: Set[str]) -> ReplicaPhase:
+    if "deletionTimestamp" in pod["metadata"]:
+        return ReplicaPhase.DRAINING
+    if pod["metadata"]["name"] in serving:
+        return ReplicaPhase.READY
+    waiting = (each.get("state", {}).get("waiting", {}).get("reason", "") for each in statuses(pod))
+    return ReplicaPhase.BACKING_OFF if "CrashLoopBackOff" in waiting else ReplicaPhase.STARTING

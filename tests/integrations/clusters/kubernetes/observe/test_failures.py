@@ -14,7 +14,7 @@ from integrations.clusters.kubernetes.observe.failures import (
     log_of,
     moment,
 )
-from integrations.clusters.kubernetes.observe.pods import replica
+from integrations.clusters.kubernetes.observe.observation import replica_of_pod
 from serving_runtime.server.commands import prepare
 
 BEGAN, ENDED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:09Z"
@@ -168,10 +168,10 @@ def test_a_pod_is_slow_after_half_a_minute_unless_it_leaves() -> None:
 
 def test_a_replica_that_serves_again_remembers_its_failure_and_says_nothing_of_it() -> None:
     found = pod(container({"running": {"startedAt": ENDED}}, ended(139)), podIP="10.0.0.1")
-    seen = replica(found, {"digits-00001-abc"})
+    seen = replica_of_pod(found, {"digits-00001-abc"})
     assert (seen.phase, seen.message, seen.restarts) == (ReplicaPhase.READY, "", 1)
     assert seen.failure is not None
-    assert replica(found, set()).message == "runtime ended with exit code 139"
+    assert replica_of_pod(found, set()).message == "runtime ended with exit code 139"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from integrations.clusters.kubernetes.observe.route_status import problem
+from integrations.clusters.kubernetes.observe.gateway import route_problem
 from integrations.clusters.kubernetes.options import GatewayReference
 
 GATEWAY = GatewayReference("gateway", "gateways", http_listener="web")
@@ -28,7 +28,7 @@ def refused(kind: str, reason: str, message: str = "as it says") -> dict[str, An
 
 
 def test_a_route_that_is_taken_has_no_problem() -> None:
-    assert problem(route(), GATEWAY) == ""
+    assert route_problem(route(), GATEWAY) == ""
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,15 @@ def test_a_route_that_is_taken_has_no_problem() -> None:
     ],
 )
 def test_a_reason_becomes_a_sentence_with_what_to_do(condition: dict[str, Any], sentence: str) -> None:
-    assert sentence in problem(route(condition), GATEWAY)
+    assert sentence in route_problem(route(condition), GATEWAY)
 
 
 def test_what_was_said_of_an_older_generation_does_not_count() -> None:
-    assert problem(route(generation=2), GATEWAY) == "the gateway gateway has not taken up HTTPRoute digits yet"
+    assert route_problem(route(generation=2), GATEWAY) == "the gateway gateway has not taken up HTTPRoute digits yet"
 
 
 def test_what_another_gateway_says_does_not_count() -> None:
     other = {"name": "other", "namespace": "gateways"}
-    assert "the gateway gateway in gateways says nothing of HTTPRoute digits" in problem(route(parent=other), GATEWAY)
+    assert "the gateway gateway in gateways says nothing of HTTPRoute digits" in route_problem(
+        route(parent=other), GATEWAY
+    )

@@ -5,20 +5,23 @@ import re
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from integrations.clusters.base import Desired, DesiredRevision, permitted
+from integrations.clusters.base import Arrangement, Desired, DesiredRevision, permitted
 from integrations.clusters.flags import CLOSED, NO_CODE_FILES, logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests.jobs import control_plane
 from integrations.clusters.kubernetes.manifests.names import (
     EGRESS,
     GRPC_PORT,
     HTTP_PORT,
+    MANAGED,
     METRICS_PORT,
     MODEL_VERSION,
     RESTART,
+    REVISION,
     Manifest,
     revision_labels,
+    selector,
 )
-from integrations.clusters.kubernetes.manifests.workloads import accelerators, scheduling, taps
+from integrations.clusters.kubernetes.manifests.workloads import accelerators, taps
 from integrations.clusters.kubernetes.manifests.workloads.model_sources import Source, source_of
 from integrations.clusters.kubernetes.manifests.workloads.secure import (
     SECURE,
@@ -53,7 +56,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
         },
         "spec": {
             **secure_pod(desired, options),
-            **scheduling.where(desired, revision),
+            **_scheduling(desired, revision),
             "initContainers": [
                 _prepare(revision, source, options),
                 *taps.reports(accelerators.image(revision, options), options),
@@ -155,3 +158,61 @@ def _logger_flags(desired: Desired, revision: DesiredRevision, options: Options)
     port = "" if parts.port is None else f":{parts.port}"
     logger = replace(revision.logger, url=parts._replace(netloc=f"{host}{port}").geturl())
     return logger_flags(desired.namespace, replace(revision, logger=logger), (*PRIVATE, *options.egress_allowed))
+
+
+_NODE, _ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+_ANY_SKEW = 2**31 - 1
+
+
+def _scheduling(desired: Desired, revision: DesiredRevision) -> Manifest:
+    """Return the fields of a pod's spec by which the scheduler chooses its node.
+
+    Sources: Kubernetes, "Pod Topology Spread Constraints", "Assigning Pods to Nodes". Both are preferences: a replica
+    without a better node is scheduled all the same.
+    """
+    fields = accelerators.where(revision.resources)
+    match revision.arrangement:
+        case Arrangement.SPREAD:
+            affinity = {**fields.get("affinity", {}), "podAntiAffinity": _in_other_zones(desired, revision)}
+            return {**fields, "affinity": affinity, "topologySpreadConstraints": [_apart(desired, revision)]}
+        case Arrangement.PACK:
+            affinity = {**fields.get("affinity", {}), "podAffinity": _beside_others()}
+            return {**fields, "affinity": affinity, "topologySpreadConstraints": [_wherever(desired, revision)]}
+    return fields
+
+
+def _apart(desired: Desired, revision: DesiredRevision) -> Manifest:
+    """Spread replicas over nodes; those that a restart replaces do not count."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": _NODE,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": selector(desired.service, revision.name)},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+
+
+def _in_other_zones(desired: Desired, revision: DesiredRevision) -> Manifest:
+    """Spread replicas over zones, where there are zones: by a constraint, nodes without a zone would not count."""
+    term = {"labelSelector": {"matchLabels": selector(desired.service, revision.name)}, "topologyKey": _ZONE}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+
+
+def _beside_others() -> Manifest:
+    """Prefer the node with the most replicas of services, of any service and namespace."""
+    term = {
+        "labelSelector": {"matchLabels": MANAGED, "matchExpressions": [{"key": REVISION, "operator": "Exists"}]},
+        "namespaceSelector": {},
+        "topologyKey": _NODE,
+    }
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+
+
+def _wherever(desired: Desired, revision: DesiredRevision) -> Manifest:
+    """Allow any skew: of pods without a constraint the scheduler spreads those of one Deployment by itself."""
+    return {
+        "maxSkew": _ANY_SKEW,
+        "topologyKey": _NODE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": selector(desired.service, revision.name)},
+    }

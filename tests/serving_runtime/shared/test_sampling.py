@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_runtime.telemetry.tap.sampling import is_sampled
+from serving_runtime.shared.sampling import is_sampled
 
 
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))
