@@ -84,7 +84,8 @@ class JobQueue:
         for level, line in self._lines:
             if not line:
                 continue
-            taken = self._first(line, count - len(jobs))
+            left = min(count - len(jobs), len(line))
+            taken = self._pop_waiting(line, left) if self._empty else [line.popleft() for _ in range(left)]
             level.size -= len(taken)
             jobs += taken
             if len(jobs) == count:
@@ -94,10 +95,8 @@ class JobQueue:
             job.waiting = False
         return jobs
 
-    def _first(self, line: deque[Job], count: int) -> list[Job]:
-        """Take the first `count` waiting jobs out of a line."""
-        if not self._empty:
-            return [line.popleft() for _ in range(min(count, len(line)))]
+    def _pop_waiting(self, line: deque[Job], count: int) -> list[Job]:
+        """Take out the first `count` waiting jobs of a line, and the empty shells before and behind them."""
         jobs: list[Job] = []
         while line and len(jobs) < count:
             jobs.append(line.popleft())
