@@ -39,9 +39,9 @@ from rest_framework.test import APIClient  # noqa: E402
 
 from accounts.domain.scopes import Scope  # noqa: E402
 from accounts.services import token_create, user_get_or_create  # noqa: E402
-from tests.cluster import gateway_api  # noqa: E402
+from tests.cluster._support.gateway import gateway_api  # noqa: E402
+from tests.cluster._support.remains import of_the_whole_cluster  # noqa: E402
 from tests.cluster.plane import ControlPlane, control_plane  # noqa: E402
-from tests.cluster.remains import of_the_whole_cluster  # noqa: E402
 from tests.servers.database import own_database  # noqa: E402
 from tests.servers.parts import MissingPartError, skip_or_fail  # noqa: E402
 from tests.sqlite_pass import is_of_second_pass  # noqa: E402

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster._support.api_clients import client
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
-from tests.cluster.platform import OnKubernetes
 from tests.servers.postgres import Postgres, postgres
 from tests.servers.redis import Redis, redis
 

@@ -15,11 +15,11 @@ from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import Options
-from tests.cluster.envoy_gateway import EnvoyGateway
-from tests.cluster.gateway import Gateway
-from tests.cluster.kubelet import Kubelet
+from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
+from tests.cluster._support.gateway.gateway import Gateway
+from tests.cluster._support.node.kubelet import Kubelet
+from tests.cluster._support.node.pod import Image
 from tests.cluster.plane import ControlPlane
-from tests.cluster.pod import Image
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 IMAGE, CLAIM, CACHE = "fairlead/serving-runtime:test", "models", "model-cache"

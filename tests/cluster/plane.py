@@ -18,8 +18,8 @@ import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from integrations.sandbox.command import command as launcher
+from tests.cluster._support.certificates import Authority, Pair, write_key
 from tests.cluster.binaries import Binaries, binaries
-from tests.cluster.certificates import Authority, Pair, write_key
 from tests.servers.parts import free_port
 
 _START_S = 120.0

@@ -29,7 +29,7 @@ from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import REVISION
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import METRICS
 from registry.models import ModelVersion
-from tests.cluster.custom_metrics import custom_metrics
+from tests.cluster._support.metrics.custom_metrics import custom_metrics
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.platform import Platform

@@ -22,10 +22,10 @@ from deployments.reconcile.reconciler import Outside
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster._support.metrics.metrics_adapter import metrics_adapter
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import Harness
-from tests.cluster.metrics_adapter import metrics_adapter
 from tests.cluster.plane import ControlPlane
-from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.runtimes import infer_json, model, slow_model
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.servers.prometheus import Prometheus

@@ -6,8 +6,8 @@ import pytest
 
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.manifests.names import SERVICE
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import Harness
-from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.runtimes import Traffic
 
 pytestmark = pytest.mark.cluster

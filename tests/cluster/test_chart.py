@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cluster import images
-from tests.cluster.definitions import define_other_kinds
-from tests.cluster.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, cluster_for_the_chart, volume
+from tests.cluster._support.definitions import define_other_kinds
+from tests.cluster._support.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, cluster_for_the_chart, volume
+from tests.cluster._support.node import images
+from tests.cluster._support.remains import remains
+from tests.cluster._support.visitors import Visitors
 from tests.cluster.plane import ControlPlane
-from tests.cluster.remains import remains
-from tests.cluster.visitors import Visitors
 from tests.integrations._support.runtimes import Traffic, model
 from tests.releases.packages import FIRST_CHART, first_runtime
 from tests.runbooks.following import Page, followed

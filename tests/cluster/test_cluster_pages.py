@@ -18,9 +18,9 @@ from tests.browser._support import chromium
 from tests.browser.whole import desk as desks
 from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
 from tests.browser.whole.driven import drives
+from tests.cluster._support.node.mig_manager import mig_manager
 from tests.cluster._support.nodes import make_node, make_pod
 from tests.cluster.harness import CLAIM, IMAGE, Harness
-from tests.cluster.mig_manager import mig_manager
 from tests.cluster.plane import ControlPlane
 from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until

@@ -14,8 +14,8 @@ from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import Reach
 from integrations.metrics import counters
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import Harness
-from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.runtimes import Traffic, infer_json, model, until
 
 pytestmark = pytest.mark.cluster

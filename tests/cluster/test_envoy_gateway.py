@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.envoy_gateway import EnvoyGateway
+from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import harness
 from tests.cluster.plane import ControlPlane
-from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.runtimes import Traffic
 
 pytestmark = pytest.mark.cluster

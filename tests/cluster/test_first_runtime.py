@@ -8,10 +8,10 @@ import pytest
 
 from integrations.clusters.base import Job, JobKind
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from tests.cluster import images
+from tests.cluster._support.node import images
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
-from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.runtimes import model
 from tests.releases.packages import first_runtime
 

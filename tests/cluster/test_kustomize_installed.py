@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from tests.charts.kustomize import FOLDER
-from tests.cluster import images
-from tests.cluster.definitions import define_other_kinds
-from tests.cluster.installed import NAMESPACE, RELEASE, Installed, cluster_for_the_chart, volume
+from tests.cluster._support.definitions import define_other_kinds
+from tests.cluster._support.installed import NAMESPACE, RELEASE, Installed, cluster_for_the_chart, volume
+from tests.cluster._support.node import images
 from tests.cluster.plane import ControlPlane
 from tests.runbooks.following import Page, followed
 from tests.servers.postgres import Postgres

@@ -30,8 +30,8 @@ from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version
 from tests.cluster._support.kubeconfigs import flat
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import CACHE, IMAGE, Harness
-from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.buckets import environment, s3_bucket
 from tests.integrations._support.runtimes import model
 from tests.servers import buckets

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster.platform import OnKubernetes
+from tests.cluster._support.platform import OnKubernetes
 from tests.integrations._support.runtimes import Traffic, until
 
 pytestmark = pytest.mark.cluster

@@ -22,9 +22,9 @@ from recordings.models import Recording
 from recordings.services.recordings import RecordingOrder, recording_start
 from serving_runtime.shared.egress import networks
 from tests.cluster._support.kubeconfigs import flat
+from tests.cluster._support.node.pod import Pod
+from tests.cluster._support.platform import WITHIN_S, OnKubernetes
 from tests.cluster.harness import Harness
-from tests.cluster.platform import WITHIN_S, OnKubernetes
-from tests.cluster.pod import Pod
 from tests.deployments._support.cluster_files import LEAST
 from tests.integrations._support.runtimes import Traffic, model
 from tests.serving_runtime._support.event_receiver import receiving

@@ -24,11 +24,11 @@ from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import Repartition as Allowed
+from tests.cluster._support.node.mig_manager import mig_manager
 from tests.cluster._support.nodes import forget, make_node
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import harness
-from tests.cluster.mig_manager import mig_manager
 from tests.cluster.plane import ControlPlane
-from tests.cluster.platform import OnKubernetes
 from tests.deployments._support.accelerators import name_image
 from tests.integrations._support.runtimes import until
 

@@ -11,9 +11,9 @@ import pytest
 
 from deployments.services import rollout_plan
 from integrations.clusters.base import Nodes, Observed
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import harness
 from tests.cluster.plane import ControlPlane
-from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.runtimes import V2_SERVER, Traffic, infer_json
 
 pytestmark = pytest.mark.cluster

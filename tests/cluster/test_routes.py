@@ -13,8 +13,8 @@ import pytest
 from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, MatchKind
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from tests.cluster.envoy_gateway import EnvoyGateway
-from tests.cluster.gateway import Gateway
+from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
+from tests.cluster._support.gateway.gateway import Gateway
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.control_calls import CLOSED_METHODS, CLOSED_PATHS

@@ -17,13 +17,13 @@ from clusters.models import Cluster
 from deployments.models import InferenceService
 from deployments.services import rollout_promote, service_apply, service_rollback
 from integrations.clusters.kubernetes.api import resource_types
-from tests.cluster import transformer as program
-from tests.cluster.envoy_gateway import EnvoyGateway
-from tests.cluster.gateway import Gateway
+from tests.cluster._support import transformer as program
+from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
+from tests.cluster._support.gateway.gateway import Gateway
+from tests.cluster._support.node.service_proxy import ServiceProxy
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import harness
 from tests.cluster.plane import ControlPlane
-from tests.cluster.platform import OnKubernetes
-from tests.cluster.service_proxy import ServiceProxy
 
 pytestmark = pytest.mark.cluster
 IMAGE = "example.org/times:1"

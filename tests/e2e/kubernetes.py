@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.manifests.jobs.replay import REPLAY
 from integrations.clusters.kubernetes.manifests.names import REVISION
-from tests.cluster.gateway import Gateway
+from tests.cluster._support.gateway.gateway import Gateway
 from tests.cluster.harness import CLAIM, IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.e2e.harness import Platform

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.charts.chart import NAMESPACE, RELEASE
-from tests.cluster.definitions import define_other_kinds
+from tests.cluster._support.definitions import define_other_kinds
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.runtimes import until
 

@@ -16,7 +16,7 @@ from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options
-from tests.cluster.definitions import define_keda
+from tests.cluster._support.definitions import define_keda
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.runtimes import until
 

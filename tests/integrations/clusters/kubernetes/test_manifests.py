@@ -26,7 +26,7 @@ from integrations.clusters.kubernetes.options import ModelCache, Reach
 from serving_runtime.shared.egress import networks
 from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written_all
-from tests.cluster.definitions import define_keda
+from tests.cluster._support.definitions import define_keda
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.control_calls import CLOSED_METHODS, CLOSED_PATHS
 from tests.integrations._support.manifests import GOLDEN, given

@@ -28,7 +28,7 @@ from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options, Repartition
 from integrations.clusters.kubernetes.watches.watcher import WATCHED
-from tests.cluster.definitions import define_keda
+from tests.cluster._support.definitions import define_keda
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.runtimes import until
 

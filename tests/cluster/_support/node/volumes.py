@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.changes import Changes
+from tests.cluster._support.changes import Changes
 
 Json = dict[str, Any]
 _BROUGHT = {"configMap", "secret", "projected"}

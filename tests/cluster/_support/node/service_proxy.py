@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.changes import Changes
-from tests.cluster.kubelet import address
+from tests.cluster._support.changes import Changes
+from tests.cluster._support.node.kubelet import address
 from tests.cluster.plane import ControlPlane
 
 Json = dict[str, Any]

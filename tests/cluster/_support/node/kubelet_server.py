@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from subprocess import Popen
 from urllib.parse import parse_qs, urlsplit
 
-from tests.cluster import executing
+from tests.cluster._support.node import executing
 
 Said = Callable[[str, str, str, bool], bytes | None]
 """Returns what a container of a pod says, given namespace, pod, container and whether its process before is meant."""

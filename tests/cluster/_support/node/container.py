@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from tests.cluster.around import Around
+from tests.cluster._support.node.around import Around
 from tests.cluster.plane import ends_with_us
 
 Json = dict[str, Any]

@@ -27,10 +27,10 @@ from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.envoy.resources import Kind, Renderer, Resource, Resources
 from integrations.clusters.local.envoy.scopes import BY_HOST
 from integrations.clusters.local.envoy.values import Endpoint, RevisionEndpoints
-from tests.cluster.changes import Changes
-from tests.cluster.gateway_api import CLASS, CONTROLLER, GROUP, NAMESPACE, VERSION
+from tests.cluster._support.changes import Changes
+from tests.cluster._support.gateway.gateway_api import CLASS, CONTROLLER, GROUP, NAMESPACE, VERSION
+from tests.cluster._support.gateway.translate import TABLE, VERSION_PATH, backends, route_table
 from tests.cluster.plane import ControlPlane, ends_with_us
-from tests.cluster.translate import TABLE, VERSION_PATH, backends, route_table
 from tests.servers.parts import free_port
 
 Json = dict[str, Any]

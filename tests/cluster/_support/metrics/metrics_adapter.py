@@ -18,10 +18,10 @@ import httpx
 import yaml
 
 from tests.charts.chart import objects, values
-from tests.cluster.aggregated import aggregated
+from tests.cluster._support.metrics.aggregated import aggregated
+from tests.cluster._support.metrics.custom_metrics import GROUP, VERSION
+from tests.cluster._support.metrics.discovery import discovery
 from tests.cluster.binaries import prometheus_adapter
-from tests.cluster.custom_metrics import GROUP, VERSION
-from tests.cluster.discovery import discovery
 from tests.cluster.plane import ControlPlane, ends_with_us
 from tests.servers.parts import free_port
 from tests.servers.prometheus import Prometheus, prometheus

@@ -19,11 +19,12 @@ import httpx
 import yaml
 
 from tests.charts.chart import ROOT
-from tests.cluster import binaries, images
+from tests.cluster import binaries
+from tests.cluster._support.node import images
+from tests.cluster._support.node.pod import Image
+from tests.cluster._support.node.service_proxy import ServiceProxy
 from tests.cluster.harness import IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
-from tests.cluster.pod import Image
-from tests.cluster.service_proxy import ServiceProxy
 from tests.runbooks.following import Shell, tool
 from tests.servers.network import fixed_ports
 from tests.servers.parts import MissingPartError, skip_or_fail

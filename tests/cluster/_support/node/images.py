@@ -7,14 +7,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.cluster import postgres_image
+from tests.cluster._support.node import postgres_image
+from tests.cluster._support.node.pod import Image
 from tests.cluster.harness import REAL_RUNTIME, image_of
-from tests.cluster.pod import Image
 from tests.servers.parts import MissingPartError
 from tests.servers.postgres import program_of
 from tests.servers.redis import server_program
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 _MIGRATION = """from django.db import migrations
 
 

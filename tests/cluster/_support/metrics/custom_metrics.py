@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.cluster.aggregated import aggregated
+from tests.cluster._support.metrics.aggregated import aggregated
 from tests.cluster.plane import ControlPlane
 
 Json = dict[str, Any]

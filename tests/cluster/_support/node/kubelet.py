@@ -17,11 +17,11 @@ from typing import Any
 
 import httpx
 
-from tests.cluster import executing
-from tests.cluster.changes import Changes
-from tests.cluster.kubelet_server import KubeletServer
+from tests.cluster._support.changes import Changes
+from tests.cluster._support.node import executing
+from tests.cluster._support.node.kubelet_server import KubeletServer
+from tests.cluster._support.node.pod import Image, Pod
 from tests.cluster.plane import ControlPlane
-from tests.cluster.pod import Image, Pod
 
 _AT_LEAST_EVERY_S = 1.0
 _AGAIN_S = 0.25
