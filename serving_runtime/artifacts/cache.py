@@ -81,7 +81,7 @@ class Cache:
             copy.rename(target)
             order.say(f"took {order.digest} from the cache")
             return True
-        order.say(f"the cache's copy of {order.digest} was changed; it is removed and fetched anew")
+        order.say(f"the cache's copy of {order.digest} was changed; removing it and downloading it again")
         shutil.rmtree(copy)
         self._remove(order.hex)
         return False
@@ -103,7 +103,7 @@ class Cache:
                 return
             if name != kept and self._remove(name):
                 total -= sizes[name][1]
-                say(f"removed sha256:{name} from the cache, which nobody wanted for longest")
+                say(f"removed sha256:{name} from the cache: least recently used")
 
     def _remove(self, name: str) -> bool:
         """Remove an artifact unless a pod holds its lock; returns whether it is gone."""

@@ -1,8 +1,8 @@
 """Atomic, content-addressed fetch of one artifact: verified by its digest, complete or absent.
 
 <place>/<hex>                      the artifact, moved here by one rename after its digest was checked
-<place>/.incoming/<hex>/parts/…    what was received so far; taken up by the next try
-<place>/.incoming/<hex>/content    what is unpacked of it; begun anew by each try
+<place>/.incoming/<hex>/parts/…    what was received so far; the next attempt resumes it
+<place>/.incoming/<hex>/content    its unpacked files; each attempt starts over
 """
 
 import errno
@@ -53,7 +53,7 @@ def fetch(order: Order, place: Path, *, max_bytes: int | None = None) -> Path:
     is_resumed = work.exists()
     found = _received(order, work, max_bytes)
     if found != order.digest and is_resumed:  # the partial file may be of an earlier file at the same address
-        order.say(f"what is here has the digest {found}, not {order.digest}; fetching it anew")
+        order.say(f"the present artifact has the digest {found}, not {order.digest}; downloading it again")
         shutil.rmtree(work)
         found = _received(order, work, max_bytes)
     if found != order.digest:

@@ -14,7 +14,7 @@
         `-- NotInstalledError     not here: a library is missing
             `-- CodeNotAllowed        it is code, and the operator allows none
 
-Messages name what was asked, what was found and what to do.
+Messages name what was requested, what was found and what to do.
 """
 
 # ruff: noqa: N818 - the names are the words of the protocol

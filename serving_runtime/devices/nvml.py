@@ -75,7 +75,7 @@ def _library() -> Any:
     try:
         import pynvml  # noqa: PLC0415 - an extra, wanted where GPUs are
     except ModuleNotFoundError:
-        return "NVML is asked by the package nvidia-ml-py, which is not installed; run: pip install 'fairlead[gpu]'"
+        return "NVML needs the package nvidia-ml-py, which is not installed; run: pip install 'fairlead[gpu]'"
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

@@ -307,7 +307,7 @@ class Server:
 
     def _on_signal(self) -> None:
         if self._stop.is_set():
-            sys.stderr.write("fairlead-serve: told to stop twice, ending at once\n")
+            sys.stderr.write("fairlead-serve: second stop signal, exiting immediately\n")
             sys.stderr.flush()
             os._exit(1)
         self._engine.draining = True

@@ -88,7 +88,7 @@ def test_what_was_changed_by_hand_stands_on_the_services_page(context: BrowserCo
     page = signed_in(context, Scope.READ)
     page.goto("/services/default/digits/")
     card = page.locator("#service-drift")
-    expect(card.get_by_role("heading", name="Changed by hand")).to_be_visible()
+    expect(card.get_by_role("heading", name="Drift")).to_be_visible()
     expect(card).to_contain_text("kubectl-edit")
 
 
@@ -129,7 +129,7 @@ def test_a_cluster_is_added_by_fields_changed_by_its_file_and_forgotten(context:
     text.fill(text.input_value().replace("name: models\n", "name: public\n"))
     expect(page.get_by_label("Gateway", exact=True)).to_have_value("public")
     assert "secret-of-robot" in page.get_by_label("Kubeconfig", exact=True).input_value()
-    page.get_by_role("button", name="Look at it, and ask the cluster").click()
+    page.get_by_role("button", name="Preview and check").click()
     expect(page.get_by_role("heading", name="Something is missing")).to_be_visible()
     expect(page.locator("#cluster-plan ins").first).to_have_text("name: production")
     assert "secret-of-robot" not in page.locator("#cluster-plan").inner_text()
@@ -138,7 +138,7 @@ def test_a_cluster_is_added_by_fields_changed_by_its_file_and_forgotten(context:
 
     page.get_by_role("link", name="File", exact=True).click()
     text.fill(text.input_value().replace("domain: models.", "domain: other."))
-    page.get_by_role("button", name="Look at it, and ask the cluster").click()
+    page.get_by_role("button", name="Preview and check").click()
     expect(page.locator("#cluster-plan ins")).to_have_text("domain: other.example.com")
     page.get_by_role("button", name="Apply it to production all the same").click()
     expect(page.get_by_text("Cluster production is changed now.")).to_be_visible()
@@ -168,7 +168,7 @@ def test_the_page_of_a_new_cluster_can_be_used_by_everybody(
     page.goto("/platform/clusters/production/file")
     text = page.get_by_role("textbox", name="The cluster file as YAML")
     text.fill(text.input_value() + "domain: models.example.com\n")
-    page.get_by_role("button", name="Look at it, and ask the cluster").click()
+    page.get_by_role("button", name="Preview and check").click()
     expect(page.locator("#cluster-plan ins")).to_have_text("domain: models.example.com")
     look("changed")
     page.goto("/platform/clusters/production/")

@@ -55,11 +55,11 @@ def test_what_is_wrong_in_the_text_is_told_with_its_line_and_put_right(page: Pag
     text = page.get_by_role("textbox", name="The service file as YAML")
     was = text.input_value()
     text.fill(was + "metadata: {}\n")
-    page.get_by_role("button", name="Look at the change of the file").click()
+    page.get_by_role("button", name="Preview file changes").click()
     expect(page.locator("#config-plan")).to_contain_text("the field 'metadata' is there twice")
 
     text.fill(was.replace("predictor:\n", "predictor:\n    minReplicas: 2\n"))
-    page.get_by_role("button", name="Look at the change of the file").click()
+    page.get_by_role("button", name="Preview file changes").click()
     expect(page.locator("#config-plan ins")).to_have_text("    minReplicas: 2")
     assert "minReplicas" not in InferenceService.objects.get().document["spec"]["predictor"]
 

@@ -122,7 +122,7 @@ def test_a_cut_is_proposed_and_approved_with_the_keyboard_alone_and_followed_to_
 ) -> None:
     page.goto("/platform/clusters/gpus/gpus")
     page.get_by_label("Of", exact=True).select_option("3g.40gb")
-    page.get_by_role("button", name="Propose a cut").focus()
+    page.get_by_role("button", name="Propose a repartition").focus()
     page.keyboard.press("Enter")
     row = page.get_by_role("region", name="of gpu-1")
     expect(row).to_contain_text("Proposed")
@@ -160,7 +160,7 @@ def test_a_proposal_is_declined_with_a_reason_and_what_cannot_be_is_said(
     page.get_by_role("dialog").get_by_role("button", name="Decline").click()
     expect(page.get_by_role("region", name="Earlier repartitions")).to_contain_text("Digits needs them")
     page.get_by_label("Of", exact=True).select_option("1g.10gb")
-    page.get_by_role("button", name="Propose a cut").click()
+    page.get_by_role("button", name="Propose a repartition").click()
     expect(page.locator("#notices")).to_contain_text("there are free slices for all of it")
     complaints.clear()  # the browser's own word of the 409
 

@@ -78,7 +78,7 @@ def test_a_question_takes_the_focus_and_gives_it_back(page: Page, leave: str) ->
     page.get_by_role("button", name="Promote…").focus()
     page.keyboard.press("Enter")
     question = page.get_by_role("dialog")
-    expect(question.get_by_role("button", name="Not now")).to_be_focused()
+    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Shift+Tab")
     expect(question.get_by_label("Why")).to_be_focused()
     page.keyboard.press("Tab")

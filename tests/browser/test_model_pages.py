@@ -131,12 +131,12 @@ def test_what_is_wrong_with_a_new_service_is_said_where_it_is_typed(page: Page, 
     scenes.model_version(1)
     page.goto("/deploy/digits/1/")
     page.get_by_label("Name", exact=True).fill("Not A Name")
-    page.get_by_role("button", name="Make the service").click()
+    page.get_by_role("button", name="Create service").click()
     expect(page.locator("#notices")).to_contain_text("Not A Name")
     assert all("400" in line for line in complaints)  # the browser tells of every refusal
     complaints.clear()
     page.get_by_label("Name", exact=True).fill("letters")
-    page.get_by_role("button", name="Make the service").click()
+    page.get_by_role("button", name="Create service").click()
     page.wait_for_url("**/services/default/letters/")
     assert page.get_by_role("heading", name="letters").is_visible()
 

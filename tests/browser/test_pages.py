@@ -79,7 +79,7 @@ def test_a_pause_is_left_by_the_promote_button_after_a_question(page: Page) -> N
     page.get_by_role("button", name="Promote…").click()
     question = page.get_by_role("dialog")
     expect(question).to_contain_text("Send 50 % of the requests to version 2?")
-    question.get_by_role("button", name="Not now").click()
+    question.get_by_role("button", name="Cancel").click()
     expect(question).to_be_hidden()
     assert Rollout.objects.get().phase == Phase.PAUSED
 

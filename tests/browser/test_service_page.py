@@ -121,16 +121,16 @@ def test_an_administrator_sets_a_price_and_the_service_says_what_its_inferences_
 def test_the_way_back_asks_once_and_names_the_revision(page: Page) -> None:
     row = scenes.promoted(scenes.service())
     page.goto(DETAIL)
-    page.get_by_role("button", name="Go back to digits-00001, version 1…").focus()
+    page.get_by_role("button", name="Roll back to digits-00001, version 1…").focus()
     page.keyboard.press("Enter")
     question = page.get_by_role("dialog")
-    expect(question).to_contain_text("Go back to digits-00001 (version 1)?")
+    expect(question).to_contain_text("Roll back to digits-00001 (version 1)?")
     page.keyboard.press("Escape")
     expect(question).to_be_hidden()
     assert Rollout.objects.latest("id") == row
 
     page.keyboard.press("Enter")
-    question.get_by_role("button", name="Go back", exact=True).click()
+    question.get_by_role("button", name="Roll back", exact=True).click()
     expect(page.locator("#rollout-head")).to_contain_text("version 2 → 1")
     expect(page.locator("#events")).to_contain_text("digits-00001")
     assert Rollout.objects.latest("id").to_revision.name == "digits-00001"

@@ -41,7 +41,7 @@ def test_a_search_is_typed_linked_to_and_left_by_the_back_button(page: Page) -> 
 def test_a_narrowed_list_stays_live_and_narrow(page: Page) -> None:
     scenes.service("ranker")
     page.goto("/services/?q=segm")
-    expect(page.get_by_role("heading", name="No service is like that")).to_be_visible()
+    expect(page.get_by_role("heading", name="No services match")).to_be_visible()
     expect(page.locator("live-stream")).to_have_text("Live")
     page.evaluate("window.stayed = true")
 

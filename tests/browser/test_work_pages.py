@@ -22,7 +22,7 @@ def test_a_build_is_seen_to_go_on_and_is_stopped(page: Page, complaints: list[st
     scenes.model_version(1)
     page.goto(VERSION)
     page.get_by_role("link", name="Build…").click()
-    page.get_by_role("button", name="Build it").click()
+    page.get_by_role("button", name="Start build").click()
     expect(page.get_by_text("It waits for its turn")).to_be_visible()
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     Build.objects.update(claim="0" * 32, progress={"stage": "calibrating: 3 of 64 rows"})
@@ -49,7 +49,7 @@ def test_a_tuning_brings_its_result_and_the_way_to_use_it(page: Page, complaints
     expect(page.get_by_role("progressbar", name="Time spent")).to_have_attribute("value", "40")
     row.status, row.finished_at, row.next_try_at, row.report = "DONE", timezone.now(), None, REPORT
     row.save()
-    expect(page.get_by_role("heading", name="What was found")).to_be_visible()
+    expect(page.get_by_role("heading", name="Results")).to_be_visible()
     page.get_by_role("button", name="See what would change").click()
     expect(page.locator("#config-plan ins").first).to_be_visible()
     page.get_by_role("button", name="Apply…").click()

@@ -111,7 +111,7 @@ def test_a_cluster_is_added_gets_the_rights_that_its_check_names_and_is_forgotte
     text = page.get_by_role("textbox", name="The cluster file as YAML")
     expect(text).to_have_value(re.compile(f"controlPlaneUrl: {platform.url}"))
     text.fill(text.input_value() + "drain: 5s\n")
-    page.get_by_role("button", name="Look at it, and ask the cluster").press("Enter")
+    page.get_by_role("button", name="Preview and check").press("Enter")
     plan, check = page.locator("#cluster-plan"), page.locator("#check")
     expect(plan.get_by_role("heading", name="Something is missing")).to_be_visible()
     expect(check).to_contain_text("Kubernetes v1.")
@@ -130,7 +130,7 @@ def test_a_cluster_is_added_gets_the_rights_that_its_check_names_and_is_forgotte
     try:
         until(lambda: _checks(page) == "Services can run here", 30, "the rights are given")
         expect(check.get_by_text("missing", exact=True)).to_have_count(0)
-        expect(page.get_by_role("region", name="Parts")).to_contain_text(re.compile("up", re.I), timeout=WAIT_MS)
+        expect(page.get_by_role("region", name="Components")).to_contain_text(re.compile("up", re.I), timeout=WAIT_MS)
         desk.look(page, "cluster-well")
         page.get_by_test_id("no-prices").click()
         page.get_by_label("Currency").fill("EUR")
@@ -199,7 +199,7 @@ def test_gpus_are_cut_anew_from_their_page_once_the_clusters_file_lets_them(
     text = page.get_by_role("textbox", name="The cluster file as YAML")
     expect(text).to_have_value(re.compile("gpuRuntimeImage: fairlead/runtime:cuda"))
     text.fill(text.input_value() + "repartition: {namespace: default, configDelay: 0s}\n")
-    page.get_by_role("button", name="Look at it, and ask the cluster").click()
+    page.get_by_role("button", name="Preview and check").click()
     expect(page.get_by_role("heading", name="Services can run here")).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("^MIG manager's file ok"))).to_be_visible()
     desk.look(page, "cluster-changed")
@@ -256,7 +256,7 @@ def test_gpus_are_cut_anew_from_their_page_once_the_clusters_file_lets_them(
 
 def propose(page: Page) -> None:
     page.get_by_label("Of", exact=True).select_option("3g.40gb")
-    page.get_by_role("button", name="Propose a cut").click()
+    page.get_by_role("button", name="Propose a repartition").click()
     expect(page.get_by_role("button", name="Approve…")).to_be_visible()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tests.nets._support.recording import RECORDED, ROOT
 
 WORDS = {
-    "tell": r"tell|tells|told|telling",  # say, return, send, report
+    "tell": r"tell(?!\(\))|tells|told|telling",  # say, return, send, report; `file.tell()` is Python's
     "anew": r"anew",  # again
     "whoever": r"whoever",
     "nobody": r"nobody",  # say what is, or "no one"

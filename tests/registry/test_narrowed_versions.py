@@ -64,7 +64,7 @@ def test_a_status_that_no_version_can_have_is_refused(browser: Browser, versions
 
 def test_one_version_alone_needs_no_form(browser: Browser) -> None:
     scenes.model_version(1)
-    assert "Narrow the versions" not in page(browser(), MODEL)
+    assert "Filter the versions" not in page(browser(), MODEL)
 
 
 def test_the_api_finds_the_version_of_an_alias(browser: Browser, versions: None) -> None:

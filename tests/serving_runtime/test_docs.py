@@ -30,7 +30,7 @@ def section(title: str) -> str:
 def test_every_flag_is_listed_and_nothing_else() -> None:
     parser = command_line._parser()
     flags = {flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")}
-    listed, _, refused = section("Flags").partition("### Flags of Triton's that are refused")
+    listed, _, refused = section("Flags").partition("### Unsupported flags of Triton")
     assert set(re.findall(r"`(--[a-z0-9-]+)`", listed)) == flags - set(REFUSED)
     assert dict(re.findall(r"^\| `(--[a-z0-9-]+)` \| (.+) \|$", refused, re.MULTILINE)) == REFUSED
 

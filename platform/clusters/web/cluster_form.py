@@ -32,10 +32,10 @@ class Form:
     path: str
 
 
-NAME = Group("What it is called", (Field("name", "Name", ("name",), "text", "small letters, digits and hyphens"),))
+NAME = Group("Identity", (Field("name", "Name", ("name",), "text", "small letters, digits and hyphens"),))
 GROUPS = (
     Group(
-        "Where clients call it",
+        "Gateway",
         (
             Field("gateway_url", "Clients call", ("gateway", "url"), "text", "such as https://models.example.com"),
             Field("gateway_name", "Gateway", ("gateway", "name"), "text", "that routes attach to"),
@@ -43,7 +43,7 @@ GROUPS = (
         ),
     ),
     Group(
-        "What pods run, and where they get models",
+        "Runtime and artifacts",
         (
             Field("runtime_image", "Runtime image", ("runtimeImage",), "text", "pinned by its digest"),
             Field("gpu_runtime_image", "Runtime image with CUDA", ("gpuRuntimeImage",), "text", "empty without GPUs"),

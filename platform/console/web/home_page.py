@@ -120,7 +120,7 @@ def asks_of(rollout: RolloutView, user: str) -> str:
 
 
 def _others(in_progress: int, waiting: int, seen: int) -> int:
-    """Return the number of rollouts under Rolling, as `common.db.count` counts.
+    """Return the number of rollouts under Rollouts in progress, as `common.db.count` counts.
 
     Args:
         seen: a lower bound.

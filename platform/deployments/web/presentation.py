@@ -144,20 +144,20 @@ def about_of(run: AnalysisRunView, rollout: RolloutView) -> str:
 
 
 def decides(measurement: Measurement, ended: object) -> str:
-    """Return what would decide a measurement, or did, as the rest of a sentence after `What decides it`.
+    """Return what decides a measurement, as the rest of a sentence after `Decision`.
 
     Args:
         ended: whether its analysis is over.
     """
     so_far = f"{measurement.evidence_percent:g}\N{NO-BREAK SPACE}% of clear"
     if measurement.verdict == Verdict.FAILED:
-        return "it is decided: the evidence that the limit is broken is clear, and ends the rollout."
+        return "failed: the evidence that the limit is broken is clear, and ends the rollout."
     if ended:
-        return f"nothing any more; the evidence against it had come to {so_far}."
+        return f"none; the evidence against it reached {so_far}."
     if measurement.verdict == Verdict.SUCCESSFUL:
         return f"within its limit; it would take clear evidence against it, which is at {so_far}."
     more = measurement.more_requests
-    good = "more of what is good" if not more else f"{more:,} more good request{'' if more == 1 else 's'} at least"
+    good = "more good requests" if not more else f"{more:,} more good request{'' if more == 1 else 's'} at least"
     return f"it passes with {good}, and fails once the evidence against it is clear; that is at {so_far}."
 
 
@@ -204,7 +204,7 @@ def actions_of(service: ServiceView) -> tuple[Action, ...]:
 def rollback_to(revision: str, model_version: int, made_at: datetime, *, is_warm: bool) -> Rollback:
     """Return the rollback to `revision`; a warm one still runs."""
     when = "It still runs, so all requests move at once." if is_warm else "All requests move when it is ready again."
-    question = f"Go back to {revision} (version {model_version})?"
+    question = f"Roll back to {revision} (version {model_version})?"
     return Rollback(revision, model_version, question, when, made_at, is_warm)
 
 

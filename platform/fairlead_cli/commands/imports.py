@@ -19,7 +19,7 @@ _LOOK_EVERY_S = 0.5
 
 
 def is_uri(text: str) -> bool:
-    """Return whether `models push` is asked for files elsewhere, which the control plane fetches by itself."""
+    """Return whether `models push` names files elsewhere, which the control plane downloads itself."""
     return "://" in text
 
 

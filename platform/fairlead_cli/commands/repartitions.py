@@ -187,7 +187,7 @@ def _show_end(call: Call, row: Json) -> None:
 
 
 def _cut(row: Mapping[str, Any], when: str) -> str:
-    """Return the cut of the GPUs that are cut anew, those that are alike told once."""
+    """Return the partition of the GPUs that are repartitioned, equal ones in one entry."""
     reported: dict[str, list[str]] = {}
     for gpu in row[when]:
         if gpu["index"] in row["gpus"]:

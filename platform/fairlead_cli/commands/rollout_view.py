@@ -93,7 +93,7 @@ def turn(rollout: Json) -> tuple[object, ...]:
 
 
 def share(rollout: Json) -> str:
-    """Return the share of requests that the new version has, or of which it has copies, and what was asked for."""
+    """Return the actual and the desired share of requests, or of mirrored requests, of the new version."""
     kind = "mirror" if rollout.get("mirror_wanted") or rollout.get("mirror_actual") else "weight"
     actual, wanted = rollout[f"{kind}_actual"], rollout[f"{kind}_wanted"]
     text = f"{actual} %" if actual == wanted else f"{actual} % of {wanted} %"
@@ -151,10 +151,10 @@ def _gets(run: Mapping[str, Any], rollout: Json) -> str:
 
 
 def asked(approvals: Json) -> str:
-    """Return what is asked for where the rollout stands, and how much of it is there."""
+    """Return how many approvals the rollout's current step has, and how many it requires."""
     wanted = approvals["asked"]
     if wanted is None or not wanted["is_awaited"]:
-        return "no approval is asked for now"
+        return "no approval is required now"
     given = wanted["approvals"] - wanted["missing"]
     return f"{wanted['point']} is approved by {given} of {wanted['approvals']}"
 

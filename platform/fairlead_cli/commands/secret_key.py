@@ -42,7 +42,7 @@ def rotate(call: Call) -> None:
         preparation.migrate(variables)
         changed = preparation.manage(["secrets_reseal", "--stopped"], variables).strip()
         home.earlier_secret_keys.unlink()
-    call.done(f"{home.secret_key} is new; encrypted or signed anew: {changed}", home=str(home.path))
+    call.done(f"{home.secret_key} is new; encrypted or signed again with it: {changed}", home=str(home.path))
 
 
 def _replace(home: Home) -> None:

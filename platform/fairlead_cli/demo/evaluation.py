@@ -169,7 +169,7 @@ def _share_fits(seen: Share) -> Check:
     window = seen.window
     name = f"version {window.version} at {window.weight_percent} %"
     if not seen.enough:
-        return Check(name, False, f"only {seen.requests} requests fell into this step, too few to tell")
+        return Check(name, False, f"only {seen.requests} requests in this step, too few for a verdict")
     found = f"seen {seen.seen_percent:.1f} % of {seen.requests} requests, tolerance {seen.tolerance_percent:.1f}"
     return Check(name, seen.ok, found)
 

@@ -85,18 +85,18 @@ def main() -> None:
 
 
 def _recipe() -> str:
-    """Return what stands for the code that makes the models."""
+    """Return the digest of the code that trains the models."""
     here = Path(__file__)
     return hashlib.sha256(here.read_bytes() + here.with_name("broken.py").read_bytes()).hexdigest()
 
 
 def _is_trained(folder: Path, recipe: str) -> bool:
     try:
-        told = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        recorded = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return False
-    files = [folder / f"{version['name']}.onnx" for version in told["versions"]] + [folder / "held-out.npz"]
-    return told.get("recipe") == recipe and all(file.is_file() for file in files)
+    files = [folder / f"{version['name']}.onnx" for version in recorded["versions"]] + [folder / "held-out.npz"]
+    return recorded.get("recipe") == recipe and all(file.is_file() for file in files)
 
 
 def _exported(model: Any, name: str) -> onnx.ModelProto:

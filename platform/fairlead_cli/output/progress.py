@@ -10,7 +10,7 @@ class Reporter:
     """Prints progress lines: at once where the state has changed, else new figures every half minute.
 
     Args:
-        tell: writes one line.
+        report: writes one line.
         clock: monotonic seconds.
     """
 

@@ -38,7 +38,7 @@ def share_threads(parameters: Mapping[str, str]) -> None:
             _shared = wanted
         if _shared != wanted:
             raise ModelError(
-                f"the threads that all sessions share were made as {_shared}, and are asked for as {wanted}"
+                f"the threads that all sessions share were created as {_shared}, but {wanted} are requested"
             )
 
 

@@ -131,7 +131,7 @@ class _Outputs:
             arrays[position] = array
         for name in names:
             if arrays[self._positions[name][0]] is ABSENT:
-                raise BackendError(f"the model's response lacks output '{name}', which was asked for")
+                raise BackendError(f"the model's response lacks the requested output '{name}'")
         return Outputs(arrays, response.parameters)
 
 

@@ -77,7 +77,7 @@ def read(file: Path) -> Engine:
     if native is None:
         raise ModelError(
             f"{file.name} cannot be loaded by TensorRT {trt.__version__} on this GPU: {messages.taken()}; a plan "
-            "serves the TensorRT and the kind of GPU or slice that it was built by: build it anew there"
+            "serves the TensorRT and the kind of GPU or slice that it was built by: rebuild it there"
         )
     names = [native.get_tensor_name(index) for index in range(native.num_io_tensors)]
     inputs = [name for name in names if native.get_tensor_mode(name) == trt.TensorIOMode.INPUT]

@@ -160,8 +160,8 @@ def _said(found: argparse.Namespace, answered: _Answered, engine: Engine, name: 
         return {"error": "the answer has binary tensors; ask without binary_data to have it as JSON"}
     if len(answered.body) > found.max_answer_bytes:
         return {
-            "error": f"the answer has {len(answered.body)} bytes, more than the {found.max_answer_bytes} that are told "
-            "here; send fewer rows, or name the outputs that are wanted"
+            "error": f"the answer has {len(answered.body)} bytes, more than the {found.max_answer_bytes} of "
+            "--max-answer-bytes; send fewer rows, or name the required outputs"
         }
     labels = {output: list(known) for output, known in engine.labels(name).items()}
     fits = len(orjson.dumps(labels)) <= _MOST_LABELS_BYTES

@@ -2,7 +2,7 @@
 
 whole GPUs, or none   this process serves, or as many workers as --workers asks for
 one slice             this process serves, and CUDA is shown the slice by its UUID
-several slices        this process starts a worker for each; their metrics tell the slices apart
+several slices        this process starts a worker for each; the label gpu_uuid distinguishes their metrics
 """
 
 import asyncio

@@ -225,6 +225,6 @@ class Workers:
 
 def _answer(done: "asyncio.Future[bytes]") -> Response:
     if done.exception() is not None:
-        return text_error(503, f"a worker does not tell its metrics: {done.exception()}")
+        return text_error(503, f"a worker returned no metrics: {done.exception()}")
     page = done.result()
     return Response(200, f"Content-Type: {text.CONTENT_TYPE}\r\n".encode(), (page,), len(page))

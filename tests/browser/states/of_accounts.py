@@ -42,7 +42,7 @@ def _teams_busy(_: Stage) -> str:
 
 def _makes_a_team_twice(page: Page) -> None:
     page.get_by_label("Name").fill("default")
-    page.get_by_role("button", name="Make team").click()
+    page.get_by_role("button", name="Create team").click()
     expect(page.locator("#notices")).to_contain_text("is there already")
 
 
@@ -91,7 +91,7 @@ def _tokens_busy(_: Stage) -> str:
 def _makes_a_wrong_token(page: Page) -> None:
     page.get_by_label("Name").fill("ci")
     page.get_by_label("Lives for").fill("for ever")
-    page.get_by_role("button", name="Make token").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.locator("#notices")).to_contain_text("is no duration")
 
 

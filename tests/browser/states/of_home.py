@@ -172,7 +172,7 @@ PAGES = {
         title="Services",
         states={
             "empty": State(lambda _: "/services/", "Clients call services"),
-            "empty-none-found": State(_services_none_found, "No service is like that"),
+            "empty-none-found": State(_services_none_found, "No services match"),
             "busy": State(_services_busy, "1 to 50 of 64"),
             "busy-stopped": State(_services_stopped, "resume it to serve again"),
             "error": State(_services_error, "No replica of sick-00001 is ready"),

@@ -244,7 +244,7 @@ def _deploy_unapproved(_: Stage) -> str:
 
 def _answers_with_errors(page: Page) -> None:
     page.get_by_label("Name", exact=True).fill("Not A Name")
-    page.get_by_role("button", name="Make the service").click()
+    page.get_by_role("button", name="Create service").click()
     expect(page.locator("#notices")).to_contain_text("Not A Name")
 
 
@@ -314,9 +314,9 @@ PAGES = {
         title="Models",
         states={
             "empty": State(lambda _: "/models/", "Drop one above"),
-            "empty-none-found": State(_models_none_found, "No model is like that"),
+            "empty-none-found": State(_models_none_found, "No models match"),
             "busy": State(_models_busy, LONGEST_MODEL),
-            "busy-coming": State(_models_coming, "Coming in"),
+            "busy-coming": State(_models_coming, "Imports in progress"),
             "error": State(_models_error, "REJECTED"),
         },
     ),
@@ -368,7 +368,7 @@ PAGES = {
         title="Deploy digits version",
         states={
             "empty": State(_deploy_empty, "No service that you may change serves this model"),
-            "busy": State(_deploy_busy, "What its analysis can detect"),
+            "busy": State(_deploy_busy, "Detectable effects"),
             "error": State(_deploy_refused, "not possible"),
             "error-unapproved": State(_deploy_unapproved, "is not approved, which its model asks for"),
             "error-form": State(_deploy_empty, "Not A Name", act=_answers_with_errors, is_refused=True),

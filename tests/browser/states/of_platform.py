@@ -206,7 +206,7 @@ def _webhooks_busy(_: Stage) -> str:
 
 def _makes_a_wrong_webhook(page: Page) -> None:
     page.get_by_label("Address").fill("ftp://a.example/")
-    page.get_by_role("button", name="Make webhook").click()
+    page.get_by_role("button", name="Create webhook").click()
     expect(page.locator("#notices")).to_contain_text("ftp")
 
 
@@ -230,7 +230,7 @@ def _webhook_failing(_: Stage) -> str:
 
 
 def _looks_at_no_cluster(page: Page) -> None:
-    page.get_by_role("button", name="Look at it, and ask the cluster").click()
+    page.get_by_role("button", name="Preview and check").click()
     expect(page.locator("#cluster-plan .notice").first).to_be_visible()
 
 
@@ -309,7 +309,7 @@ PAGES = {
     "deployments:policy-detail": PageStates(
         title="Policy",
         states={
-            "busy": State(_policy_busy, "What it does"),
+            "busy": State(_policy_busy, "Rollout preview"),
             "error": State(_policy_error, "Line 3", act=_types_nonsense),
         },
         without={"empty": "every policy has a text; one without steps says so in its drawing"},

@@ -143,7 +143,7 @@ PAGES = {
             "empty": State(lambda stage: _replay(stage, attempts=0), "It waits for its turn"),
             "busy": State(lambda stage: _replay(stage, claim="0" * 32, done=48), "48 of 120"),
             "busy-done": State(_replay, "Answers compared"),
-            "error": State(lambda stage: _replay(stage, **failed()), "Why it was not compared"),
+            "error": State(lambda stage: _replay(stage, **failed()), "Not compared"),
         },
     ),
 }

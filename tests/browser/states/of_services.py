@@ -191,7 +191,7 @@ def _looks_at_a_change(page: Page) -> None:
 def _looks_at_nonsense(page: Page) -> None:
     text = page.get_by_role("textbox", name="The service file as YAML")
     text.fill(text.input_value() + "metadata: {}\n")
-    page.get_by_role("button", name="Look at the change of the file").click()
+    page.get_by_role("button", name="Preview file changes").click()
     expect(page.locator("#config-plan")).to_contain_text("is there twice")
 
 
@@ -239,7 +239,7 @@ PAGES = {
         title="digits 1 → 2",
         states={
             "empty": State(_rollout_pending, "No requests counted yet"),
-            "busy": State(_rollout_busy, "What decides it", title=LONGEST),
+            "busy": State(_rollout_busy, "Decision", title=LONGEST),
             "busy-again": State(_rollout_again, "attempt 1"),
             "busy-paused": State(_rollout_paused, "Step 2 asks for a person"),
             "busy-shadow": State(_rollout_shadow, "Answers compared"),
@@ -251,7 +251,7 @@ PAGES = {
     "deployments:service-config": PageStates(
         title="Configuration of",
         states={
-            "busy": State(_config, "What would change", act=_looks_at_a_change),
+            "busy": State(_config, "Planned changes", act=_looks_at_a_change),
             "error": State(_config, "is there twice", act=_looks_at_nonsense),
         },
         without={"empty": "every service has a file"},

@@ -104,7 +104,7 @@ PAGES = {
     "deployments:build-list": PageStates(
         title="Builds of digits version 1",
         states={
-            "empty": State(lambda _: _version("builds/"), "Build one"),
+            "empty": State(lambda _: _version("builds/"), "New build"),
             "busy": State(_builds, "nt8 needs typical rows"),
             "error": State(lambda _: _rejected("builds/"), "Fairlead can build nothing from version 1"),
         },
@@ -130,7 +130,7 @@ PAGES = {
         states={
             "empty": State(_tuning_waiting, "waits for its turn"),
             "busy": State(lambda _: _tuning(0), "7 measured"),
-            "busy-found": State(lambda _: _tuning(2), "What was found"),
+            "busy-found": State(lambda _: _tuning(2), "Results"),
             "error": State(lambda _: _tuning(1), "o setting stays within"),
         },
     ),

@@ -62,7 +62,7 @@ def test_two_colleagues_decide_on_a_rollout_and_each_sees_what_the_other_did(
     starter.get_by_role("button", name="Save policy").click()
     starter.goto("/deploy/linear/1/")
     starter.get_by_label("Policy of later rollouts").select_option("agreed")
-    starter.get_by_role("button", name="Make the service").click()
+    starter.get_by_role("button", name="Create service").click()
     starter.wait_for_url("**/services/default/linear/")
     expect(starter.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
     starter.goto("/deploy/linear/2/?service=default/linear")

@@ -52,7 +52,7 @@ def make_token(page: Page, name: str, scope: str, user: str = "") -> str:
     page.get_by_label("Name").fill(name)
     page.get_by_label("Scope").select_option(scope)
     page.get_by_label("User").fill(user)
-    page.get_by_role("button", name="Make token").click()
+    page.get_by_role("button", name="Create token").click()
     made = page.locator("#made")
     expect(made.get_by_role("heading", name=f"Token {name} of")).to_be_visible()
     return made.locator("code").inner_text()
@@ -80,7 +80,7 @@ def test_a_token_opens_the_platform_until_it_is_revoked(desk: Desk, platform: Pl
     expect(row).not_to_contain_text("never")
 
     row.get_by_role("button", name="Revoke…").press("Enter")
-    expect(row.get_by_role("button", name="Not now")).to_be_focused()
+    expect(row.get_by_role("button", name="Cancel")).to_be_focused()
     row.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     see(page, "Token ci is revoked.")
     expect(row).to_contain_text("revoked")
@@ -224,7 +224,7 @@ def test_what_was_done_is_in_the_log_and_in_its_files_as_narrowed(desk: Desk, tm
         page.goto("/teams/")
         if role == "viewer":
             page.get_by_label("Name").fill("logged")
-            page.get_by_role("button", name="Make team").click()
+            page.get_by_role("button", name="Create team").click()
         else:
             page.get_by_role("link", name="logged").click()
         page.get_by_label("User").fill("erin")
@@ -258,7 +258,7 @@ def test_what_was_done_is_in_the_log_and_in_its_files_as_narrowed(desk: Desk, tm
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == [str(line["id"]) for line in lines]
     page.get_by_label("Person").fill("nobody")
-    page.get_by_role("button", name="Narrow").click()
+    page.get_by_role("button", name="Filter").click()
     expect(page.get_by_test_id("no-entry-like-that")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("link", name="Export CSV")).to_have_count(0)
     page.get_by_role("link", name="Show all").click()

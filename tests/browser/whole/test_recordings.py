@@ -53,10 +53,10 @@ def test_requests_are_recorded_and_another_version_is_tried_on_them(
 
     page.get_by_label("Version that answers").select_option(label="version 2")
     page.get_by_test_id("more-terms").click()
-    page.get_by_label("What else is asked, as YAML").fill("minPairs: 1\ntolerances: {probabilities: {abs: oops}}")
+    page.get_by_label("Comparison settings, as YAML").fill("minPairs: 1\ntolerances: {probabilities: {abs: oops}}")
     page.get_by_role("button", name="Start the replay").click()
     expect(page.locator("#notices")).to_contain_text("tolerances.probabilities.abs is 'oops'")
-    page.get_by_label("What else is asked, as YAML").fill("minPairs: 1")
+    page.get_by_label("Comparison settings, as YAML").fill("minPairs: 1")
     page.get_by_role("button", name="Start the replay").click()
     page.wait_for_url(re.compile(r"/services/default/digits/replays/\d+/$"))
     expect(page.get_by_role("heading", name="Answers compared")).to_be_visible(timeout=WAIT_MS)  # by the stream

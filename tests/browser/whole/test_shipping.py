@@ -78,7 +78,7 @@ def test_a_version_is_rolled_out_aborted_tried_again_promoted_and_rolled_back(
     page.goto("/models/linear/versions/1/")
     page.get_by_role("link", name="Deploy", exact=True).click()
     page.get_by_label("Policy of later rollouts").select_option("brief")
-    page.get_by_role("button", name="Make the service").click()
+    page.get_by_role("button", name="Create service").click()
     page.wait_for_url("**/services/default/linear/")
     expect(page.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
     answered_by(platform, "linear", OLD)
@@ -116,7 +116,7 @@ def test_a_version_is_rolled_out_aborted_tried_again_promoted_and_rolled_back(
 
     page.get_by_role("link", name="linear", exact=True).click()
     page.evaluate("window.stayed = true")
-    ask(page, f"Go back to {OLD}, version 1…", "Go back")
+    ask(page, f"Roll back to {OLD}, version 1…", "Roll back")
     expect(page.locator("#rollout-head")).to_contain_text("version 2 → 1")
     expect(page.locator("#rollout-head")).to_contain_text("Healthy", timeout=WAIT_MS)
     expect(page.locator("#service-header")).to_contain_text("linear version 1", timeout=WAIT_MS)

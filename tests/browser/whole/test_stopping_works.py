@@ -129,7 +129,7 @@ def test_a_build_that_takes_too_long_is_stopped(desk: Desk, platform: Platform, 
     bring(page, deep_folder(tmp_path / "deep.zip"))
     page.get_by_role("link", name="Build…").click()
     page.get_by_label("What", exact=True).select_option("ONNX in INT8")
-    page.get_by_role("button", name="Build it").click()
+    page.get_by_role("button", name="Start build").click()
     see(page, re.compile(rf"Calibrating: [1-9]\d* of {ROWS} rows\."))  # by the stream
     desk.look(page, "build-going")
     stop(page, platform, "build")
@@ -145,7 +145,7 @@ def test_a_search_makes_clients_wait_less_and_another_is_stopped(
     page = desk.page()
     bring(page, slow_folder(tmp_path / "linear.zip", linear_model()))
     page.goto("/deploy/linear/1/")
-    page.get_by_role("button", name="Make the service").click()
+    page.get_by_role("button", name="Create service").click()
     page.wait_for_url("**/services/default/linear/")
     expect(page.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
     assert waits_s(platform) > HOLDS_BACK_S
@@ -156,7 +156,7 @@ def test_a_search_makes_clients_wait_less_and_another_is_stopped(
     page.get_by_test_id("limits").click()
     page.get_by_label("Most requests at once").fill("1")  # never a full batch, so that each is held back
     page.get_by_role("button", name="Start the search").click()
-    expect(page.get_by_role("heading", name="What was found")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_role("heading", name="Results")).to_be_visible(timeout=WAIT_MS)
     page.get_by_role("button", name="See what would change").click()
     expect(page.locator("#config-plan ins").first).to_be_visible(timeout=WAIT_MS)
     desk.look(page, "tuning-looked-at")

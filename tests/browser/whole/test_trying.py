@@ -69,7 +69,7 @@ def test_a_model_is_dropped_deployed_and_asked_with_a_picture(desk: Desk, tmp_pa
     expect(tried.get_by_text(re.compile("The runtime answered 400: .*image"))).to_be_visible(timeout=WAIT_MS)
     desk.look(page, "try-trial-refused")
     page.get_by_role("link", name="Deploy it").click()
-    page.get_by_role("button", name="Make the service").click()
+    page.get_by_role("button", name="Create service").click()
     page.wait_for_url("**/services/default/colours/")
     expect(page.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
     page.get_by_role("link", name="Try it").click()

@@ -107,7 +107,7 @@ def test_a_receiver_is_told_what_its_page_says_and_believes_the_secret_alone(
     page.get_by_label("Address").fill(receiver.url)
     page.get_by_label("What it is for").fill("tells the shop")
     page.get_by_label("VersionRejected").check()
-    page.get_by_role("button", name="Make webhook").click()
+    page.get_by_role("button", name="Create webhook").click()
     secret, answer = page.locator("#made-secret"), page.locator("#answer")
     expect(secret).to_contain_text("whsec_")
     receiver.secret = secret.inner_text()

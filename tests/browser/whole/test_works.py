@@ -37,7 +37,7 @@ def test_a_version_is_built_anew_and_a_service_is_tuned_and_configured(
     expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)
 
     page.get_by_role("link", name="Build…").click()
-    page.get_by_role("button", name="Build it").focus()
+    page.get_by_role("button", name="Start build").focus()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/models/linear/versions/1/builds/\d+/$"))
     became = page.get_by_role("link", name="linear version 2")
@@ -48,7 +48,7 @@ def test_a_version_is_built_anew_and_a_service_is_tuned_and_configured(
     expect(page.get_by_role("heading", name="Version 2 beside version 1")).to_be_visible()
 
     page.goto("/deploy/linear/1/")
-    page.get_by_role("button", name="Make the service").click()
+    page.get_by_role("button", name="Create service").click()
     page.wait_for_url("**/services/default/linear/")
     expect(page.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
     page.goto("/models/linear/versions/1/")
@@ -58,7 +58,7 @@ def test_a_version_is_built_anew_and_a_service_is_tuned_and_configured(
     page.get_by_role("button", name="Start the search").click()
     expect(page.get_by_role("heading", name="Tuning for a p99 of 500 ms")).to_be_visible()
     expect(page.locator("#tuning-state")).to_contain_text(re.compile(r"\d+ measured"), timeout=WAIT_MS)
-    expect(page.get_by_role("heading", name="What was found")).to_be_visible(timeout=2 * WAIT_MS)
+    expect(page.get_by_role("heading", name="Results")).to_be_visible(timeout=2 * WAIT_MS)
     expect(page.locator("svg.frontier circle").first).to_be_visible()
     desk.look(page, "tuning-found")
     changes = page.get_by_role("button", name="See what would change")

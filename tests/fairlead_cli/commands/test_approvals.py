@@ -65,7 +65,7 @@ def test_withdraw_takes_it_back(fairlead: Fairlead, api: Any) -> None:
 
     code, said, _ = fairlead("rollouts", "withdraw", "7")
 
-    assert (code, "no approval is asked for now" in said) == (0, True)
+    assert (code, "no approval is required now" in said) == (0, True)
 
 
 def test_reject_sends_the_reason_and_wants_one(fairlead: Fairlead, api: Any) -> None:

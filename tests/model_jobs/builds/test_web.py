@@ -70,7 +70,7 @@ def test_only_what_makes_sense_is_offered() -> None:
     ModelVersion.objects.update(platform="tensorrt_plan")
     shown = text(client, PAGE)
     assert "builds begin with an ONNX model, and this one is tensorrt_plan" in shown
-    assert "Build it" not in shown
+    assert "Start build" not in shown
     assert PAGE not in text(client, f"/models/digits/versions/{row.number}/")
     ModelVersion.objects.update(platform="onnxruntime_onnx", status="PENDING")
     assert "it is PENDING, not READY" in text(client, PAGE)
@@ -115,7 +115,7 @@ def test_who_may_not_write_sees_how_it_goes_and_changes_nothing(browser: Browser
     scenes.model_version(1)
     row = scenes.build()
     viewer = browser("default", Role.VIEWER)
-    assert "Build it" not in page(viewer, PAGE)
+    assert "Start build" not in page(viewer, PAGE)
     assert "Stop this build?" not in page(viewer, f"{PAGE}{row.pk}/")
     assert viewer.post(PAGE, {"kind": "fp16"}).status_code == 403
     assert viewer.post(f"{PAGE}{row.pk}/stop").status_code == 403

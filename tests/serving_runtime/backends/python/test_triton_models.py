@@ -156,7 +156,7 @@ def test_an_output_that_is_asked_for_and_not_given_is_an_error_and_one_that_is_n
     body = asked("pid") | {"outputs": [{"name": "numbers"}]}
     answer = httpx.post(f"{served.url}/v2/models/tricks/infer", json=body, timeout=60)
     assert answer.status_code == 500
-    assert answer.json()["error"] == "the model's response lacks output 'numbers', which was asked for"
+    assert answer.json()["error"] == "the model's response lacks the requested output 'numbers'"
 
 
 def test_an_input_that_a_model_keeps_stays_as_it_is(served: ServerProcess) -> None:

@@ -115,7 +115,7 @@ def test_a_plan_that_was_built_elsewhere_says_where_to_build_it(
         load(plan(trt, tmp_path, (1, 8), **other))
     assert str(caught.value).startswith("model.plan cannot be loaded by TensorRT 11.4.0.106 on this GPU: ")
     assert reason in str(caught.value)
-    assert str(caught.value).endswith("built by: build it anew there")
+    assert str(caught.value).endswith("built by: rebuild it there")
 
 
 @pytest.mark.parametrize(

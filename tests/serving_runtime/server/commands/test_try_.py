@@ -68,7 +68,7 @@ def test_a_model_that_cannot_be_loaded_is_told(repository: Path) -> None:
 def test_an_answer_that_is_too_large_is_left_out_and_its_time_told(repository: Path) -> None:
     code, found, _ = tried(repository / "mlp", ROW, "--max-answer-bytes=10")
     assert (code, found["status"]) == (0, 200)
-    assert "more than the 10 that are told here" in found["error"]
+    assert "more than the 10 of --max-answer-bytes" in found["error"]
     assert found["infer_ms"] > 0
 
 
