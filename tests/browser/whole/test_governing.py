@@ -99,7 +99,9 @@ def test_a_model_is_ruled_and_its_service_follows_what_was_approved(
     expect(page.locator(".title-line")).to_contain_text("needs approval")
     describe_and_tag(page, "Trained on more rows.", "rows", "4096")
     page.get_by_role("button", name="Remove the tag rows").click()
-    expect(page.locator("section", has=page.get_by_role("heading", name="Tags")).get_by_text("No tags.")).to_be_visible()
+    expect(
+        page.locator("section", has=page.get_by_role("heading", name="Tags")).get_by_text("No tags.")
+    ).to_be_visible()
     point_alias(page)
     expect(page.get_by_text("The alias champion now points at version 2.")).to_be_visible()
     page.goto("/services/default/linear/")
