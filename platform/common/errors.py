@@ -1,7 +1,7 @@
 """Errors of the control plane. They know nothing of HTTP; `STATUS` is the one table that does.
 
     FairleadError
-    ├── InvalidInput        what was asked is wrong; `field` names the part
+    ├── InvalidInput        the request is wrong; `field` names the part
     ├── NotAuthenticated    no token, or one that is unknown or expired
     ├── NotPermitted        a known caller without the scope
     ├── NotFound

@@ -71,12 +71,14 @@ def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
 @register(TAG)
 def people_can_sign_in(**_: object) -> list[CheckMessage]:
     """Return the errors of the sign-in provider's settings; empty where none is configured."""
-    hint = "docs/how-to/sign-in.md tells what each provider is asked for."
+    hint = "docs/how-to/sign-in.md lists what to register at the provider."
     if not settings.OIDC_ISSUER:
         without = [name for name in ("CLIENT_ID", "CLIENT_SECRET") if getattr(settings, f"OIDC_{name}")]
         found = [f"FAIRLEAD_OIDC_{name} is set, but FAIRLEAD_OIDC_ISSUER is not." for name in without]
         if not settings.TOKEN_SIGNIN:
-            found.append("FAIRLEAD_TOKEN_SIGNIN is off and FAIRLEAD_OIDC_ISSUER is not set: nobody could sign in.")
+            found.append(
+                "FAIRLEAD_TOKEN_SIGNIN is off and FAIRLEAD_OIDC_ISSUER is not set: there is no way to sign in."
+            )
         return [Error(message, hint=hint, id="fairlead.E005") for message in found]
     found = [
         f"FAIRLEAD_OIDC_ISSUER is set, but FAIRLEAD_OIDC_{name} is not."

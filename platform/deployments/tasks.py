@@ -29,7 +29,7 @@ from common.http.full_disk import full_disk
 from deployments import hooks
 from deployments.reconcile import reconciler, restarts, schedule
 from deployments.reconcile.participants import gates, traffic
-from deployments.reconcile.participants.metric_queries import Ask, ask_nobody
+from deployments.reconcile.participants.metric_queries import Ask, no_prometheus
 from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.reconcile.service_counters import count_failure
 from deployments.services import alias_follow, import_follow, retention
@@ -168,7 +168,7 @@ def _try_to_tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
 
 
 def _outside(driver: ClusterDriver) -> Outside:
-    ask: Ask = ask_nobody
+    ask: Ask = no_prometheus
     if settings.PROMETHEUS_URL:
         ask = Prometheus(settings.PROMETHEUS_URL, settings.PROMETHEUS_TOKEN, settings.PROMETHEUS_CA).ask
     return Outside(

@@ -13,7 +13,7 @@ _WEBHOOK_TIMEOUT_S = 10.0
 
 @shared_task(name="deployments.tasks.deliver", expires=60)
 def deliver(delivery_id: int) -> None:
-    """Tell a webhook of one event, unless it is not due or somebody else is at it."""
+    """Send one event to a webhook, unless it is not due or another worker is sending it."""
     attempt = delivery.try_begin(delivery_id=delivery_id, now=timezone.now())
     if attempt is None:
         return

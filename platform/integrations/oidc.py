@@ -75,7 +75,7 @@ def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) 
         if wanted - claims.keys() and client.server_metadata.get("userinfo_endpoint"):
             more = client.userinfo(token=token)
             if more.get("sub") != claims["sub"]:
-                raise NotAuthenticated(f"{provider.host} told about somebody else than who signed in there")
+                raise NotAuthenticated(f"{provider.host} described another person than the one who signed in there")
             claims = {**more, **claims}
     return claims
 

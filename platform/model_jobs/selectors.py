@@ -111,7 +111,7 @@ def _work(row: Build | Tuning) -> Work:
     version, is_build = row.model_version, isinstance(row, Build)
     name = f"deployments:{'build' if is_build else 'tuning'}-detail"
     what = BuildOrder.from_json(row.order).words if is_build else TuningOrder.from_json(row.order).words
-    stands = stage_of(row) if row.status == Status.PENDING else row.reason
+    detail = stage_of(row) if row.status == Status.PENDING else row.reason
     page = reverse(name, args=[version.model.name, version.number, row.pk])
     at = row.finished_at or row.created_at
-    return Work(what, version.model.name, version.number, row.status, stands, page, at)
+    return Work(what, version.model.name, version.number, row.status, detail, page, at)

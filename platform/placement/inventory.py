@@ -174,7 +174,7 @@ def _note(seen: NodeGpus, geometry: Geometry | None, counts: Mapping[str, int]) 
     if seen.closed:
         return f"No pod may come: it {seen.closed}."
     if seen.config_state and seen.config_state != "success":
-        return f"MIG manager is asked for {seen.config} and says {seen.config_state}."
+        return f"MIG manager is to apply {seen.config} and reports {seen.config_state}."
     if not seen.product:
         return "It has no label nvidia.com/gpu.product; GPU Feature Discovery sets it."
     if geometry is None:

@@ -42,7 +42,7 @@ class Work:
     Attributes:
         what: such as `ONNX in INT8` or `tuning for a p99 of 20 ms`.
         status: PENDING, DONE or FAILED.
-        stands: its progress, or why it failed; may be empty.
+        detail: its progress, or why it failed; may be empty.
         page: its address.
         at: time of its order, or of its end.
     """
@@ -51,7 +51,7 @@ class Work:
     model: str
     version: int
     status: str
-    stands: str
+    detail: str
     page: str
     at: datetime
 

@@ -73,7 +73,7 @@ def test_the_namespace_for_jobs_has_to_be_there(plane: ControlPlane) -> None:
     api = Api(plane.kubeconfig)
     driver = KubernetesDriver(api, replace(OPTIONS, jobs_namespace="asking"))
     jobs = found(driver)["role fairlead-driver-jobs"]
-    assert (jobs.ok, jobs.message) == (False, "there is no namespace asking, in which models are asked")
+    assert (jobs.ok, jobs.message) == (False, "there is no namespace asking, in which model jobs run")
     assert "kubectl create namespace asking" in jobs.remedy
     with plane.client() as client:
         client.post("/api/v1/namespaces", json={"metadata": {"name": "asking"}}).raise_for_status()

@@ -67,7 +67,7 @@ WHOLE = {"OIDC_ISSUER": "https://sso.example", "OIDC_CLIENT_ID": "fairlead", "OI
         pytest.param(
             WHOLE | {"OIDC_GROUPS_CLAIM": "groups"}, ["E005 GROUP_ROLES need each other"], id="groups for nothing"
         ),
-        pytest.param({"TOKEN_SIGNIN": False}, ["E005 nobody could sign in"], id="no way in"),
+        pytest.param({"TOKEN_SIGNIN": False}, ["E005 there is no way to sign in"], id="no way in"),
         pytest.param(WHOLE | {"OIDC_ISSUER": "http://sso.example"}, ["E006 http://"], id="a provider anybody can play"),
     ],
 )

@@ -38,7 +38,7 @@ def _recorded(platform: Platform, models: Path, scratch: Path) -> None:
         until(lambda: row()["ended_at"], WAIT_S, "the recording has its requests")
         assert (row()["requests"], row()["end_reason"]) == (
             REQUESTS,
-            f"it has the {REQUESTS} requests that were asked for",
+            f"it reached its limit of {REQUESTS} requests",
         )
     assert failed(log) == []
     (file,) = (platform.home / "recordings").iterdir()

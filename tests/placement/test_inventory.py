@@ -100,7 +100,7 @@ def test_what_pods_share_is_drawn_once(node: NodeGpus, gpus: list[list[str]]) ->
     ("node", "note"),
     [
         (replace(_MIXED, closed="is cordoned"), "No pod may come: it is cordoned."),
-        (replace(_MIXED, config_state="pending"), "MIG manager is asked for custom and says pending."),
+        (replace(_MIXED, config_state="pending"), "MIG manager is to apply custom and reports pending."),
         (replace(_WHOLE, product=""), "It has no label nvidia.com/gpu.product; GPU Feature Discovery sets it."),
         (replace(_WHOLE, product="Tesla-T4"), "It cannot be cut by MIG, or how is not known here."),
         (

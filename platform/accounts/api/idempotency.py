@@ -124,7 +124,7 @@ def _announced(request: Request) -> str:
     sha256 = request.headers.get(_SHA256)
     if not sha256:
         raise InvalidInput(
-            f"an upload with {HEADER} needs the header {_SHA256} too, which tells the file", field=_SHA256
+            f"an upload with {HEADER} needs the header {_SHA256} too, which identifies the file", field=_SHA256
         )
     return _fingerprint(request, sha256.lower().encode())
 

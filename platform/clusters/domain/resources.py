@@ -71,7 +71,7 @@ def _parse_accelerator(limits: Document, asked: Sequence[str]) -> str:
         limits.raw(name, None)
     if len(asked) > 1:
         found = " and ".join(asked)
-        limits.fault(asked[0], f"is not all that is asked for; a process sees one GPU or slice, here are {found}")
+        limits.fault(asked[0], f"is not the only GPU requested; a process sees one GPU or slice, here are {found}")
     elif not is_accelerator(asked[0]):
         limits.fault(
             asked[0], "is no GPU known here; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb"

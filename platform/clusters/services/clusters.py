@@ -146,8 +146,8 @@ def cluster_delete(*, name: str, actor: str, now: datetime) -> None:
     busy = row.repartitions.filter(settled_at=None).exclude(phase=Phase.PROPOSED).first()
     if busy is not None:
         raise Conflict(
-            f"node {busy.node} of cluster {name!r} is being cut anew ({busy.phase}); abort repartition {busy.pk}, or "
-            "wait for its end"
+            f"node {busy.node} of cluster {name!r} is being repartitioned ({busy.phase}); abort repartition {busy.pk}, "
+            "or wait for its end"
         )
     before = {"document": row.document}
     row.delete()

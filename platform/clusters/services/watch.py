@@ -68,7 +68,7 @@ class Follower:
                     self.refresh()
                 self.turn(_LONGEST_TURN_S)
             except DatabaseError as error:
-                logger.warning("the database is away, and nobody is turned to: %s", error)
+                logger.warning("the database is unavailable, so no hints are sent: %s", error)
                 close_old_connections()
                 stopped.wait(_LONGEST_TURN_S)
 
@@ -109,23 +109,23 @@ class Follower:
 
     def _follow(self, cluster: Cluster, namespaces: Iterable[str]) -> None:
         access = self._reach(cluster)
-        there = self._followed.get(cluster.pk)
-        if there is not None and there.access != access:
+        followed = self._followed.get(cluster.pk)
+        if followed is not None and followed.access != access:
             self._leave(cluster.pk)
-            there = None
-        if there is None:
+            followed = None
+        if followed is None:
             api = Api(access)
-            there = _Followed(cluster.name, access, api, Watcher(api, self._reporter(cluster.pk)))
-            self._followed[cluster.pk] = there
-        there.watcher.follow(namespaces)
-        self._record(cluster, there.watcher.standing())
+            followed = _Followed(cluster.name, access, api, Watcher(api, self._reporter(cluster.pk)))
+            self._followed[cluster.pk] = followed
+        followed.watcher.follow(namespaces)
+        self._record(cluster, followed.watcher.standing())
 
     def _leave(self, cluster_id: int) -> None:
-        there = self._followed.pop(cluster_id, None)
-        if there is not None:
-            there.watcher.close()
-            there.api.close()
-            WATCHES.remove(there.name)
+        followed = self._followed.pop(cluster_id, None)
+        if followed is not None:
+            followed.watcher.close()
+            followed.api.close()
+            WATCHES.remove(followed.name)
 
     def _reporter(self, cluster_id: int) -> Callable[[set[Service]], None]:
         def report(services: set[Service]) -> None:

@@ -192,9 +192,7 @@ def parts_of(cluster: Cluster, now: datetime) -> tuple[Part, ...]:
     """
     is_recent = _is_recent(cluster, now)
     is_known = is_recent and not cluster.problem
-    looks = (
-        "has the worker look every two seconds" if is_recent else "nobody has looked lately: it or the worker is down"
-    )
+    looks = "has the worker look every two seconds" if is_recent else "no recent report: it or the worker is down"
     seen = [
         Part(
             name,

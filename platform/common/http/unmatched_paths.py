@@ -22,7 +22,7 @@ class NothingHereView(APIView):
 
     def initial(self, request: Request, *_: Any, **__: Any) -> NoReturn:
         """Refuse, whatever the method."""
-        raise NotFound(f"there is nothing at {request.path[:200]}; /api/v1/schema/ tells the API's addresses")
+        raise NotFound(f"there is nothing at {request.path[:200]}; /api/v1/schema/ lists the API's addresses")
 
 
 @sync_and_async_middleware

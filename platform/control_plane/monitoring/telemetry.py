@@ -21,7 +21,7 @@ TASK_DURATION = Histogram(
     ["task"],
     buckets=(0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0),
 )
-TASKS_FAILED = Counter("fairlead_tasks_failed_total", "Tasks that ended with an exception nobody handled.", ["task"])
+TASKS_FAILED = Counter("fairlead_tasks_failed_total", "Tasks that ended with an unhandled exception.", ["task"])
 TASKS_SENT = Counter("fairlead_tasks_sent_total", "Tasks this process handed to the broker.", ["task"])
 _began: dict[str, float] = {}
 

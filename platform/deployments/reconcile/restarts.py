@@ -91,8 +91,8 @@ def refusal(revision: ObservedRevision) -> str:
 def note_failures(change: Change, seen: Observed) -> None:
     """Store the last failure of each revision."""
     for row in change.revisions:
-        there = seen.revision(row.name)
-        after = failures.kept(row.last_failure, None if there is None else there.last_failure)
+        observed = seen.revision(row.name)
+        after = failures.kept(row.last_failure, None if observed is None else observed.last_failure)
         if after != row.last_failure:
             row.last_failure = after
             row.save(update_fields=["last_failure"])

@@ -40,7 +40,7 @@ def services_due(cluster: Cluster, *, now: datetime, interval: timedelta, report
 
     Args:
         interval: from one sweep to the next.
-        is_told: whether the cluster reports events of services.
+        reports_events: whether the cluster reports events of services.
     """
     # Beat's own jitter must not make a service miss every other sweep.
     before = now - interval / 2

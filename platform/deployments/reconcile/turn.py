@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from deployments.domain.rollout import RolloutState
 from deployments.domain.service_state.service_lifecycle import is_confirmed
 from deployments.models import InferenceService, Rollout
-from deployments.reconcile.participants.metric_queries import Ask, ask_nobody
+from deployments.reconcile.participants.metric_queries import Ask, no_prometheus
 from deployments.reconcile.service_change import Change
 from integrations.clusters.base import ClusterDriver, Observed, Sample
 
@@ -39,7 +39,7 @@ class Outside:
     metrics: Metrics
     clock: Callable[[], datetime]
     scale_down_window: timedelta = timedelta(minutes=5)
-    ask: Ask = ask_nobody
+    ask: Ask = no_prometheus
 
 
 class Participant(ABC, Generic[Found]):

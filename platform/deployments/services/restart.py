@@ -29,9 +29,9 @@ def service_restart(*, namespace: str, name: str, actor: str, now: datetime) -> 
     with changing(found.pk, now=now) as change:
         service = change.service
         if service.deleting_at is not None:
-            raise Conflict(f"service {service} is being deleted, so its replicas are not started anew")
+            raise Conflict(f"service {service} is being deleted, so its replicas are not restarted")
         if service.stopped:
-            raise Conflict(f"service {service} is stopped, so there are no replicas to start anew; resume it")
+            raise Conflict(f"service {service} is stopped, so there are no replicas to restart; resume it")
         service.restart_number += 1
         change.event(Kind.SERVICE_RESTARTED, f"{actor} has the replicas of {service} restarted, one after the other")
         audit_record(

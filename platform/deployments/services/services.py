@@ -78,8 +78,8 @@ def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
     if change.service.model_version_id == version.pk:
         return  # another worker was faster
     change.event(Kind.ALIAS_MOVED, f"{spec.storage_uri} means version {version.number} now")
-    there = change.service.model_version
-    before = None if there is None else {"version": there.number}
+    previous = change.service.model_version
+    before = None if previous is None else {"version": previous.number}
     change.service.model_version, change.service.alias_problem = version, ""
     policy = change.service.policy
     rollout = turn_to(

@@ -59,16 +59,16 @@ def service_row(service: ServiceView, traffic: Traffic) -> ServiceRow:
     is_stopped = service.phase == ServicePhase.STOPPED
     if is_stopped:
         traffic = replace(traffic, per_second=None, requests=0, error_percent=None, p99_ms=None)
-    words = traffic_in_words(traffic, unseen="none now" if is_stopped else "nobody looks now")
+    words = traffic_in_words(traffic, unseen="none now" if is_stopped else "not measured now")
     spark = spark_of(traffic.rates, f"Requests of the last half hour: {words}")
     return ServiceRow(service, replicas_of(service), progress_of(service.rollout), traffic, spark, slice_of(service))
 
 
-def traffic_in_words(traffic: Traffic, unseen: str = "nobody looks now") -> str:
+def traffic_in_words(traffic: Traffic, unseen: str = "not measured now") -> str:
     """Return the least, the highest and the present request rate as text, or `unseen`."""
     seen = [rate for rate in traffic.rates if rate is not None]
     if not seen:
-        return "nobody looked"
+        return "not measured"
     now = unseen if traffic.per_second is None else f"{traffic.per_second:.3g} per second now"
     return f"{now}, between {min(seen):.3g} and {max(seen):.3g}"
 

@@ -46,7 +46,7 @@ class Change:
         """Record a new state, with an event where its phase is new.
 
         Args:
-            told: the event's text; by default the state's own message.
+            reported: the event's text; by default the state's own message.
             by_itself: no user's request caused it.
         """
         row, before = self.row, state_of(self.row)

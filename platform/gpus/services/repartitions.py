@@ -41,9 +41,9 @@ def repartition_propose(
     lack = lack_of(cluster=cluster, order=order, nodes=_known(cluster, nodes))
     label = next(each.config for each in nodes.gpus if each.node == lack.plan.node)
     with transaction.atomic():
-        there = _make_way(cluster, lack, now)
-        if there is not None:
-            return there
+        earlier = _make_way(cluster, lack, now)
+        if earlier is not None:
+            return earlier
         row = _stored(cluster, lack, label, actor, now)
         reported = f"{actor} proposed repartition {row.pk} for {row.wanted}: {row.why}"
         event_add(cluster.pk, Kind.REPARTITION_PROPOSED, reported, now)
@@ -72,7 +72,7 @@ def repartition_approve(
             change.move(machine.approve(state_of(change.row), now), reported=_said(change, "approved", actor, reason))
             _decided(change, "approve", actor, reason)
     if why:
-        raise Conflict(f"repartition {row.pk} of node {row.node} is outdated, for {why}; propose it anew")
+        raise Conflict(f"repartition {row.pk} of node {row.node} is outdated, for {why}; propose it again")
     return change.row
 
 
@@ -142,16 +142,16 @@ def _objection(row: Repartition, nodes: tuple[NodeGpus, ...]) -> str:
 def _make_way(cluster: Cluster, lack: Lack, now: datetime) -> Repartition | None:
     """Retire an earlier proposal for the node; returns it where it is equal."""
     plan = lack.plan
-    there = Repartition.objects.select_for_update().filter(cluster=cluster, node=plan.node, settled_at=None).first()
-    if there is None:
+    earlier = Repartition.objects.select_for_update().filter(cluster=cluster, node=plan.node, settled_at=None).first()
+    if earlier is None:
         return None
-    if Phase(there.phase) is not Phase.PROPOSED:
+    if Phase(earlier.phase) is not Phase.PROPOSED:
         raise Conflict(
-            f"repartition {there.pk} of node {there.node} is {there.phase}; wait for its end, or abort it first"
+            f"repartition {earlier.pk} of node {earlier.node} is {earlier.phase}; wait for its end, or abort it first"
         )
-    if (plan_of(there), there.wanted) == (plan, lack.wanted):
-        return there
-    with repartition_changing(there.pk, now=now) as change:
+    if (plan_of(earlier), earlier.wanted) == (plan, lack.wanted):
+        return earlier
+    with repartition_changing(earlier.pk, now=now) as change:
         change.move(machine.outdate(state_of(change.row), "another one was proposed for the node", now))
     return None
 

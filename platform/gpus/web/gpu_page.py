@@ -113,7 +113,7 @@ def _steps(row: Repartition) -> tuple[Step, ...]:
                     "approve",
                     "Approve",
                     "primary",
-                    f"Cut the GPUs of {row.node} anew?",
+                    f"Repartition the GPUs of {row.node}?",
                     f"The node takes no pods, {leaves}, and MIG manager cuts it; then it takes pods again.",
                 ),
                 Step(
@@ -121,7 +121,7 @@ def _steps(row: Repartition) -> tuple[Step, ...]:
                     "Decline",
                     "",
                     f"Leave {row.node} as it is?",
-                    "The proposal is put away; whoever made it reads why.",
+                    "The proposal is closed; its author sees the reason.",
                     asks_why=True,
                 ),
             )

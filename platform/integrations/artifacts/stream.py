@@ -50,7 +50,7 @@ class ArtifactStream:
         return sum(part.size_bytes for part in self.parts)
 
     def pieces(self, first: int = 0) -> Iterator[bytes]:
-        """Yield the bytes from `first` on; no file is opened before its bytes are asked for."""
+        """Yield the bytes from `first` on; each file is opened only when its bytes are due."""
         for part in self.parts:
             if first < part.size_bytes:
                 yield from part.pieces(first)

@@ -68,7 +68,7 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
                 if replica.phase is ReplicaPhase.READY:
                     raise
                 continue
-            samples.append(sample if observed.gateway_counts else replace(sample, stands_for_gateway=True))
+            samples.append(sample if observed.gateway_counts else replace(sample, replaces_gateway=True))
         if gateway is not None:
             samples += gateway_samples(observed, gateway.result())
     return tuple(samples)

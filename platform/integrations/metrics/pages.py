@@ -63,7 +63,7 @@ def bounded(parts: Iterable[bytes], where: str, deadline: float) -> str:
     for part in parts:
         content += part
         if len(content) > MOST_BYTES:
-            raise Unavailable(f"the metrics at {where} have more than {MOST_BYTES >> 20} MiB, which nobody reads")
+            raise Unavailable(f"the metrics at {where} have more than {MOST_BYTES >> 20} MiB, the most that is read")
         if time.monotonic() > deadline:
             raise Unavailable(f"the metrics at {where} take too long to come")
     return content.decode(errors="replace")

@@ -23,7 +23,7 @@ BUILD, TUNING = "deployments/_build_state.html", "deployments/_tuning_state.html
 
 @dataclass(frozen=True, slots=True)
 class WorkRow:
-    """A build or tuning with its order in words; `told` is its progress or result, empty where it only ended."""
+    """A build or tuning with its order in words; `outcome` is its progress or result, empty where it only ended."""
 
     row: Build | Tuning
     what: str

@@ -11,7 +11,7 @@ from enum import StrEnum
 from integrations.clusters.base import SLICE, WHOLE, GpuPod
 from placement.inventory import Gpu, GpuNode, Slice
 
-_NOBODY = GpuPod("", "", "", 0)
+_NO_POD = GpuPod("", "", "", 0)
 
 
 class BoxState(StrEnum):
@@ -121,7 +121,7 @@ def _boxes(gpu: Gpu, memory_slices: int, pods: dict[str, list[GpuPod]]) -> Itera
         if each.start > at:
             yield Box("", at, each.start - at, BoxState.UNUSED)
         state = BoxState.TAKEN if each.taken else BoxState.FREE
-        pod = _next(each, pods) if each.taken else _NOBODY
+        pod = _next(each, pods) if each.taken else _NO_POD
         yield Box(each.profile, each.start, each.size, state, pod.name, pod.service)
         at = each.start + each.size
     if at < memory_slices:
@@ -131,4 +131,4 @@ def _boxes(gpu: Gpu, memory_slices: int, pods: dict[str, list[GpuPod]]) -> Itera
 def _next(each: Slice, pods: dict[str, list[GpuPod]]) -> GpuPod:
     """Return the next pod that has such a slice; under the strategy `single`, pods request slices as whole GPUs."""
     waiting = pods.get(f"{SLICE}{each.profile}") or pods.get(WHOLE) or []
-    return waiting.pop(0) if waiting else _NOBODY
+    return waiting.pop(0) if waiting else _NO_POD

@@ -88,7 +88,7 @@ def as_named(
     missing = demand_for(resource, "it", replicas - free)
     plan = repartition([missing], nodes)
     why = f"{free} of {resource} are free" if fitting else f"no node offers {resource}, but {kinds}"
-    return NoRoom(f"room for {_count(replicas)} is asked for, and {why}", plan, (missing,))
+    return NoRoom(f"room for {_count(replicas)} is needed, and {why}", plan, (missing,))
 
 
 def automatic(
@@ -138,7 +138,7 @@ def automatic(
         return NoRoom(misfits[0])
     demand = Demand("it", replicas, int(memory_bytes * (1 + HEAD_ROOM_PERCENT / 100)))
     plan = repartition([demand], mig_nodes(seen, leaving=leaving))
-    why = f"room for {_count(replicas)} is asked for, with {reported}, and nothing that does is free for all"
+    why = f"room for {_count(replicas)} is needed, with {reported}, and nothing that does is free for all"
     return NoRoom(why + _if_shared(model, replicas, seen, leaving), plan, (demand,))
 
 
@@ -188,7 +188,7 @@ def _in_time(model: Model, holding: Sequence[Offer]) -> tuple[Sequence[Offer], s
     in_time = [each for each, ms in taken if ms <= target.p99_ms]
     reported = sorted({(ms, each.profile or each.product) for each, ms in taken})
     measured = ", ".join(f"{ms:.3g} ms on {name}" for ms, name in reported)
-    return in_time, f"an answer within {target} is asked for, and it took {measured}"
+    return in_time, f"an answer within {target} is required, and it took {measured}"
 
 
 def _taking(model: Model, alike: Sequence[Offer]) -> str:

@@ -117,7 +117,7 @@ def reseal(recording_id: int, *, length: int) -> bool:
             os.fsync(file.fileno())
         new.replace(place)
     except OSError as error:
-        raise Unavailable(f"the recording's file {place} cannot be written anew: {error}") from error
+        raise Unavailable(f"the recording's file {place} cannot be rewritten: {error}") from error
     return True
 
 

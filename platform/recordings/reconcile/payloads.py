@@ -35,9 +35,9 @@ class Kept:
     def end_reason(self) -> str:
         """Return why the recording is complete; empty while it is not."""
         if self.requests >= self.recording.max_requests:
-            return f"it has the {self.recording.max_requests} requests that were asked for"
+            return f"it reached its limit of {self.recording.max_requests} requests"
         if self.bytes >= self.recording.max_bytes:
-            return f"it has {self.bytes} bytes, and {self.recording.max_bytes} were asked for"
+            return f"it has {self.bytes} bytes, and its limit is {self.recording.max_bytes}"
         return ""
 
 

@@ -40,7 +40,7 @@ def recording(stage: Stage, *, name: str = "digits", count: int = 0, over: bool 
         length = payload_files.append(row.pk, [more], at=length)
         Recording.objects.filter(pk=row.pk).update(requests=count + 1, bytes=length)
     if over:
-        ended = {"ended_at": now, "end_reason": "it has the 500 requests that were asked for"}
+        ended = {"ended_at": now, "end_reason": "it reached its limit of 500 requests"}
         Recording.objects.filter(pk=row.pk).update(**ended)
     row.refresh_from_db()
     return row

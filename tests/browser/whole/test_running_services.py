@@ -89,7 +89,7 @@ def test_a_service_is_configured_restarted_stopped_resumed_and_deleted(
 
     before = running(platform, "linear-00003")
     ask(page, "Restart…", "Restart")
-    see(page, "The replicas of default/linear are started anew, one after the other.")
+    see(page, "The replicas of default/linear are restarted, one after the other.")
     until(
         lambda: (
             answering(platform, "linear") == {"linear-00003"} and len(running(platform, "linear-00003") - before) == 2

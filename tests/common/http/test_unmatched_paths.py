@@ -16,7 +16,7 @@ def test_an_unknown_address_of_the_api_is_answered_in_its_shape(method: str, pat
     assert answer.status_code == 404
     assert answer.json()["error"] == {
         "code": "not_found",
-        "message": f"there is nothing at {path}; /api/v1/schema/ tells the API's addresses",
+        "message": f"there is nothing at {path}; /api/v1/schema/ lists the API's addresses",
         "field": None,
         "request_id": answer.headers["X-Request-ID"],
     }

@@ -166,7 +166,7 @@ def test_what_is_under_way_is_aborted_and_keeps_its_cluster(allowed: Platform) -
     Cluster.objects.update(name="gpus")
     Cluster.objects.get().services.all().delete()
     with pytest.raises(
-        Conflict, match=r"node gpu-1 of cluster 'gpus' is being cut anew \(Draining\); abort repartition"
+        Conflict, match=r"node gpu-1 of cluster 'gpus' is being repartitioned \(Draining\); abort repartition"
     ):
         cluster_delete(name="gpus", actor="bob", now=allowed.clock())
     row = repartition_abort(cluster="gpus", repartition_id=row.pk, reason="too busy", actor="bob", now=allowed.clock())

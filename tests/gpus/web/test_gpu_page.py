@@ -75,7 +75,7 @@ def test_a_node_is_drawn_as_it_is_cut_with_who_is_on_it(page: Callable[[], str])
     assert shown.count('data-state="free"') == 4
     assert shown.count('data-start="4" data-size="4" data-state="taken"') == 1
     assert shown.count('<a href="/services/default/digits/">default/digits</a>') == 2  # on the slice, and in the table
-    for told in ("gpu-1", "H100-80GB, MIG strategy mixed", "says pending", "default/digits-00001-a", "mig-1g.10gb"):
+    for told in ("gpu-1", "H100-80GB, MIG strategy mixed", "reports pending", "default/digits-00001-a", "mig-1g.10gb"):
         assert told in shown
 
 

@@ -41,5 +41,5 @@ def test_clusters_that_are_reached_alike_have_drivers_of_their_own() -> None:
 def test_a_place_that_cannot_be_reached_is_refused_each_time() -> None:
     name = next(_names)
     for _ in range(2):
-        with pytest.raises(InvalidInput, match="the pod's service account does not tell how to reach"):
+        with pytest.raises(InvalidInput, match="the pod's service account does not say how to reach"):
             driver_for(name, replace(PLACE, access=AsPod()))

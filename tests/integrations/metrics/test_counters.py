@@ -131,7 +131,7 @@ def counted_by_replicas(*replicas: ObservedReplica) -> Observed:
 def test_replicas_stand_for_a_gateway_that_does_not_count():
     replica = ObservedReplica("pod", ReplicaPhase.READY, restarts=3, metrics_url="http://192.0.2.1/metrics")
     (sample,) = collect(counted_by_replicas(replica), lambda *_: COUNTED)
-    assert (sample.stands_for_gateway, sample.requests, sample.restarts) == (True, 7, 3)
+    assert (sample.replaces_gateway, sample.requests, sample.restarts) == (True, 7, 3)
 
 
 def test_only_a_replica_that_takes_no_requests_may_be_silent():

@@ -74,7 +74,7 @@ def test_what_is_named_has_to_be_free() -> None:
     assert isinstance(as_named(SMALL, 4, [MIXED]), Chosen)
     found = as_named(SMALL, 3, [with_pods(MIXED, SMALL, 2)])
     assert isinstance(found, NoRoom)
-    assert "room for 3 replicas is asked for, and 2 of nvidia.com/mig-1g.10gb are free" in found.why
+    assert "room for 3 replicas is needed, and 2 of nvidia.com/mig-1g.10gb are free" in found.why
 
 
 def test_nothing_is_free_on_a_node_that_takes_no_pods() -> None:
@@ -212,7 +212,7 @@ def test_what_was_too_slow_wherever_it_was_measured_is_told() -> None:
     found = automatic(Model(_GIB, tuple(timings(measured(small=5, large=2))), LatencyTarget(1)), 1, [MIXED])
     assert isinstance(found, NoRoom)
     assert found.why == (
-        "an answer within 1 ms (p99) for a batch of 1 is asked for, and it took 2 ms on 3g.40gb, 5 ms on 1g.10gb"
+        "an answer within 1 ms (p99) for a batch of 1 is required, and it took 2 ms on 3g.40gb, 5 ms on 1g.10gb"
     )
 
 

@@ -119,7 +119,7 @@ def test_it_ends_with_the_requests_that_were_asked_for(platform: Platform) -> No
     row = recorded.row()
     assert (row.requests, recorded.ids()) == (3, ["a", "b", "c"])
     assert row.ended_at == platform.clock()
-    assert row.end_reason == "it has the 3 requests that were asked for"
+    assert row.end_reason == "it reached its limit of 3 requests"
     assert "RecordingEnded" in platform.events()
     assert recorded.taps() == {"digits-00001": None}
 
@@ -128,7 +128,7 @@ def test_it_ends_with_the_bytes_that_were_asked_for(platform: Platform) -> None:
     recorded = Recorded(platform, max_bytes=100)
     recorded.tell("a")
     platform.turn()
-    assert recorded.row().end_reason == f"it has {recorded.row().bytes} bytes, and 100 were asked for"
+    assert recorded.row().end_reason == f"it has {recorded.row().bytes} bytes, and its limit is 100"
 
 
 def test_files_are_sealed_and_their_owners_only(recorded: Recorded, folder: Path, settings: Settings) -> None:

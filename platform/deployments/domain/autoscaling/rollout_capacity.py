@@ -16,12 +16,12 @@ from deployments.domain.service_state.desired import RevisionState
 from integrations.clusters.base import ObservedRevision
 
 
-def as_seen(stable: RevisionState, there: ObservedRevision | None) -> RevisionState:
+def as_seen(stable: RevisionState, observed: ObservedRevision | None) -> RevisionState:
     """Return stable with the replicas and transformers of the cluster's own autoscaler, if more."""
-    if there is None:
+    if observed is None:
         return stable
-    replicas = 0 if there.scaling is None else stable.scaling.within(there.scaling.replicas)
-    its, before = stable.transformer, None if there.transformer is None else there.transformer.scaling
+    replicas = 0 if observed.scaling is None else stable.scaling.within(observed.scaling.replicas)
+    its, before = stable.transformer, None if observed.transformer is None else observed.transformer.scaling
     transformers = 0 if its is None or before is None else its.within(before.replicas)
     return replace(
         stable,

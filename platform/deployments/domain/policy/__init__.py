@@ -6,7 +6,7 @@ detect    Detect: the regression that a plan is made for
 gate      Gate: what a step's canary has to hold to, and its part of the file
 clients   a group by its headers, and sessions that stay: their parts of the file
 order     which steps may follow each other
-metrics   Metric: a number that Prometheus is asked for, and what it has to hold to
+metrics   Metric: a number that Prometheus returns for a query, and its bounds
 promql    the placeholders of its query
 series    limits it to the series of one service
 webhooks  StepWebhook: a system outside that a step asks, and its part of the file

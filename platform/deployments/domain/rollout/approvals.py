@@ -1,6 +1,6 @@
 """Rollout approvals: which count, and who may not approve. Pure: reconciler and services supply rows and clock.
 
-    given ── as many as are asked for count together ──► used
+    given ── as many as are required count together ───► used
       ├── withdrawn by who gave it ────────────────────► withdrawn
       └── too old; another attempt, step, artifact, configuration or policy; who gave it may no more ──► expired
 

@@ -104,9 +104,9 @@ def _ask(state: RolloutState, seen: Observation) -> RolloutState:
         return because(state, Code.CANARY_NOT_READY, f"{state.where} waits: {lacking}")
     state = replace(state, portion=state.wanted, confirmed_at=None)
     code = Code.PROMOTING if state.step is None else Code.WAITING_FOR_GATEWAY
-    message = f"the gateway was asked to {state.portion.asked} to the {state.policy.subject}"
+    message = f"the gateway is to {state.portion.asked} to the {state.policy.subject}"
     if state.is_previewing:
-        message = "the gateway was asked to send what comes to the preview address to the canary"
+        message = "the gateway is to send what comes to the preview address to the canary"
     return because(state, code, message)
 
 

@@ -24,7 +24,7 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
         )
     if kind == LOCAL and spec.drift is not None:
         raise InvalidInput(
-            "spec.drift is for services on Kubernetes: nobody else changes what the local cluster runs; leave it out",
+            "spec.drift is for services on Kubernetes: only Fairlead changes what the local cluster runs; leave it out",
             field="spec.drift",
         )
     if kind == LOCAL and spec.resources.accelerator:

@@ -1,7 +1,7 @@
 """Configuration drift: changes made by hand on a cluster, tracked from tick to tick. Pure.
 
-    found, left      told when it is found, shown until it is found no more, which is told too
-    found, put back  told when it is found, shown with how often it was put back until it comes no more
+    found, left      reported when it is found, shown until it is gone, which is reported too
+    found, put back  reported when it is found, shown with how often it was put back until it no longer recurs
 
 A field that is changed again and again has so one event, and a count that rises.
 """
@@ -75,7 +75,7 @@ def sentence(drift: Drift) -> str:
     """Return a sentence with what was changed, by whom, and the outcome."""
     by = f", changed by {drift.manager}" if drift.manager else ""
     if not drift.path:
-        there, now = "is not there any more", "it was made anew" if drift.healed else "it stays away"
+        there, now = "is not there any more", "it was created again" if drift.healed else "it stays away"
     elif not drift.found:
         there, now = f"was taken away, {drift.wanted} is wanted", "it was put back" if drift.healed else "it is left so"
     else:

@@ -52,20 +52,20 @@ def is_settled(found: TickResult) -> bool:
     return found.phase is ServicePhase.READY and all(_stays(each, found.seen.revision(each.name)) for each in running)
 
 
-def _stays(revision: RevisionState, there: ObservedRevision | None) -> bool:
+def _stays(revision: RevisionState, observed: ObservedRevision | None) -> bool:
     """Return whether as many replicas run as desired, and only the cluster changes their number."""
-    if there is None or there.ready_replicas < revision.replicas or not _transformers_stay(revision, there):
+    if observed is None or observed.ready_replicas < revision.replicas or not _transformers_stay(revision, observed):
         return False
     if not revision.scaling.is_automatic:
         return True
     # Replicas that a rollout left above the least are removed over time.
     is_at_least = revision.replicas <= revision.scaling.min_replicas
-    return is_at_least and there.scaling is not None and not there.scaling.problem
+    return is_at_least and observed.scaling is not None and not observed.scaling.problem
 
 
-def _transformers_stay(revision: RevisionState, there: ObservedRevision) -> bool:
+def _transformers_stay(revision: RevisionState, observed: ObservedRevision) -> bool:
     its = revision.transformer
     if its is None:
         return True
-    ready = 0 if there.transformer is None else there.transformer.ready_replicas
+    ready = 0 if observed.transformer is None else observed.transformer.ready_replicas
     return ready >= revision.transformer_replicas and revision.transformer_replicas <= its.min_replicas

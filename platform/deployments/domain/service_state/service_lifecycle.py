@@ -66,8 +66,8 @@ def retire(service: ServiceState, seen: Observed, now: datetime) -> ServiceState
 def _is_done(revision: RevisionState, seen: Observed, now: datetime) -> bool:
     if revision.stopped_at is not None or revision.retire_at is None or now < revision.retire_at:
         return False
-    there = seen.revision(revision.name)
-    return there is None or not _portion(there)
+    observed = seen.revision(revision.name)
+    return observed is None or not _portion(observed)
 
 
 def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
@@ -96,8 +96,8 @@ def _portion(revision: DesiredRevision | ObservedRevision) -> Portion:
 def comes_alive(service: ServiceState, seen: Observed) -> bool:
     """Return whether the service, without traffic so far, can accept requests now."""
     stable = service.first(Role.STABLE)
-    there = None if stable is None else seen.revision(stable.name)
-    return not service.live and not service.stopped and there is not None and there.ready_replicas > 0
+    observed = None if stable is None else seen.revision(stable.name)
+    return not service.live and not service.stopped and observed is not None and observed.ready_replicas > 0
 
 
 def standing(
@@ -121,28 +121,28 @@ def standing(
 def _running(
     service: ServiceState, stable: RevisionState, before: ServicePhase, seen: Observed, rollout: Reason | None
 ) -> Standing:
-    there = seen.revision(stable.name)
-    ready = there.ready_replicas if there is not None else 0
+    observed = seen.revision(stable.name)
+    ready = observed.ready_replicas if observed is not None else 0
     # Replicas added for the load that are not ready yet are no failure.
     least = min(stable.replicas, stable.scaling.min_replicas)
-    short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(there)}"
+    short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(observed)}"
     if not service.live:
         return Standing(ServicePhase.PENDING, f"not serving yet: {short}", Condition.STARTING)
     if ready < least:
         return Standing(ServicePhase.DEGRADED, short, Condition.REPLICAS_NOT_READY)
     if rollout is not None:
         return Standing(ServicePhase.PROGRESSING, rollout.message)
-    if there is None or there.weight_percent != 100:
-        sent = there.weight_percent if there is not None else 0
+    if observed is None or observed.weight_percent != 100:
+        sent = observed.weight_percent if observed is not None else 0
         moving = ServicePhase.PENDING if before is ServicePhase.PENDING else ServicePhase.PROGRESSING
-        sends = f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all"
+        sends = f"the gateway sends {sent} % of the traffic to {stable.name} and is to send all"
         sends += f": {seen.message}" if seen.message else ""
         return Standing(moving, sends, Condition.WAITING_FOR_GATEWAY)
-    many = stable.replicas if there.scaling is None else max(ready, stable.replicas)
+    many = stable.replicas if observed.scaling is None else max(ready, stable.replicas)
     serves = f"{stable.name} serves all traffic with {many} {'replica' if many == 1 else 'replicas'}"
     if ready < stable.replicas:
         serves = f"{stable.name} serves all traffic; {short}"
-    old = sum(replica.restart_number < service.restart_number for replica in there.replicas)
+    old = sum(replica.restart_number < service.restart_number for replica in observed.replicas)
     return Standing(
         ServicePhase.READY,
         f"{serves}; {old} of them {'is' if old == 1 else 'are'} yet to be restarted" if old else serves,
@@ -168,10 +168,10 @@ def with_refusal(found: Standing, refusal: str) -> Standing:
     return Standing(found.phase, f"the cluster does not take what it should run: {refusal}", Condition.CLUSTER_REFUSES)
 
 
-def _why(there: ObservedRevision | None) -> str:
-    if there is None:
+def _why(observed: ObservedRevision | None) -> str:
+    if observed is None:
         return ""
-    message = next((replica.message for replica in there.replicas if replica.message), "")
-    if not message and there.transformer is not None:
-        message = there.transformer.message
+    message = next((replica.message for replica in observed.replicas if replica.message), "")
+    if not message and observed.transformer is not None:
+        message = observed.transformer.message
     return f" ({message})" if message else ""

@@ -188,7 +188,7 @@ _CHANGES_WHEN: Mapping[Code, Callable[[_Situation], str]] = {
     Code.CLUSTER_UNAVAILABLE: lambda _: "the cluster can be read again; until then nothing moves",
     Code.PROMOTING: _promoting,
     Code.WAITING_FOR_WEBHOOK: lambda at: (
-        f"the webhook says go, or says no, which ends the rollout; it is asked again, and undecided at its deadline "
+        f"the webhook says go, or says no, which ends the rollout; it is called again, and undecided at its deadline "
         f"{_when_inconclusive(at.state)}"
     ),
     Code.AWAITING_APPROVAL: _approval,

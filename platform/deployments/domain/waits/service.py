@@ -96,7 +96,7 @@ _CHANGES_WHEN: Mapping[Condition, str] = {
     Condition.CLUSTER_UNAVAILABLE: "the cluster can be read again; what runs goes on meanwhile",
     Condition.CLUSTER_REFUSES: "somebody mends what the sentence says; it is tried again with every turn",
     Condition.WAITING_FOR_GATEWAY: "the gateway confirms that all requests go to the stable revision",
-    Condition.RESTARTING: "every replica has been replaced by one that began anew, one after the other",
+    Condition.RESTARTING: "every replica has been replaced by a new one, one after the other",
     Condition.ALIAS_REFUSED: "the alias moves to a version that fits, or somebody approves this one or rolls it out "
     "knowingly",
     Condition.STOPPING: "its replicas have finished what they had; then nothing of it runs until it is resumed",

@@ -21,7 +21,7 @@ Ask = Callable[[Sequence[str]], Sequence[Answer]]
 NOT_CONFIGURED = "FAIRLEAD_PROMETHEUS_URL is not set, so no Prometheus answers"
 
 
-def ask_nobody(_queries: Sequence[str]) -> Sequence[Answer]:
+def no_prometheus(_queries: Sequence[str]) -> Sequence[Answer]:
     """Raise Unavailable, for use without a Prometheus."""
     raise Unavailable(NOT_CONFIGURED)
 

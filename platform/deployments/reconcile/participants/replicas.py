@@ -119,8 +119,8 @@ def _scaling(seen: Observed, row: Revision) -> ObservedScaling | None:
 
 
 def _adopt_transformers(change: Change, stable: Revision, seen: Observed) -> None:
-    there, its = seen.revision(stable.name), change.revision_state(stable).transformer
-    scaling = None if there is None or there.transformer is None else there.transformer.scaling
+    observed, its = seen.revision(stable.name), change.revision_state(stable).transformer
+    scaling = None if observed is None or observed.transformer is None else observed.transformer.scaling
     if scaling is not None and its is not None and its.within(scaling.replicas) > stable.transformer_replicas:
         _put_transformers(change, stable, its.within(scaling.replicas))
 

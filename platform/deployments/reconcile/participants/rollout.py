@@ -79,7 +79,7 @@ def _use(approvals: Tally | None, now: datetime) -> None:
 def _canary(change: Change, row: Rollout, state: RolloutState, seen: Observed) -> CanarySeen:
     stable, canary = (change.revision_state(each) for each in (row.from_revision, row.to_revision))
     stable = rollout_capacity.as_seen(stable, seen.revision(stable.name))
-    there = seen.revision(canary.name)
+    observed = seen.revision(canary.name)
     least, full = (
         rollout_capacity.bounds_of_canary(stable, canary, state).least,
         rollout_capacity.at_full(stable, canary),
@@ -94,20 +94,20 @@ def _canary(change: Change, row: Rollout, state: RolloutState, seen: Observed) -
         least, full = canary.scaling.min_replicas, 0
     return CanarySeen(
         replicas_wanted=least,
-        replicas_ready=0 if there is None else there.ready_replicas,
-        restarts={} if there is None else {replica.name: replica.restarts for replica in there.replicas},
-        message="" if there is None else there.message or _complaint(there),
+        replicas_ready=0 if observed is None else observed.ready_replicas,
+        restarts={} if observed is None else {replica.name: replica.restarts for replica in observed.replicas},
+        message="" if observed is None else observed.message or _complaint(observed),
         replicas_at_full=full,
         shared_replicas=together,
-        transformer=_transformers(stable, canary, there, is_back=is_back),
-        refusal="" if there is None else restarts.refusal(there),
+        transformer=_transformers(stable, canary, observed, is_back=is_back),
+        refusal="" if observed is None else restarts.refusal(observed),
     )
 
 
 def _transformers(
-    stable: RevisionState, canary: RevisionState, there: ObservedRevision | None, *, is_back: bool
+    stable: RevisionState, canary: RevisionState, observed: ObservedRevision | None, *, is_back: bool
 ) -> CanarySeen | None:
-    its, seen = canary.transformer, None if there is None else there.transformer
+    its, seen = canary.transformer, None if observed is None else observed.transformer
     if its is None:
         return None
     return CanarySeen(
@@ -119,9 +119,9 @@ def _transformers(
     )
 
 
-def _complaint(there: ObservedRevision) -> str:
-    own = next((replica.message for replica in there.replicas if replica.message), "")
-    return own or ("" if there.transformer is None else there.transformer.message)
+def _complaint(observed: ObservedRevision) -> str:
+    own = next((replica.message for replica in observed.replicas if replica.message), "")
+    return own or ("" if observed.transformer is None else observed.transformer.message)
 
 
 def _gateway_message(seen: Observed | None) -> str:

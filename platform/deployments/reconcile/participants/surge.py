@@ -32,8 +32,8 @@ def share_replicas(change: Change, seen: Observed) -> bool:
         _put_full(change, rollout, stable.replicas)
     of_stable, of_canary = shares_of(state, rollout.full_replicas or stable.replicas)
     total = of_stable + of_canary
-    there = seen.revision(stable.name)
-    still = of_stable if there is None else max(of_stable, len(there.replicas))
+    observed = seen.revision(stable.name)
+    still = of_stable if observed is None else max(of_stable, len(observed.replicas))
     _set(change, stable, of_stable, "the canary takes the others' place")
     _set(change, canary, max(canary.replicas, min(of_canary, total - still)), f"stable gave up {total - of_stable}")
     return True

@@ -75,8 +75,8 @@ def _points(
     revisions: Iterable[Revision], seen: Observed, window: totals.Totals, began: datetime, now: datetime
 ) -> Iterator[TrafficPoint]:
     for revision in revisions:
-        there = seen.revision(revision.name)
-        if there is None:
+        observed = seen.revision(revision.name)
+        if observed is None:
             continue
         counts: Counts = window.of(revision.name)
         yield TrafficPoint(
@@ -87,7 +87,7 @@ def _points(
             requests=counts.requests,
             server_errors=counts.server_errors,
             latency=buckets(counts.latency),
-            replicas=there.ready_replicas,
+            replicas=observed.ready_replicas,
         )
 
 

@@ -47,15 +47,15 @@ class Counted:
 
 def _traffic(points: Sequence[Counted], buckets: Iterable[tuple[datetime, Buckets]], now: datetime) -> Traffic:
     newest = max(point.at for point in points)
-    stands = timedelta(seconds=_UNTIL_NEXT * max(point.seconds for point in points if point.at == newest))
-    recent = now - max(RECENT, stands)
+    valid_for = timedelta(seconds=_UNTIL_NEXT * max(point.seconds for point in points if point.at == newest))
+    recent = now - max(RECENT, valid_for)
     lately = [point for point in points if point.at > recent]
     requests = sum(point.requests for point in lately)
     errors = sum(point.server_errors for point in lately)
     edge_us = quantile_edge((latency for at, latency in buckets if at > recent), 0.99)
     return Traffic(
         per_second=sum(map(_rate, (p for p in points if p.at == newest)))
-        if newest > now - max(CURRENT, stands)
+        if newest > now - max(CURRENT, valid_for)
         else None,
         rates=rates_of(points, now - DRAWN, now, BARS),
         requests=requests,

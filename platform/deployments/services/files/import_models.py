@@ -63,9 +63,9 @@ def note_of(row: ModelImport) -> str:
         again = f" (attempt {row.attempts}, the last broke off: {row.reason})" if row.reason else ""
         return f"waiting for import: {much}{again}"
     if row.status == ImportStatus.FAILED:
-        return f"{row.shown_uri} was not imported: {row.reason}; apply the file again to try anew"
+        return f"{row.shown_uri} was not imported: {row.reason}; apply the file again to retry"
     if row.version is None:
-        return f"the version that {row.shown_uri} became was deleted; apply the file again to import it anew"
+        return f"the version that {row.shown_uri} became was deleted; apply the file again to import it"
     if row.version.status == Status.PENDING:
         return f"waiting for the check of {row.version}, which was imported"
     if row.version.status == Status.REJECTED:

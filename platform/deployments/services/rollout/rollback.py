@@ -92,7 +92,7 @@ def _stable_of(change: Change) -> Revision:
 def _before(change: Change, stable: Revision) -> Revision:
     before = stable_before(stable=stable)
     if before is None:
-        raise Conflict(f"{stable.name} is the first revision that {change.service} served; there is none before it")
+        raise Conflict(f"{stable.name} is the first revision that {change.service} served; no earlier revision exists")
     return before
 
 

@@ -261,7 +261,7 @@ def _refuse_if_there(change: Change, stable: Revision, target: ModelVersion) -> 
     going = change.rollout
     if going is not None and going.to_revision.model_version_id == target.pk:
         raise Conflict(
-            f"rollout {going.pk} to {target} is in progress already ({Phase(going.phase)}); abort it to begin anew"
+            f"rollout {going.pk} to {target} is in progress already ({Phase(going.phase)}); abort it to start again"
         )
 
 

@@ -110,7 +110,7 @@ def policy_apply_action(request: HttpRequest) -> HttpResponse:
     present = policy_query().filter(name=policy.name).first()
     if str("" if present is None else present.version) != request.POST.get("version", ""):
         found = "is there already" if not name else "was changed or deleted since you opened it"
-        raise Conflict(f"policy {policy.name} {found}; open it anew, so that nobody's change is lost")
+        raise Conflict(f"policy {policy.name} {found}; open it again, so that no change is lost")
     row, created = policy_apply(
         document=document,
         name=policy.name,

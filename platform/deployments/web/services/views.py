@@ -48,7 +48,7 @@ APPROVAL_VERBS: Mapping[str, tuple[Callable[..., Rollout], str]] = {
 }
 
 SERVICE_VERBS: Mapping[str, tuple[Callable[..., object], str]] = {
-    "restart": (service_restart, "The replicas of {} are started anew, one after the other."),
+    "restart": (service_restart, "The replicas of {} are restarted, one after the other."),
     "stop": (service_stop, "{} is stopped; its replicas finish what they have and end."),
     "resume": (service_resume, "{} is resumed, and serves as soon as its first replica is ready."),
     "delete": (service_delete, "{} is being drained: its replicas finish what they have, then it is gone."),

@@ -105,7 +105,7 @@ def _shape(data: list[Any], tensor: Tensor) -> list[int]:
     if len(at) == 2 and at[0] == 0:
         at = at[1:]
     if len(at) > 1:
-        raise InvalidInput(f"a flat list does not tell the shape {list(tensor.shape)}; nest it as the shape is")
+        raise InvalidInput(f"a flat list does not determine the shape {list(tensor.shape)}; nest it as the shape is")
     shape = _closed(tensor)
     rest = prod(size for index, size in enumerate(shape) if index not in at)
     if at and rest and len(data) % rest == 0:

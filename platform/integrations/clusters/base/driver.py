@@ -110,7 +110,7 @@ class ClusterDriver(Protocol):
         """Raise Conflict, saying what to do, where services cannot run in the namespace."""
 
     def run(self, job: Job, on_stage: OnStage | None = None, made: Made | None = None) -> JobResult:
-        """Run `job` to its end or its timeout, or until `told` raises.
+        """Run `job` to its end or its timeout, or until `on_stage` raises.
 
         A folder that it makes is passed to `made` where it ran on this machine. Elsewhere it is uploaded before the job
         ends, over the API, as `workloads/results/<result_id>`.

@@ -30,7 +30,7 @@ class Sample:
         in_flight: requests accepted and not yet answered, at this moment; None for the gateway.
         queue_us: microseconds that the requests without error waited before the model ran, summed up.
         batches: executions by size; empty for the gateway.
-        stands_for_gateway: of a replica: its requests and errors are all that is known of what clients saw, since the
+        replaces_gateway: of a replica: its requests and errors are all that is known of what clients saw, since the
             cluster's gateway does not count per revision.
         restarts: of a replica that replaces the gateway's counts: how often its process restarted.
     """
@@ -46,5 +46,5 @@ class Sample:
     in_flight: int | None = None
     queue_us: int = 0
     batches: tuple[BatchTime, ...] = ()
-    stands_for_gateway: bool = False
+    replaces_gateway: bool = False
     restarts: int = 0

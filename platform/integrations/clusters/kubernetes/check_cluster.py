@@ -134,9 +134,9 @@ def _jobs(api: Api, options: Options) -> Iterator[Finding]:
         yield Finding(about, False, f"not permitted in {namespace}: {_listed(missing)}", remedy)
     elif not _takes_jobs(api, namespace):
         remedy = f"create it ({create}), or name another in the cluster's file as jobs.namespace"
-        yield Finding(about, False, f"there is no namespace {namespace}, in which models are asked", remedy)
+        yield Finding(about, False, f"there is no namespace {namespace}, in which model jobs run", remedy)
     else:
-        yield Finding(about, True, f"models can be asked in {namespace}")
+        yield Finding(about, True, f"model jobs can run in {namespace}")
 
 
 def _takes_jobs(api: Api, namespace: str) -> bool:

@@ -41,12 +41,12 @@ from integrations.clusters.local.files import (
     Layout,
     Order,
     cluster_status_from_json,
+    desired_files_locked,
     key_of,
     observed_from_json,
     order_from_json,
     order_to_json,
     read_json,
-    wishes_locked,
     write_json,
 )
 from integrations.clusters.local.jobs import jobs, replays
@@ -197,9 +197,9 @@ class LocalDriver:
         place = self._layout.desired_file(desired.namespace, desired.service)
         try:
             self._layout.desired.mkdir(parents=True, exist_ok=True)
-            with wishes_locked(self._layout):
-                there = _order_in(place)
-                if there is None or (there != order and there.desired.generation <= desired.generation):
+            with desired_files_locked(self._layout):
+                stored = _order_in(place)
+                if stored is None or (stored != order and stored.desired.generation <= desired.generation):
                     write_json(place, order_to_json(order), durable=True)
         except OSError as error:
             if is_no_room(error):

@@ -139,7 +139,7 @@ class ClusterStatus:
 
 
 @contextmanager
-def wishes_locked(layout: Layout) -> Iterator[None]:
+def desired_files_locked(layout: Layout) -> Iterator[None]:
     """Lock the desired files: no other worker, nor the agent, compares, writes or removes one meanwhile.
 
     Raises:

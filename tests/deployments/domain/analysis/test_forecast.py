@@ -117,7 +117,7 @@ def test_traffic_is_what_the_gateway_and_the_replicas_counted_of_stable() -> Non
     found = traffic_of(samples, "digits-1", _policy(10), 1060.0)
     assert found == Traffic(10.0, 60.0, 0.005, 0.01, {0.95: 0.01})
     pods = [
-        replace(sample, source=name, started_at=at, stands_for_gateway=True)
+        replace(sample, source=name, started_at=at, replaces_gateway=True)
         for name, at, sample in (("pod-a", 1000.0, samples[0]), ("pod-b", 1030.0, samples[0]))
     ]
     found = traffic_of([*pods, samples[2]], "digits-1", _policy(10), 1060.0)

@@ -105,7 +105,7 @@ def test_promoting_a_paused_preview_switches_with_the_next_look() -> None:
 
 def test_sentences_and_events_speak_of_the_preview() -> None:
     first = advance(start(POLICY, NOW), _seen(), NOW)
-    assert first.reason.message == "the gateway was asked to send what comes to the preview address to the canary"
+    assert first.reason.message == "the gateway is to send what comes to the preview address to the canary"
     quiet = advance(first, _seen(QUIET), NOW)
     assert quiet.reason.message == (
         "the preview: no request has reached the canary; send requests to the preview address"

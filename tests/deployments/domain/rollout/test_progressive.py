@@ -65,7 +65,7 @@ def _seen(finding: Finding | None = None, canary: CanarySeen = READY, confirmed:
             _seen(),
             0,
             Portion(mirror=20),
-            "asked to copy 20 % of the requests to the canary",
+            "the gateway is to copy 20 % of the requests to the canary",
             id="copies",
         ),
         pytest.param(
@@ -76,7 +76,9 @@ def _seen(finding: Finding | None = None, canary: CanarySeen = READY, confirmed:
             "that it copies 20 % of the requests",
             id="unconfirmed",
         ),
-        pytest.param(_at(0, HOLD), _seen(GOOD), 1, Portion(mirror=100), "asked to copy 100 %", id="more copies"),
+        pytest.param(
+            _at(0, HOLD), _seen(GOOD), 1, Portion(mirror=100), "the gateway is to copy 100 %", id="more copies"
+        ),
         pytest.param(
             _at(1, HOLD),
             _seen(GOOD),

@@ -179,7 +179,9 @@ def test_advance(
     ("state", "seen", "sentence"),
     [
         pytest.param(start(POLICY, NOW), _seen(canary=GONE), "0 of 1 replicas of the shadow are ready", id="starting"),
-        pytest.param(start(POLICY, NOW), _seen(), "asked to copy 10 % of the requests to the shadow", id="asked"),
+        pytest.param(
+            start(POLICY, NOW), _seen(), "the gateway is to copy 10 % of the requests to the shadow", id="asked"
+        ),
         pytest.param(
             _at(0),
             _seen(confirmed=False),

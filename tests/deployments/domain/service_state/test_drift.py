@@ -52,7 +52,7 @@ def test_it_is_kept_as_it_is() -> None:
         pytest.param(LEFT, 'spec.type of Service/digits-00001 is "NodePort", not', id="changed"),
         pytest.param(LEFT, "changed by kubectl-edit; it is left so", id="by whom"),
         pytest.param(replace(HEALED, found=""), 'was taken away, "ClusterIP" is wanted', id="taken away"),
-        pytest.param(replace(HEALED, path="", manager=""), "is not there any more; it was made anew", id="deleted"),
+        pytest.param(replace(HEALED, path="", manager=""), "is not there any more; it was created again", id="deleted"),
     ],
 )
 def test_it_is_told_in_one_sentence(drift: Drift, said: str) -> None:

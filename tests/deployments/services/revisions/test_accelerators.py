@@ -151,7 +151,7 @@ def test_a_service_that_does_not_fit_says_what_would_make_room_and_nothing_is_ma
     with pytest.raises(DoesNotFit) as caught:
         apply(live, **{LARGE: 1})
     assert caught.value.message == (
-        f"service default/digits does not fit on cluster local: room for 1 replica is asked for, and no node offers "
+        f"service default/digits does not fit on cluster local: room for 1 replica is needed, and no node offers "
         f"{LARGE}, but {SMALL}; with GPU 0 of mixed cut into 4 x 1g.10gb and 1 x 3g.40gb instead of 7 x 1g.10gb, "
         "1 of 1 replicas find a slice; to propose it: fairlead clusters repartition local -f FILE (or "
         "--service default/digits --version 1, for a rollout)"

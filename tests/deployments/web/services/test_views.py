@@ -166,7 +166,7 @@ def test_a_service_is_restarted_stopped_and_resumed_on_its_page() -> None:
         service.refresh_from_db()
         return response.content.decode()
 
-    assert "The replicas of default/digits are started anew" in after("restart")
+    assert "The replicas of default/digits are restarted" in after("restart")
     assert service.restart_number == 1
     stopped = after("stop")
     assert "Resume default/digits?" in stopped

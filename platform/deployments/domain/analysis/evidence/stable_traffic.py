@@ -35,7 +35,7 @@ def traffic_of(samples: Iterable[Sample], stable: str, policy: Policy, at: float
         at: now, in Unix seconds.
     """
     samples = [sample for sample in samples if sample.revision == stable]
-    counting = [sample for sample in samples if sample.source == GATEWAY or sample.stands_for_gateway]
+    counting = [sample for sample in samples if sample.source == GATEWAY or sample.replaces_gateway]
     requests = sum(sample.requests for sample in counting)
     seconds = at - min((sample.started_at for sample in counting), default=at)
     if not requests or seconds < _LEAST_SECONDS:

@@ -144,7 +144,7 @@ def _since(before: Sample | None, now: Sample, window_start: float) -> Sample | 
 
 def _with_restarts(before: Sample | None, now: Sample) -> Sample:
     """Return the sample with a restart that its counters show before the cluster reports it."""
-    if before is None or not now.stands_for_gateway:
+    if before is None or not now.replaces_gateway:
         return now
     least = before.restarts + (before.started_at != now.started_at)
     return replace(now, restarts=max(now.restarts, least))
@@ -157,7 +157,7 @@ def _lost(before: Sample, now: Sample) -> int:
 
 
 def _with_lost(now: Sample, lost: int) -> Sample:
-    if not now.stands_for_gateway:
+    if not now.replaces_gateway:
         return now
     return replace(now, requests=now.requests + lost, server_errors=now.server_errors + lost)
 
@@ -175,7 +175,7 @@ def _began_again(before: Sample, now: Sample) -> bool:
 
 
 def _plus(counts: Counts, sample: Sample) -> Counts:
-    if sample.source in (GATEWAY, MIRROR) or sample.stands_for_gateway:
+    if sample.source in (GATEWAY, MIRROR) or sample.replaces_gateway:
         counts = replace(
             counts,
             requests=counts.requests + sample.requests,

@@ -38,7 +38,7 @@ class SlowerThan:
         canary, stable = window.canary.latency, window.stable.latency
         edge = canary.edge_from(self.threshold_us)
         if edge is None:
-            message = f"no latency of the canary above {_duration(self.threshold_us)} can be told yet"
+            message = f"no latency of the canary above {_duration(self.threshold_us)} can be measured yet"
             return Measurement(self.metric, PERCENT, None, None, self.limit_percent, Verdict.RUNNING, message)
         own, other = Share(canary.slower_than(edge), canary.total), Share(stable.slower_than(edge), stable.total)
         verdict, outlook, more = decided(own, self.limit_percent, self.min_requests, is_clear=is_clear)

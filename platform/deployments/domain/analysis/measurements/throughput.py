@@ -54,7 +54,7 @@ class Throughput:
         message = (
             f"a replica of the canary inferred {_rate(canary.batches)} rows per second of execution, one of stable "
             f"{_rate(stable.batches)}; in batches of like size the canary did {percent:.1f} % of what stable does, at "
-            f"least {least:g} % are asked for{outlook}"
+            f"least {least:g} % are required{outlook}"
         )
         return Measurement(self.metric, PERCENT, percent, 100.0, least, verdict, message)
 

@@ -287,5 +287,5 @@ def _settings(access: Access) -> client.Configuration:
                     settings.api_key = {"BearerToken": f"Bearer {token}"}
     except config.ConfigException as error:
         where = f"the kubeconfig {access.path}" if isinstance(access, KubeconfigFile) else "the pod's service account"
-        raise InvalidInput(f"{where} does not tell how to reach a Kubernetes cluster: {error}") from error
+        raise InvalidInput(f"{where} does not say how to reach a Kubernetes cluster: {error}") from error
     return settings

@@ -1,7 +1,7 @@
 """Repartition of a GPU node: cordon, drain, and MIG reconfiguration by NVIDIA's MIG manager. Called by the driver.
 
     configs    an entry of the ConfigMap that MIG manager reads, beside those of others
-    cordoned   spec.unschedulable, with an annotation that says by which wish, so that only that one gives it back
+    cordoned   spec.unschedulable, with an annotation that names the repartition; only that one uncordons the node
     evicted    the Eviction API, which keeps disruption budgets
     config     the label that MIG manager acts on, and its answer set to `pending`: an old one is not for this
 

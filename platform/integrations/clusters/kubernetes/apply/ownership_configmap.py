@@ -39,7 +39,9 @@ def take(api: Api, namespace: str, service: str, generation: int) -> Entry | Non
             if found.generation > generation or (found.leaving and found.generation == generation):
                 return None
             if found.leaving:
-                raise Unavailable(f"service {namespace}/{service} is still being removed; it is made anew after that")
+                raise Unavailable(
+                    f"service {namespace}/{service} is still being removed; it is created again after that"
+                )
             return found if found.generation == generation else _raise(api, namespace, found, generation)
         except Conflict:
             continue

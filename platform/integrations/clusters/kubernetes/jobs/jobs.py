@@ -31,7 +31,7 @@ def run(api: Api, options: Options, asked: Job, on_stage: OnStage | None = None)
     """Run the job to its end; `exit_code` is `TIMED_OUT` at the timeout.
 
     Args:
-        told: receives the last line of the job's pod log, every few seconds.
+        on_stage: receives the last line of the job's pod log, every few seconds.
 
     Raises:
         InvalidInput: the model cannot be reached by a pod, or the cluster has no such namespace for jobs.
@@ -42,7 +42,7 @@ def run(api: Api, options: Options, asked: Job, on_stage: OnStage | None = None)
         made = api.create(manifests.job(asked, name, options))
     except NotFound as error:
         raise InvalidInput(
-            f"models are asked in the namespace {options.jobs_namespace}, which the cluster has not; create it"
+            f"model jobs run in the namespace {options.jobs_namespace}, which the cluster has not; create it"
             f"{_with_claim(options)}, or name another in the cluster's file as jobs.namespace"
         ) from error
     try:

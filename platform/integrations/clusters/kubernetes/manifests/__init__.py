@@ -49,5 +49,5 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         made += [] if scaled is None else [scaled]
         made += transformer(desired, revision, options)
     if not any(shares.values()):
-        made.append(deployment.service_of_nobody(desired))
+        made.append(deployment.service_without_endpoints(desired))
     return patched(desired, made + routes(desired, shares, options))

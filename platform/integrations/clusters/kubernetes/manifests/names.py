@@ -46,7 +46,7 @@ def ledger_name(service: str) -> str:
     return f"fairlead-{service}"
 
 
-def nobody(service: str) -> str:
+def no_endpoints_name(service: str) -> str:
     """Return the name of the Service without endpoints, for requests that no revision may answer yet."""
     return f"fairlead-{service}"
 

@@ -67,16 +67,16 @@ def sealed(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
-def has_seal(manifest: Manifest, there: _Json) -> bool:
+def has_seal(manifest: Manifest, live: _Json) -> bool:
     """Return whether this manifest is the one applied last."""
-    return bool(_seal(manifest) == _seal(there))
+    return bool(_seal(manifest) == _seal(live))
 
 
-def differences(manifest: Manifest, there: _Json) -> list[Difference]:
+def differences(manifest: Manifest, live: _Json) -> list[Difference]:
     """Return the differences that others made to a sealed manifest."""
-    ownership, is_same = Ownership(there), has_seal(manifest, there)
+    ownership, is_same = Ownership(live), has_seal(manifest, live)
     found = []
-    for path, wanted, value in _walk(manifest, there, ownership, ()):
+    for path, wanted, value in _walk(manifest, live, ownership, ()):
         if ownership.is_owned_by([FIELD_MANAGER], path):
             continue
         owner = max(ownership.owners(path), key=lambda each: each.at or 0.0, default=Owner(""))
@@ -85,16 +85,16 @@ def differences(manifest: Manifest, there: _Json) -> list[Difference]:
     return found
 
 
-def ceded(manifest: Manifest, there: _Json, allowed: Collection[str]) -> Manifest:
+def ceded(manifest: Manifest, live: _Json, allowed: Collection[str]) -> Manifest:
     """Return the manifest without the fields that the allowed managers own alone."""
     if not allowed:
         return manifest
-    ownership = Ownership(there)
+    ownership = Ownership(live)
     return without(
         manifest,
         [
             path
-            for path, _, _ in _walk(manifest, there, ownership, ())
+            for path, _, _ in _walk(manifest, live, ownership, ())
             if ownership.is_owned_by(allowed, path) and not ownership.is_owned_by([FIELD_MANAGER], path)
         ],
     )
@@ -132,18 +132,18 @@ def without(manifest: Manifest, paths: Iterable[Path]) -> Manifest:
     return left
 
 
-def _walk(wanted: object, there: object, ownership: Ownership, path: Path) -> Iterator[tuple[Path, object, object]]:
+def _walk(wanted: object, live: object, ownership: Ownership, path: Path) -> Iterator[tuple[Path, object, object]]:
     """Yield path, wanted and found value of each difference; defaults and fields of others do not count."""
-    if isinstance(wanted, Mapping) and isinstance(there, Mapping):
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         for key, value in wanted.items():
-            yield from _walk(value, there.get(key), ownership, (*path, f"f:{key}"))
-    elif _is_list(wanted) and _is_list(there) and (identity := ownership.identity(path)):
-        elements = {element(identity, each): each for each in there}  # type: ignore[attr-defined]
+            yield from _walk(value, live.get(key), ownership, (*path, f"f:{key}"))
+    elif _is_list(wanted) and _is_list(live) and (identity := ownership.identity(path)):
+        elements = {element(identity, each): each for each in live}  # type: ignore[attr-defined]
         for each in wanted:  # type: ignore[attr-defined]
             key = element(identity, each)
             yield from _walk(each, elements.get(key), ownership, (*path, key))
-    elif not _has(there, wanted) or _was_rewritten(wanted, ownership, path):
-        yield path, wanted, there
+    elif not _has(live, wanted) or _was_rewritten(wanted, ownership, path):
+        yield path, wanted, live
 
 
 def _was_rewritten(wanted: object, ownership: Ownership, path: Path) -> bool:
@@ -156,15 +156,15 @@ def _was_rewritten(wanted: object, ownership: Ownership, path: Path) -> bool:
     )
 
 
-def _has(there: object, wanted: object) -> bool:
-    """Return whether `there` has all values of `wanted`; Kubernetes adds defaults, but no list elements."""
+def _has(live: object, wanted: object) -> bool:
+    """Return whether `live` has all values of `wanted`; Kubernetes adds defaults, but no list elements."""
     if isinstance(wanted, Mapping):
-        return isinstance(there, Mapping) and all(_has(there.get(key), value) for key, value in wanted.items())
+        return isinstance(live, Mapping) and all(_has(live.get(key), value) for key, value in wanted.items())
     if _is_list(wanted) and wanted:
-        if not _is_list(there) or len(there) != len(wanted):  # type: ignore[arg-type]
+        if not _is_list(live) or len(live) != len(wanted):  # type: ignore[arg-type]
             return False
-        return all(_has(one, other) for one, other in zip(there, wanted, strict=True))  # type: ignore[call-overload]
-    return there == wanted or (there is None and not wanted)  # an empty value is left out when it is stored
+        return all(_has(one, other) for one, other in zip(live, wanted, strict=True))  # type: ignore[call-overload]
+    return live == wanted or (live is None and not wanted)  # an empty value is left out when it is stored
 
 
 def _difference(path: Path, wanted: object, found: object, owner: Owner) -> Difference:
@@ -195,8 +195,8 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _seal(there: _Json) -> object:
-    return (there["metadata"].get("annotations") or {}).get(APPLIED)
+def _seal(live: _Json) -> object:
+    return (live["metadata"].get("annotations") or {}).get(APPLIED)
 
 
 def _short(value: object) -> str:

@@ -55,12 +55,16 @@ def asks_much(desired: Desired) -> bool:
 
 def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None:
     """Raise InvalidInput, naming the field, where the desired state needs features that the gateway may lack."""
-    found = f"its class {of.name} is not known to support" if of.name else "it is not there, so nobody knows of"
+    found = (
+        f"class {of.name} of gateway {gateway} is not known to support"
+        if of.name
+        else f"gateway {gateway} was not found, so it is not known to support"
+    )
     for revision in desired.revisions:
         for need in _needs(revision, of):
             if need.feature not in of.features:
                 raise InvalidInput(
-                    f"{revision.name} is to get {need.asked}, but of the gateway {gateway} {found} {need.feature}; "
+                    f"{revision.name} is to get {need.asked}, but {found} {need.feature}; "
                     f"{need.instead}, or use another gateway",
                     field=need.field,
                 )

@@ -35,7 +35,7 @@ class Standing:
 
 
 class Watcher:
-    """Watches the services of some namespaces of one cluster; many threads call `tell`."""
+    """Watches the services of some namespaces of one cluster; many threads call `report`."""
 
     def __init__(self, api: Api, report: Report) -> None:
         self._api = api

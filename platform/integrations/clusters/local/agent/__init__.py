@@ -1,7 +1,7 @@
 """Local agent: applies the driver's desired state and writes the observed state. No Django, no database.
 
     __main__   the command line
-    agent      the loop: read wishes, start and retire replicas, route, let go, write status
+    agent      the loop: read desired files, start and retire replicas, route, let go, write status
     service    what one service wants and has
     replica    one runtime process and its life
     routing    the order in which Envoy gets to know of changes

@@ -160,7 +160,7 @@ class Agent:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
             background.append(tasks.create_task(self._read_limits()))
-            follow = self._orders.follow(self._changed.set, every_s=self._timing.wish_s)
+            follow = self._orders.follow(self._changed.set, every_s=self._timing.desired_s)
             background.append(tasks.create_task(follow))
             background.append(tasks.create_task(self._follow(stop)))
             while not stop.is_set():

@@ -12,10 +12,10 @@ from integrations.clusters.local.files import (
     BadFileError,
     Layout,
     Order,
+    desired_files_locked,
     key_of,
     order_from_json,
     read_json,
-    wishes_locked,
 )
 
 Key = tuple[str, str]  # namespace and service
@@ -47,7 +47,7 @@ class Orders:
         """Remove the order to delete a service; one that came meanwhile is found by the next call of `changed`."""
         place = self._layout.desired_file(*key)
         self._seen.pop(place.name, None)
-        with suppress(FileNotFoundError, BadFileError), wishes_locked(self._layout):
+        with suppress(FileNotFoundError, BadFileError), desired_files_locked(self._layout):
             if order_from_json(read_json(place, DESIRED_SCHEMA)).deleted:
                 place.unlink()
 

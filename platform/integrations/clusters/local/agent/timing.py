@@ -8,7 +8,7 @@ class Timing:
     """All in seconds except `probe_failures`.
 
     Attributes:
-        wish_s: polling interval of the folder of desired files. poll_s: from one round to the next while something
+        desired_s: polling interval of the folder of desired files. poll_s: from one round to the next while something
         moves. round_s: while nothing does. start_s: how long a runtime may take to load its model.
         probe_s: between two probes of a replica that serves, and of Envoy.
         settled_probe_s: the same, for a replica that has served for `backoff_reset_s`: probes are its main cost then.
@@ -27,7 +27,7 @@ class Timing:
             with it, and one that is merely slow loses none.
     """
 
-    wish_s: float = 0.02
+    desired_s: float = 0.02
     poll_s: float = 0.1
     round_s: float = 1.0
     start_s: float = 180.0

@@ -143,7 +143,7 @@ class Holder:
         if "errno" in answer:
             raise OSError(answer["errno"], answer["error"])
         if "error" in answer:
-            raise RuntimeError(f"the holder was asked to {verb}: {answer['error']}")
+            raise RuntimeError(f"the holder failed to {verb}: {answer['error']}")
         return answer
 
     def _answer_to(self, number: str) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ def _pod(
         server_errors=failed,
         in_flight=in_flight,
         restarts=restarts,
-        stands_for_gateway=True,
+        replaces_gateway=True,
     )
 
 

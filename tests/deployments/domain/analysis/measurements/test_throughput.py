@@ -44,7 +44,7 @@ def test_throughput_is_judged_beside_stables(canary: Counts, is_clear: bool, ver
 def test_the_sentence_has_both_rates_and_what_was_compared() -> None:
     assert judged(ran(20_000), Counts(900, batches=STABLE))[2] == (
         "a replica of the canary inferred 5,000 rows per second of execution, one of stable 34,615; in batches of like "
-        "size the canary did 50.0 % of what stable does, at least 80 % are asked for; that is not clear yet, more "
+        "size the canary did 50.0 % of what stable does, at least 80 % are required; that is not clear yet, more "
         "requests are needed"
     )
 

@@ -69,7 +69,7 @@ def test_a_server_that_is_away_is_unavailable(tmp_path: Path) -> None:
 
 
 def test_a_kubeconfig_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="does not tell how to reach"):
+    with pytest.raises(InvalidInput, match="does not say how to reach"):
         Api(tmp_path / "nowhere")
 
 

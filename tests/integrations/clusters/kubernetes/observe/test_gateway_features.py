@@ -30,8 +30,8 @@ def its_class(controller: str, *features: str) -> GatewayClass:
         pytest.param(
             {"mirror_percent": 20},
             its_class("example.org/plain"),
-            "digits-00002 is to get copies of 20 % of the requests, but of the gateway gateway its class plain is not "
-            "known to support HTTPRouteRequestPercentageMirror; copy all of them (mirror: 100), or use another gateway",
+            "digits-00002 is to get copies of 20 % of the requests, but class plain of gateway gateway is not known "
+            "to support HTTPRouteRequestPercentageMirror; copy all of them (mirror: 100), or use another gateway",
             id="a share of copies, of a class that tells nothing",
         ),
         pytest.param(
@@ -46,7 +46,7 @@ def its_class(controller: str, *features: str) -> GatewayClass:
             "support header matches by regular expression; name whole values by exact or anyOf",
             id="the beginning of a header",
         ),
-        pytest.param({"match": BEGINS}, GatewayClass(), "it is not there", id="no gateway at all"),
+        pytest.param({"match": BEGINS}, GatewayClass(), "gateway gateway was not found", id="no gateway at all"),
     ],
 )
 def test_what_a_gateway_is_not_known_to_have_is_refused(wish: dict[str, Any], of: GatewayClass, sentence: str) -> None:

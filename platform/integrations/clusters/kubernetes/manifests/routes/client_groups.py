@@ -23,7 +23,7 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 # which 12 are in the rule for a host's health and metadata.
 PER_ROUTE = 5
 _MOST = 64
-NOBODY: Sequence[Sequence[Manifest]] = (({"type": "Exact", "name": "fairlead-group", "value": "none"},),)
+EMPTY_GROUP: Sequence[Sequence[Manifest]] = (({"type": "Exact", "name": "fairlead-group", "value": "none"},),)
 """The match of a group's route while the group is empty."""
 
 

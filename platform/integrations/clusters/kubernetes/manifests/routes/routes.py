@@ -22,11 +22,11 @@ from integrations.clusters.kubernetes.manifests.names import (
     backend,
     manifest,
     match_route,
-    nobody,
+    no_endpoints_name,
     service_labels,
 )
 from integrations.clusters.kubernetes.manifests.routes.calls import fact_paths, infer_paths, meta_paths
-from integrations.clusters.kubernetes.manifests.routes.client_groups import NOBODY, by_route, to_json
+from integrations.clusters.kubernetes.manifests.routes.client_groups import EMPTY_GROUP, by_route, to_json
 from integrations.clusters.kubernetes.manifests.routes.rules import ANYBODY, Share, grpc_rules, http_rules
 from integrations.clusters.kubernetes.options import Options
 
@@ -44,7 +44,7 @@ def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
     revisions = sorted(desired.revisions, key=lambda revision: revision.name)
     own = [_share(each, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
     if not any(share.weight for share in own):
-        own.append(Share(nobody(desired.service), 1))
+        own.append(Share(no_endpoints_name(desired.service), 1))
     address = _Address(desired, options, desired.service)
     made = [*_versions(address, revisions, shares), *_groups(address, revisions, own), *_grpc(address, own)]
     if desired.preview:
@@ -148,8 +148,8 @@ def _groups(address: _Address, revisions: Sequence[DesiredRevision], own: Sequen
     """
     if len(revisions) > 1 and not any(revision.match for revision in revisions):
         name, everybodys = match_route(address.name, 0), [replace(share, mirror_percent=0) for share in own]
-        yield from _grpc(address, everybodys, name=name, whose=NOBODY)
-        yield from _http(address, everybodys, name=name, whose=NOBODY)
+        yield from _grpc(address, everybodys, name=name, whose=EMPTY_GROUP)
+        yield from _http(address, everybodys, name=name, whose=EMPTY_GROUP)
     for revision in revisions:
         for index, whose in enumerate(by_route(revision.match)):
             name, its = match_route(address.name, index), [_share(revision, 100)]

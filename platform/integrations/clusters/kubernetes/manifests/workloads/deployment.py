@@ -11,7 +11,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     TRANSFORMER,
     Manifest,
     manifest,
-    nobody,
+    no_endpoints_name,
     revision_labels,
     selector,
     service_labels,
@@ -79,14 +79,14 @@ def service_of(chosen: dict[str, str]) -> Manifest:
     return {"type": "ClusterIP", "selector": chosen, "ports": ports}
 
 
-def service_of_nobody(desired: Desired) -> Manifest:
+def service_without_endpoints(desired: Desired) -> Manifest:
     """Return the Service without endpoints to which routes lead while no revision may answer."""
     ports = [
         {"name": name, "port": port, "protocol": "TCP"} for name, port in (("http", HTTP_PORT), ("grpc", GRPC_PORT))
     ]
     labels = service_labels(desired.service)
     return manifest(
-        "v1", "Service", desired, nobody(desired.service), labels, spec={"type": "ClusterIP", "ports": ports}
+        "v1", "Service", desired, no_endpoints_name(desired.service), labels, spec={"type": "ClusterIP", "ports": ports}
     )
 
 
