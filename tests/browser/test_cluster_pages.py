@@ -113,12 +113,12 @@ def test_a_cluster_is_added_by_fields_changed_by_its_file_and_forgotten(context:
     page.get_by_role("link", name="Add a cluster").click()
     for label, value in (
         ("Name", "production"),
-        ("Clients call", "https://models.example.com"),
+        ("Gateway URL", "https://models.example.com"),
         ("Gateway", "models"),
-        ("Its namespace", "gateways"),
+        ("Gateway namespace", "gateways"),
         ("Runtime image", "registry.example.com/serving-runtime@sha256:0"),
-        ("Claim with the files", "models"),
-        ("Its root here", "/artifacts"),
+        ("Volume claim", "models"),
+        ("Artifacts folder", "/artifacts"),
         ("Kubeconfig", KUBECONFIG.replace("https://127.0.0.1:9", f"https://127.0.0.1:{free_port()}")),
     ):
         page.get_by_label(label, exact=True).fill(value)

@@ -71,7 +71,7 @@ def test_it_fits_every_screen_and_is_accessible(
     service = scenes.service("as-long-a-name-as-a-service-can-have-" + "x" * 20)
     page.emulate_media(color_scheme=colours)
     page.goto(f"/services/default/{service.name}/config/")
-    page.get_by_label("Most replicas").fill("4")
+    page.get_by_label("Maximum replicas").fill("4")
     page.keyboard.press("Enter")
     expect(page.locator("#config-plan ins")).to_have_text("    maxReplicas: 4")
 

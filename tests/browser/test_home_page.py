@@ -35,7 +35,7 @@ def test_it_follows_a_rollout_from_nothing_to_its_end_without_a_reload(page: Pag
     scenes.move(row, step_index=1, **PAUSED)
     expect(waiting).to_contain_text("Step 2 asks for a person")
     expect(page.locator("#announcer")).to_have_text("1 rollout waits for you")
-    expect(page.locator("#home-figures li").first).to_have_text("1 waits for you")
+    expect(page.locator("#home-figures li").first).to_have_text("1 action required")
     expect(rolling.get_by_test_id("no-other-rollout")).to_be_visible()
 
     assert page.evaluate("window.stayed") is True

@@ -98,13 +98,13 @@ def test_a_cluster_is_added_gets_the_rights_that_its_check_names_and_is_forgotte
     page.get_by_role("link", name="Add a cluster").click()
     for label, value in (
         ("Name", "production"),
-        ("Clients call", cluster.gateway.url),
+        ("Gateway URL", cluster.gateway.url),
         ("Gateway", gateway.name),
-        ("Its namespace", gateway.namespace),
+        ("Gateway namespace", gateway.namespace),
         ("Runtime image", IMAGE),
-        ("Claim with the files", CLAIM),
-        ("Its root here", str(cluster.artifacts.folder)),
-        ("Pods reach this at", platform.url),
+        ("Volume claim", CLAIM),
+        ("Artifacts folder", str(cluster.artifacts.folder)),
+        ("Control plane URL", platform.url),
         ("Kubeconfig", kubeconfig),
     ):
         page.get_by_label(label, exact=True).fill(value)

@@ -64,7 +64,7 @@ def cost_of(used: Iterable[Used], prices: Prices, over: str) -> Cost:
         return Cost(None, prices.currency, f"no replica was seen in {over}")
     if unpriced:
         what = " and ".join(unpriced)
-        return Cost(None, prices.currency, f"no price per hour of {what} is set for this cluster", unpriced)
+        return Cost(None, prices.currency, f"no hourly price is set for {what} on this cluster", unpriced)
     if not requests:
         return Cost(None, prices.currency, f"no request came in {over}")
     total = sum((prices.of(resource) or 0.0) * spent for resource, spent in hours.items())

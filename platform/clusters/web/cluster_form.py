@@ -37,9 +37,9 @@ GROUPS = (
     Group(
         "Gateway",
         (
-            Field("gateway_url", "Clients call", ("gateway", "url"), "text", "such as https://models.example.com"),
+            Field("gateway_url", "Gateway URL", ("gateway", "url"), "text", "such as https://models.example.com"),
             Field("gateway_name", "Gateway", ("gateway", "name"), "text", "that routes attach to"),
-            Field("gateway_namespace", "Its namespace", ("gateway", "namespace"), "text", "such as gateways"),
+            Field("gateway_namespace", "Gateway namespace", ("gateway", "namespace"), "text", "such as gateways"),
         ),
     ),
     Group(
@@ -49,16 +49,28 @@ GROUPS = (
             Field("gpu_runtime_image", "Runtime image with CUDA", ("gpuRuntimeImage",), "text", "empty without GPUs"),
             Field(
                 "artifacts",
-                "Model files from",
+                "Artifact source",
                 ("artifacts", "from"),
                 "choice",
-                "a volume, this registry, or where they came from",
+                "a volume, this registry, or the origin of each model",
                 ("claim", "registry", "origin"),
             ),
-            Field("claim", "Claim with the files", ("artifacts", "claim"), "text", "of each service's namespace"),
-            Field("root", "Its root here", ("artifacts", "root"), "text", "a folder of the control plane"),
             Field(
-                "control_plane_url", "Pods reach this at", ("controlPlaneUrl",), "text", "for what they fetch and bring"
+                "claim",
+                "Volume claim",
+                ("artifacts", "claim"),
+                "text",
+                "with the model files, in each service's namespace",
+            ),
+            Field(
+                "root", "Artifacts folder", ("artifacts", "root"), "text", "where the control plane mounts that volume"
+            ),
+            Field(
+                "control_plane_url",
+                "Control plane URL",
+                ("controlPlaneUrl",),
+                "text",
+                "as pods reach it, for downloads and uploads",
             ),
         ),
     ),

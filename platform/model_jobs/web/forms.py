@@ -40,7 +40,7 @@ NUMBERS = (
     Number("largest_request_rows", "Rows of the largest request", "clients send no more; as many as now", 10_000),
     Number("max_batch_size", "Largest batch to try", "128 when left empty", 10_000),
     Number("max_instances", "Most instances to try", "the cores, or 4 on a GPU", 1024),
-    Number("max_concurrency", "Most requests at once", "256 when left empty", 4096),
+    Number("max_concurrency", "Maximum concurrent requests", "256 when left empty", 4096),
 )
 
 

@@ -183,7 +183,7 @@ def _config(_: Stage) -> str:
 
 
 def _looks_at_a_change(page: Page) -> None:
-    page.get_by_label("Most replicas").fill("4")
+    page.get_by_label("Maximum replicas").fill("4")
     page.keyboard.press("Enter")
     expect(page.locator("#config-plan ins").first).to_be_visible()
 

@@ -159,7 +159,7 @@ def test_an_import_is_stopped_and_its_model_taken_away(desk: Desk, platform: Pla
     page.wait_for_url("**/models/coming/")
     expect(page.get_by_test_id("first-is-coming")).to_be_visible()
     page.goto("/models/")
-    coming = page.locator("section", has=page.get_by_role("heading", name="Coming in"))
+    coming = page.locator("section", has=page.get_by_test_id("imports-in-progress"))
     desk.look(page, "models-coming")
     coming.get_by_role("link", name="coming").click()
     until(lambda: place.asked == ["/model.onnx"], what="the worker's request")

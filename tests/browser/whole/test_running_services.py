@@ -63,7 +63,7 @@ def test_a_service_is_configured_restarted_stopped_resumed_and_deleted(
     desk.look(page, "replica-log")
 
     page.get_by_role("link", name="Configuration").click()
-    page.get_by_label("Least replicas").fill("2")
+    page.get_by_label("Minimum replicas").fill("2")
     page.keyboard.press("Enter")
     expect(page.locator("#config-plan ins")).to_have_text("    minReplicas: 2")
     desk.look(page, "config-by-form")

@@ -152,9 +152,9 @@ def test_a_search_makes_clients_wait_less_and_another_is_stopped(
     page.goto("/models/linear/versions/1/")
     page.get_by_role("link", name="Tune…").click()
     page.get_by_label("Longest latency, ms").fill("500")
-    page.get_by_label("Time for the search").fill("45s")
+    page.get_by_label("Time limit").fill("45s")
     page.get_by_test_id("limits").click()
-    page.get_by_label("Most requests at once").fill("1")  # never a full batch, so that each is held back
+    page.get_by_label("Maximum concurrent requests").fill("1")  # never a full batch, so that each is held back
     page.get_by_role("button", name="Start the search").click()
     expect(page.get_by_role("heading", name="Results")).to_be_visible(timeout=WAIT_MS)
     page.get_by_role("button", name="See what would change").click()

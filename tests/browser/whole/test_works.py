@@ -54,7 +54,7 @@ def test_a_version_is_built_anew_and_a_service_is_tuned_and_configured(
     page.goto("/models/linear/versions/1/")
     page.get_by_role("link", name="Tune…").click()
     page.get_by_label("Longest latency, ms").fill("500")
-    page.get_by_label("Time for the search").fill("12s")
+    page.get_by_label("Time limit").fill("12s")
     page.get_by_role("button", name="Start the search").click()
     expect(page.get_by_role("heading", name="Tuning for a p99 of 500 ms")).to_be_visible()
     expect(page.locator("#tuning-state")).to_contain_text(re.compile(r"\d+ measured"), timeout=WAIT_MS)

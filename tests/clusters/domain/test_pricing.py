@@ -32,7 +32,7 @@ def test_a_free_replica_costs_nothing() -> None:
         pytest.param([Used("", 60.0, 0)], "no request came in the last hour", id="no request"),
         pytest.param(
             [Used("nvidia.com/gpu", 60.0, 5), Used("", 60.0, 5)],
-            "no price per hour of nvidia.com/gpu is set for this cluster",
+            "no hourly price is set for nvidia.com/gpu on this cluster",
             id="a price is missing",
         ),
     ],

@@ -275,9 +275,9 @@ def test_the_count_of_what_is_rolling_is_that_of_its_panel() -> None:
     mine, others = text(signed_in(Scope.WRITE), "/"), text(signed_in(Scope.READ), "/")
 
     assert part(mine, "rolling").count('class="item"') == 2
-    assert "<strong>2</strong> rolling" in mine
+    assert "<strong>2</strong> in progress" in mine
     assert part(others, "rolling").count('class="item"') == 3
-    assert "<strong>3</strong> rolling" in others
+    assert "<strong>3</strong> in progress" in others
 
 
 def test_a_rollout_that_has_not_begun_has_no_bar_of_its_share() -> None:

@@ -19,20 +19,20 @@ def fields_of(policies: tuple[str, ...]) -> tuple[Field, ...]:
         Field(
             "policy", "Rollout policy", ("spec", "rollout", "policy"), "choice", "how changes reach clients", policies
         ),
-        Field("least", "Least replicas", (*_PREDICTOR, "minReplicas")),
-        Field("most", "Most replicas", (*_PREDICTOR, "maxReplicas")),
+        Field("least", "Minimum replicas", (*_PREDICTOR, "minReplicas")),
+        Field("most", "Maximum replicas", (*_PREDICTOR, "maxReplicas")),
         Field(
             "metric",
-            "Scaled by",
+            "Scaling metric",
             (*_PREDICTOR, "scaleMetric"),
             "choice",
             "what each replica is measured by",
             tuple(ScaleMetric),
         ),
-        Field("target", "Target of each replica", (*_PREDICTOR, "scaleTarget")),
+        Field("target", "Target per replica", (*_PREDICTOR, "scaleTarget")),
         Field(
             "concurrency",
-            "Most requests at once",
+            "Maximum concurrent requests",
             (*_PREDICTOR, "containerConcurrency"),
             help="of each replica; 0 is no limit",
         ),
