@@ -5,62 +5,11 @@ InferRequest                    continues the caller's trace where it sent a W3C
 `-- compute
 """
 
-import socket
 from typing import Any
-
-from requests import Session
-from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from serving_runtime import __version__
 from serving_runtime.telemetry.tracing.settings import TraceOptions, TraceSettings
 from serving_runtime.telemetry.tracing.trace import Step, Trace
-
-_CONNECT_S = 5.0
-
-
-def session_through(path: str) -> Session:
-    """Return a session that connects through the socket at `path`, and ignores the environment's proxies.
-
-    TLS uses the URL's host over the socket; the host's name is not resolved.
-    """
-
-    def connected() -> socket.socket:
-        found = socket.socket(socket.AF_UNIX)
-        found.settimeout(_CONNECT_S)
-        try:
-            found.connect(path)
-        except OSError:
-            found.close()
-            raise
-        return found
-
-    class Plain(HTTPConnection):
-        def _new_conn(self) -> socket.socket:
-            return connected()
-
-    class Secure(HTTPSConnection):
-        def _new_conn(self) -> socket.socket:
-            return connected()
-
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
-
-    class SecurePool(HTTPSConnectionPool):
-        ConnectionCls = Secure
-
-    class Adapter(HTTPAdapter):
-        def init_poolmanager(self, *arguments: Any, **more: Any) -> None:
-            super().init_poolmanager(*arguments, **more)
-            self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
-
-    session = Session()
-    session.trust_env = False
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, Adapter())
-    return session
-
 
 _EXPORT_TIMEOUT_S = 5
 """Of one batch of spans; a stopping server waits for its last one."""
@@ -88,7 +37,7 @@ class OtlpSink:
         resource = Resource.create({"service.name": server, "service.version": __version__, **options.resource})
         session = None
         if options.through:
-            from serving_runtime.telemetry.tracing.otlp import session_through  # noqa: PLC0415 - of the extra
+            from serving_runtime.telemetry.tracing.unix_session import session_through  # noqa: PLC0415 - of the extra
 
             session = session_through(options.through)
         exporter = OTLPSpanExporter(endpoint=options.url, timeout=_EXPORT_TIMEOUT_S, session=session)
