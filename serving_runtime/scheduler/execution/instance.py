@@ -92,6 +92,7 @@ class Instance:
             if self._loop.is_closed():  # the server has stopped waiting for this batch
                 return
             self._executed.append(executions)
+            del jobs, executions  # else the thread holds the tensors of a batch until the next one comes
             wakeup.wake()
         wakeup.close()
 
