@@ -140,6 +140,24 @@ def test_what_is_unfolded_by_keys_keeps_the_focus_when_its_part_comes_anew(page:
     expect(failure).not_to_have_attribute("open", "")
 
 
+def test_what_is_typed_stays_when_its_part_comes_anew(page: Page) -> None:
+    row = paused()
+    page.goto(address(row))
+    expect(page.locator("live-stream")).to_have_text("Live")
+    page.get_by_role("button", name="Abort…").press("Enter")
+    why = page.get_by_role("dialog").get_by_label("Why")
+    why.fill("the labels")
+    why.press("Home")
+
+    scenes.move(row, step_index=2)
+    expect(page.locator("#rollout-header")).to_contain_text("leaves its pause at 50 %")
+    expect(why).to_be_focused()
+    page.keyboard.type("wrong are ")
+    expect(why).to_have_value("wrong are the labels")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_contain_text("wrong are the labels")
+
+
 def test_a_link_deep_into_a_page_and_the_way_back_hold_after_parts_came_anew(page: Page) -> None:
     row = paused()
     page.goto("/services/?q=digits")

@@ -144,7 +144,7 @@ def test_home_shows_those_that_go_on_and_those_that_failed_lately() -> None:
     assert re.findall(r"/(builds|tunings)/(\d+)/", rolling) == [("builds", str(going.pk)), ("tunings", str(tuning.pk))]
     assert re.findall(r"/(builds|tunings)/(\d+)/", broken) == [("builds", str(failed.pk))]
     assert "The model cannot be built so" in broken
-    assert "<strong>1</strong> broke" in shown
+    assert "<strong>1</strong> failed" in shown
 
 
 def test_the_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -38,12 +38,17 @@ FILES: dict[str, Callable[[bytes], None]] = {"service-file": service_file, "clus
 
 
 def _read(data: bytes, parse: Callable[[object], Any]) -> None:
-    began_s = time.process_time()
-    with contextlib.suppress(FairleadError, ParseError):
-        _parse(data, parse)
-    took_s = time.process_time() - began_s
+    if (took_s := _seconds(data, parse)) > _MOST_S:
+        took_s = min(took_s, _seconds(data, parse))  # not the first import, nor the collection of others' garbage
     if took_s > _MOST_S:
         raise FindingError(f"a file of {len(data)} bytes took {took_s:.1f} s")
+
+
+def _seconds(data: bytes, parse: Callable[[object], Any]) -> float:
+    began_s = time.thread_time()
+    with contextlib.suppress(FairleadError, ParseError):
+        _parse(data, parse)
+    return time.thread_time() - began_s
 
 
 def _parse(data: bytes, parse: Callable[[object], Any]) -> None:
