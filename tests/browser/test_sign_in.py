@@ -131,10 +131,14 @@ def test_what_goes_wrong_is_told_where_one_can_try_again(
 
     page.goto("/signin/?next=/models/")
     page.get_by_role("link", name=BUTTON).click()
-    User.objects.create(username="alice", is_active=False)
+    user = User.objects.create(username="alice", is_active=False)
     sign_in_there(page, "alice")
-    expect(told).to_have_text("User 'alice' is switched off here; ask an administrator.")
+    expect(told).to_contain_text("The name 'alice' is taken here by another user")
     assert not Identity.objects.exists()
+
+    Identity.objects.create(user=user, issuer=provider.issuer, subject="alice")
+    page.get_by_role("link", name=BUTTON).click()
+    expect(told).to_have_text("User 'alice' is switched off here; ask an administrator.")
 
     User.objects.update(is_active=True)
     page.get_by_role("link", name=BUTTON).click()
@@ -143,7 +147,7 @@ def test_what_goes_wrong_is_told_where_one_can_try_again(
     page.get_by_role("button", name="Sign out").click()
     Identity.objects.update(subject="an earlier alice")
     page.get_by_role("link", name=BUTTON).click()
-    expect(told).to_contain_text("The name 'alice' belongs to another account of the provider")
+    expect(told).to_contain_text("The name 'alice' is taken here by another user")
 
     settings.OIDC_ISSUER = f"http://127.0.0.1:{free_port()}"
     page.goto("/signin/")

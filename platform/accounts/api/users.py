@@ -110,6 +110,6 @@ class UserIdentityView(_OfInstallation, APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, user: str) -> Response:
-        """Unlink the identity provider account. The next account with this name to sign in gets the user's roles."""
+        """Unlink the identity provider account, and revoke the user's sessions and tokens. Roles are kept."""
         identity_forget(username=user, actor=actor_of(request), now=timezone.now())
         return Response(status=204)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.contrib.auth import login, logout
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Q
 from django.http import HttpRequest
 
@@ -14,7 +14,7 @@ from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.domain.scopes import Scope
 from accounts.models import AnsweredRequest, ApiToken, AuditEntry, Membership, Team, User
 from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
-from common.errors import InvalidInput, NotAuthenticated
+from common.errors import Conflict, InvalidInput, NotAuthenticated
 from common.http import request_id
 from common.http.full_disk import full_disk
 from common.identifiers import token_prefix
@@ -23,6 +23,7 @@ from common.randomness import new_secret
 logger = logging.getLogger(__name__)
 _USE_NOTED_EVERY = timedelta(minutes=1)
 _MAX_NAME = 100
+_MAX_USER_NAME = 150
 _MAX_REFUSALS_A_MINUTE = 30
 ANSWERS_KEPT_FOR = timedelta(hours=24)
 _MAX_LIFETIME = timedelta(days=3650)
@@ -81,18 +82,66 @@ def user_get_or_create(
     Args:
         default_role: a new user's role in the default team. As admin there, only the scopes of the user's tokens are a
             limit, until the role is changed. None gives no membership.
+
+    Raises:
+        InvalidInput: a new user's name is no name, or reads like a token.
     """
-    if not username or len(username) > 150 or not username.isprintable():
-        raise InvalidInput(f"user is {username[:40]!r}; expected a name of 1 to 150 printable characters", field="user")
+    known = User.objects.filter(username=username).first()
+    if known is not None:
+        return known
+    _check_user_name(username)
     user, created = User.objects.get_or_create(username=username)
     if created:
-        user.set_unusable_password()
-        user.save(update_fields=["password"])
-        if default_role is not None:
-            Membership.objects.create(team=team_default(now=now), user=user, role=default_role)
-        after = {"roles": {} if default_role is None else {DEFAULT_TEAM: default_role.value}}
-        audit_record(actor=actor, action="user.create", target=f"users/{username}", now=now, after=after)
+        _make_local(user, default_role, actor, now)
     return user
+
+
+@transaction.atomic
+def user_create(*, username: str, default_role: Role | None, actor: str = "fairlead", now: datetime) -> User:
+    """Return a new user; `default_role` as in `user_get_or_create`.
+
+    Raises:
+        InvalidInput: the name is no name, or reads like a token.
+        Conflict: another user has it, in any case of its letters.
+    """
+    _check_user_name(username)
+    try:
+        if User.objects.filter(username__iexact=username).exists():
+            raise Conflict(f"the name {username!r} is taken here")
+        with transaction.atomic():
+            user = User.objects.create(username=username)
+    except IntegrityError as error:  # created at the same moment
+        raise Conflict(f"the name {username!r} is taken here") from error
+    _make_local(user, default_role, actor, now)
+    return user
+
+
+def _check_user_name(username: str) -> None:
+    """Refuse what is no name, and what an audit log or a page would show like an API token or a caller with one."""
+    if not username or len(username) > _MAX_USER_NAME or not username.isprintable():
+        raise InvalidInput(
+            f"user is {username[:40]!r}; expected a name of 1 to {_MAX_USER_NAME} printable characters", field="user"
+        )
+    if username.strip().lower().startswith(TOKEN_PREFIX):
+        raise InvalidInput(
+            f"user begins with {TOKEN_PREFIX}, as API tokens do; expected the name of a user, not a token", field="user"
+        )
+    if token_prefix("").strip() in username.lower():
+        raise InvalidInput(
+            f"user is {username[:40]!r}; a name has no {token_prefix('').strip()!r}, which the audit log writes of "
+            "callers with tokens",
+            field="user",
+        )
+
+
+def _make_local(user: User, default_role: Role | None, actor: str, now: datetime) -> None:
+    """Give a user just created no password, the role, and an audit entry."""
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    if default_role is not None:
+        Membership.objects.create(team=team_default(now=now), user=user, role=default_role)
+    after = {"roles": {} if default_role is None else {DEFAULT_TEAM: default_role.value}}
+    audit_record(actor=actor, action="user.create", target=f"users/{user.username}", now=now, after=after)
 
 
 def user_for_token(*, username: str, scope: Scope, actor: str, now: datetime) -> User:

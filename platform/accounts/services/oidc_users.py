@@ -15,7 +15,7 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity, Membership, Team, User
 from accounts.selectors import TOKEN_PREFIX, digest_of
-from accounts.services import actor_name, audit_record, session_open, user_get_or_create
+from accounts.services import actor_name, audit_record, session_open, user_create
 from accounts.services.teams import member_delete, member_set, team_create
 from common.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
 from common.randomness import new_secret
@@ -32,13 +32,16 @@ class Person:
 
     Attributes:
         subject: the provider's own name of the account, which it never reassigns.
+        username: what a new user would be called; it never finds an existing one.
         groups: None where groups are not used here.
+        refusal: why `username` cannot be a new user's name; empty where it can.
     """
 
     issuer: str
     subject: str
     username: str
     groups: frozenset[str] | None
+    refusal: str = ""
 
 
 def person_of(claims: Mapping[str, Any], *, issuer: str, username_claim: str, groups_claim: str) -> Person:
@@ -49,10 +52,20 @@ def person_of(claims: Mapping[str, Any], *, issuer: str, username_claim: str, gr
             f"the provider did not say {username_claim!r}, which is the user's name here; an administrator can let it "
             "say that, or choose another claim by FAIRLEAD_OIDC_USERNAME_CLAIM"
         )
-    if username_claim == "email" and claims.get("email_verified") is False:
-        raise NotAuthenticated(f"the provider has not verified the address {username[:150]}; verify it there first")
+    refusal = ""
+    if username_claim == "email" and claims.get("email_verified") is not True:
+        refusal = (
+            f"the provider does not say that the address {username[:150]} is verified (claim email_verified); verify "
+            "it there, or ask an administrator for an invitation"
+        )
     groups = _groups(claims.get(groups_claim)) if groups_claim else None
-    return Person(issuer=issuer, subject=str(claims["sub"]), username=username.strip(), groups=groups)
+    return Person(issuer, str(claims["sub"]), username.strip(), groups, refusal)
+
+
+def claims_wanted(*, username_claim: str, groups_claim: str) -> frozenset[str]:
+    """Return the claims that `person_of` reads, beside `sub`."""
+    verified = {"email_verified"} if username_claim == "email" else set()
+    return frozenset({username_claim, groups_claim} - {""} | verified)
 
 
 def _groups(said: object) -> frozenset[str]:
@@ -91,12 +104,15 @@ def person_signin(*, request: HttpRequest, person: Person, now: datetime) -> Api
 
 @transaction.atomic
 def identity_forget(*, username: str, actor: str, now: datetime) -> None:
-    """Unlink the user from the provider's account, so that another one of that name may sign in; raises NotFound."""
+    """Unlink the user from the provider's account, and end all sessions and tokens of the one who had it.
+
+    The name stays the user's; only an invitation links it to another account. Raises NotFound.
+    """
     before = Identity.objects.filter(user__username=username).first()
     if before is None:
         raise NotFound(f"there is no user {username[:150]!r} who signed in at a provider")
     before.delete()
-    ApiToken.objects.filter(user__username=username, is_session=True, revoked_at=None).update(revoked_at=now)
+    ApiToken.objects.filter(user__username=username, revoked_at=None).update(revoked_at=now)
     audit_record(
         actor=actor,
         action="user.free",
@@ -150,19 +166,29 @@ def sessions_forget(*, now: datetime) -> int:
 
 
 def _user_of(person: Person, now: datetime) -> User:
-    """Return the account's user; matched by its name at the first sign-in, and when the provider is replaced."""
+    """Return the account's user, created at its first sign-in; no existing user is taken by a name or an address."""
     known = Identity.objects.select_related("user").filter(issuer=person.issuer, subject=person.subject).first()
     if known is not None:
         return known.user
+    if person.refusal:
+        raise NotAuthenticated(person.refusal)
     role = None if settings.OIDC_DEFAULT_ROLE == "none" else Role(settings.OIDC_DEFAULT_ROLE)
-    user = user_get_or_create(username=person.username, default_role=role, now=now)
-    before = Identity.objects.filter(user=user).first()
-    if before is not None and before.issuer == person.issuer:
+    try:
+        user = user_create(username=person.username, default_role=role, now=now)
+    except Conflict as error:
         raise NotAuthenticated(
-            f"the name {person.username!r} belongs to another account of the provider; who runs Fairlead can free "
-            f"it by `manage.py user_free {person.username}`"
-        )
-    Identity.objects.update_or_create(user=user, defaults={"issuer": person.issuer, "subject": person.subject})
+            f"the name {person.username!r} is taken here by another user; if that is you, an administrator can invite "
+            f"you to link it to your account at the provider (`fairlead users invite {person.username}`)"
+        ) from error
+    except InvalidInput as error:
+        raise NotAuthenticated(f"the provider gives a name that cannot be used here: {error.message}") from error
+    Identity.objects.create(user=user, issuer=person.issuer, subject=person.subject)
+    identify_record(user=user, person=person, now=now)
+    return user
+
+
+def identify_record(*, user: User, person: Person, now: datetime, before: Identity | None = None) -> None:
+    """Record that the user belongs to the provider's account from now on."""
     audit_record(
         actor="fairlead",
         action="user.identify",
@@ -171,7 +197,6 @@ def _user_of(person: Person, now: datetime) -> User:
         before=None if before is None else {"issuer": before.issuer, "subject": before.subject},
         after={"issuer": person.issuer, "subject": person.subject},
     )
-    return user
 
 
 def _roles_follow(user: User, groups: frozenset[str], now: datetime) -> None:

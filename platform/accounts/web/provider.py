@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from accounts.services import session_refuse
-from accounts.services.oidc_users import person_of, person_signin
+from accounts.services.oidc_users import claims_wanted, person_of, person_signin
 from accounts.web.signin import destination, signin_form
 from common.errors import FairleadError, NotAuthenticated
 from integrations import oidc
@@ -42,15 +42,10 @@ def back(request: HttpRequest) -> HttpResponse:
     """Open a session for a user returning from the provider, and redirect to the requested page."""
     provider, now = _provider(), timezone.now()
     wanted = str(request.session.get(_NEXT_KEY, ""))
-    names = {settings.OIDC_USERNAME_CLAIM, settings.OIDC_GROUPS_CLAIM} - {""}
+    names = {"username_claim": settings.OIDC_USERNAME_CLAIM, "groups_claim": settings.OIDC_GROUPS_CLAIM}
     try:
-        claims = oidc.finish(request, provider, wanted=frozenset(names))
-        person = person_of(
-            claims,
-            issuer=provider.issuer,
-            username_claim=settings.OIDC_USERNAME_CLAIM,
-            groups_claim=settings.OIDC_GROUPS_CLAIM,
-        )
+        claims = oidc.finish(request, provider, wanted=claims_wanted(**names))
+        person = person_of(claims, issuer=provider.issuer, **names)
         person_signin(request=request, person=person, now=now)
     except FairleadError as error:
         if isinstance(error, NotAuthenticated):

@@ -69,8 +69,8 @@ def user_switch_action(request: HttpRequest, user: str) -> HttpResponse:
 @require_POST
 @page_scope(Scope.ADMIN)
 def user_free_action(request: HttpRequest, user: str) -> HttpResponse:
-    """Free the user's name for another account of the provider."""
+    """Unlink the user from its account at the provider."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     identity_forget(username=user, actor=page_actor(request), now=timezone.now())
-    messages.success(request, f"{user} belongs to the next account of that name that signs in.")
+    messages.success(request, f"{user} is unlinked from its account at the provider.")
     return leave(request, "accounts:user-detail", user)

@@ -46,10 +46,10 @@ def switch_on(call: Call) -> None:
 
 
 def free(call: Call) -> None:
-    """Unlinks a user from the provider's account, so that another account of that name can sign in."""
+    """Unlinks a user from its account at the provider, and ends its sessions and tokens."""
     user = call.options.user
     call.client.delete(path("users", user, "identity"))
-    call.done(f"{user} belongs to the next account of that name that signs in", freed=user)
+    call.done(f"{user} is unlinked from its account at the provider", freed=user)
 
 
 def _switch(call: Call, *, active: bool) -> None:

@@ -16,14 +16,16 @@ from pytest_django import Settings
 
 from accounts.domain.group_roles import parse
 from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, Identity, Membership, User
 from accounts.selectors import token_of_session
-from accounts.services import session_signout, teams
-from accounts.services.oidc_users import Person, person_of, person_signin, sessions_forget
+from accounts.services import session_signout, token_create
+from accounts.services.oidc_users import Person, claims_wanted, person_of, person_signin, sessions_forget
 from common.errors import NotAuthenticated
 from tests import scenes
 
 ALICE = Person(issuer="https://sso.example", subject="1", username="alice", groups=None)
+DAY = timedelta(days=1)
 
 
 def browser_request() -> HttpRequest:
@@ -56,63 +58,56 @@ def test_without_a_name_the_claim_is_named(name: object) -> None:
         claims(preferred_username=name)
 
 
-def test_an_address_that_the_provider_did_not_verify_is_nobodys_name() -> None:
-    said = {"sub": "1", "email": "alice@example.com", "email_verified": False}
-    with pytest.raises(NotAuthenticated, match="not verified"):
-        person_of(said, issuer="i", username_claim="email", groups_claim="")
+@pytest.mark.parametrize("verified", [{}, *({"email_verified": said} for said in (False, None, "true", 1))])
+def test_an_address_that_is_not_verified_names_no_new_user(verified: dict[str, object]) -> None:
+    said = {"sub": "1", "email": "alice@example.com", **verified}
+    assert "email_verified" in person_of(said, issuer="i", username_claim="email", groups_claim="").refusal
+    assert claims(**verified).refusal == ""  # no address is used
+
+
+def test_a_verified_address_is_a_name_and_the_claim_is_asked_for() -> None:
+    said = {"sub": "1", "email": "alice@example.com", "email_verified": True}
+    assert person_of(said, issuer="i", username_claim="email", groups_claim="").refusal == ""
+    assert claims_wanted(username_claim="email", groups_claim="g") == {"email", "email_verified", "g"}
+    assert claims_wanted(username_claim="preferred_username", groups_claim="") == {"preferred_username"}
 
 
 @pytest.mark.django_db
-def test_a_user_that_a_team_has_already_is_taken_with_its_roles() -> None:
-    now = timezone.now()
-    scenes.token()
-    teams.team_create(name="vision", actor="test", now=now)
-    teams.member_set(team="vision", username="alice", role=Role.DEPLOYER, actor="test", now=now)
-    signed_in(ALICE)
-    assert Membership.objects.get(user__username="alice").team.name == "vision"
-
-
-@pytest.mark.django_db
-def test_an_account_keeps_its_user_under_a_new_name_and_the_name_goes_to_no_other_account() -> None:
+def test_an_account_keeps_its_user_under_a_new_name_and_without_a_verified_address() -> None:
     _, first = signed_in(ALICE)
     _, renamed = signed_in(Person("https://sso.example", "1", "alice.b", None))
-    assert renamed.user == first.user
-    with pytest.raises(NotAuthenticated, match="belongs to another account"):
-        signed_in(Person("https://sso.example", "2", "alice", None))
+    _, unverified = signed_in(Person("https://sso.example", "1", "a@example.com", None, refusal="not verified"))
+    assert renamed.user == first.user == unverified.user
     assert User.objects.count() == 1
 
 
 @pytest.mark.django_db
-def test_a_name_that_is_freed_goes_to_the_next_account_and_its_sessions_end() -> None:
+def test_who_is_unlinked_loses_sessions_and_tokens_and_the_name_goes_to_no_account() -> None:
     _, token = signed_in(ALICE)
+    made = token_create(user=token.user, name="cli", scope=Scope.READ, lifetime=DAY, now=timezone.now(), actor="a")
     call_command("user_free", "alice", stdout=StringIO())
-    token.refresh_from_db()
-    assert not token.is_live(timezone.now())
-    _, other = signed_in(Person("https://sso.example", "2", "alice", None))
-    assert other.user == token.user
+    assert not any(each.is_live(timezone.now()) for each in (ApiToken.objects.all()))
+    assert ApiToken.objects.filter(pk=made.token.pk).exists()
+    with pytest.raises(NotAuthenticated, match="is taken here by another user; if that is you, an administrator can"):
+        signed_in(ALICE)
     with pytest.raises(CommandError, match="no user 'bob' who signed in at a provider"):
         call_command("user_free", "bob")
 
 
 @pytest.mark.django_db
-def test_a_new_provider_takes_the_users_over_by_name() -> None:
-    _, first = signed_in(ALICE)
-    _, moved = signed_in(Person("https://new.example", "x", "alice", None))
-    assert moved.user == first.user
-    assert Identity.objects.get().issuer == "https://new.example"
-    assert AuditEntry.objects.filter(action="user.identify").latest("pk").before == {
-        "issuer": "https://sso.example",
-        "subject": "1",
-    }
+def test_a_name_that_reads_like_a_token_makes_no_user() -> None:
+    with pytest.raises(NotAuthenticated, match="a name that cannot be used here: user begins with flt_"):
+        signed_in(Person("https://sso.example", "1", "flt_abc", None))
+    assert not User.objects.exists()
 
 
 @pytest.mark.django_db
 def test_who_is_switched_off_is_refused_and_leaves_no_trace() -> None:
-    User.objects.create(username="alice", is_active=False)
+    user = User.objects.create(username="alice", is_active=False)
+    Identity.objects.create(user=user, issuer=ALICE.issuer, subject=ALICE.subject)
     with pytest.raises(NotAuthenticated, match="switched off"):
         signed_in(ALICE)
     assert not ApiToken.objects.exists()
-    assert not Identity.objects.exists()
 
 
 @pytest.mark.django_db

@@ -207,8 +207,8 @@ def test_a_name_is_freed_from_the_providers_account_whose_session_ends(desk: Des
     expect(admin.get_by_role("row", name=re.compile("^alice at the provider"))).to_be_visible()
     admin.get_by_role("link", name="alice").click()
     desk.look(admin, "user-at-provider")
-    ask(admin, "Free the name…", "Free the name")
-    see(admin, "alice belongs to the next account of that name that signs in.")
+    ask(admin, "Unlink…", "Unlink")
+    see(admin, "alice is unlinked from its account at the provider.")
     expect(admin.get_by_test_id("tokens-alone")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=WAIT_MS)  # by itself: its stream ended
     page.get_by_role("link", name="Sign in with Example").click()

@@ -1,4 +1,4 @@
-"""`manage.py user_free`: frees a user's name for another account of the provider."""
+"""`manage.py user_free`: unlinks a user from its account at the provider."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,9 +11,11 @@ from common.errors import FairleadError
 
 
 class Command(BaseCommand):
-    """Unlinks a user from the provider account that signed in, and ends its sessions."""
+    """Unlinks a user from the provider account that signed in, and ends its sessions and tokens."""
 
-    help = "Unlinks a user from its account at the provider; the next account of that name gets its roles."
+    help = (
+        "Unlinks a user from its account at the provider and ends its sessions and tokens; an invitation links another."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="name of the user")
@@ -23,4 +25,4 @@ class Command(BaseCommand):
             identity_forget(username=options["name"], actor="user_free (command line)", now=timezone.now())
         except FairleadError as error:
             raise CommandError(error.message) from error
-        self.stdout.write(f"{options['name']} belongs to the next account of that name that signs in.")
+        self.stdout.write(f"{options['name']} is unlinked from its account at the provider.")
