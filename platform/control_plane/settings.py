@@ -23,7 +23,7 @@ SECRET_KEY = env.secret("FAIRLEAD_SECRET_KEY", required=True)
 SECRET_KEY_FALLBACKS = env.secret("FAIRLEAD_SECRET_KEY_FALLBACKS").split()
 PUBLIC_URL = env.origin("FAIRLEAD_URL", "http://127.0.0.1:8080")
 ALLOWED_HOSTS = [
-    *env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]", "testserver"]),
+    *env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"]),
     env.host_of(PUBLIC_URL),
 ]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
@@ -52,6 +52,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "common.http.request_id.RequestIdMiddleware",
     "common.http.unmatched_paths.NoZeroBytesMiddleware",
+    "control_plane.security.StrictTransportSecurityMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "common.http.static.StaticFilesMiddleware",
     "control_plane.security.ContentSecurityPolicyMiddleware",
@@ -192,6 +193,10 @@ USE_I18N = False
 
 # --- safety -----------------------------------------------------------------------------------------------------------
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+# Browsers take a cookie of this prefix from this very host alone, over TLS: no other name of the domain can set it.
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = (
+    f"__Host-{name}" if SECURE_COOKIES else name for name in ("sessionid", "csrftoken")
+)
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"

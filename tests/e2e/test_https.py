@@ -119,13 +119,14 @@ def test_sign_in_works_and_its_cookies_go_over_https_only(platform: Platform, br
 
     assert (signed_in.status_code, signed_in.headers["Location"]) == (302, "/")
     cookies = signed_in.headers.get_list("Set-Cookie")
-    assert {each.partition("=")[0] for each in cookies} == {"csrftoken", "sessionid"}
-    assert all("Secure" in each for each in cookies)
+    assert {each.partition("=")[0] for each in cookies} == {"__Host-csrftoken", "__Host-sessionid"}
+    assert all("Secure" in each and "Path=/" in each and "Domain" not in each for each in cookies)
+    assert signed_in.headers["Strict-Transport-Security"] == "max-age=31536000"
     assert browser.get("/services/").status_code == httpx.codes.OK
 
 
 def test_a_form_of_another_site_is_refused(browser: httpx.Client) -> None:
-    form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+    form = {"csrfmiddlewaretoken": browser.cookies["__Host-csrftoken"]}
     assert browser.post("/signout/", data=form, headers={"Origin": "https://elsewhere.example"}).status_code == 403
 
 

@@ -5,13 +5,17 @@ A browser sends simple requests to any address for any page, with a foreign `Ori
 """
 
 import json
+import runpy
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from django.http import HttpResponse
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from tests import scenes
 from tests.serving_runtime import onnx_models
@@ -61,6 +65,59 @@ class TestControlPlane:
         answer = signed_in().get(path, headers={"Origin": FOREIGN})
         assert answer.status_code == 200
         assert not _allows(answer)
+
+
+def behind(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the settings that a control plane with this public address has."""
+    monkeypatch.setenv("FAIRLEAD_URL", url)
+    return runpy.run_path(str(find_spec("control_plane.settings").origin))  # type: ignore[union-attr, arg-type]
+
+
+@pytest.mark.django_db
+class TestControlPlaneBehindTls:
+    """Headers and cookies, which do not depend on whether the proxy's headers are believed."""
+
+    @pytest.fixture(autouse=True)
+    def https(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = behind("https://fairlead.example", monkeypatch)
+        for name in ("SECURE_COOKIES", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"):
+            assert made[name] is True
+        for name in made:
+            if name.startswith(("SECURE_", "SESSION_", "CSRF_")):
+                setattr(settings, name, made[name])
+
+    @pytest.mark.parametrize("path", ["/", "/signin/", "/api/v1/clusters", "/nothing", "/static/app.css", "/healthz"])
+    def test_browsers_come_back_over_tls_only(self, path: str) -> None:
+        assert Client().get(path).headers["Strict-Transport-Security"] == "max-age=31536000"
+
+    def test_a_refused_name_says_so_too(self) -> None:
+        answer = Client().get("/", headers={"Host": "attacker.example"})
+        assert (answer.status_code, answer.headers["Strict-Transport-Security"]) == (400, "max-age=31536000")
+
+    def test_no_other_name_of_the_domain_can_set_the_cookies(self) -> None:
+        browser = Client(enforce_csrf_checks=True)
+        browser.get("/signin/")
+        form = {"token": scenes.token(), "csrfmiddlewaretoken": browser.cookies["__Host-csrftoken"].value}
+        assert (
+            browser.post("/signin/", form, secure=True, headers={"Referer": "https://testserver/"}).status_code == 302
+        )
+        assert {*browser.cookies} == {"__Host-sessionid", "__Host-csrftoken"}
+        for cookie in browser.cookies.values():
+            assert (cookie["secure"], cookie["path"], cookie["domain"]) == (True, "/", "")
+        assert browser.get("/").status_code == 200
+        planted = Client()
+        planted.cookies["sessionid"] = browser.cookies["__Host-sessionid"].value
+        assert planted.get("/").status_code == 302
+
+
+def test_over_plain_http_nothing_is_said_of_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = behind("http://127.0.0.1:8080", monkeypatch)
+    assert (made["SESSION_COOKIE_NAME"], made["CSRF_COOKIE_NAME"]) == ("sessionid", "csrftoken")
+    assert "Strict-Transport-Security" not in Client().get("/healthz").headers
+
+
+def test_the_name_of_djangos_tests_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "testserver" not in behind("https://fairlead.example", monkeypatch)["ALLOWED_HOSTS"]
 
 
 def _allows(answer: HttpResponse) -> bool:
