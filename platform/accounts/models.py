@@ -16,11 +16,24 @@ class User(AbstractUser):
 
 
 class Identity(models.Model):
-    """A user's account at an OpenID provider: the provider's own name of it, which it never reassigns."""
+    """A user's account at an OpenID provider: the provider's own name of it, which it never reassigns.
+
+    Attributes:
+        sealed_refresh_token: renews the proof that the account is still there; empty where the provider gave
+            none.
+        checked_at: when the provider last confirmed the account, by a sign-in or when asked; None where that was in a
+            release that did not note it.
+        tried_at: when the provider was last asked, whatever it answered.
+        ended_at: when the provider answered that the account is no longer there; None where it is, or was not asked.
+    """
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="identity")
     issuer = models.CharField(max_length=255)
     subject = models.CharField(max_length=255)
+    sealed_refresh_token = models.TextField(blank=True, default="", db_default="")
+    checked_at = models.DateTimeField(null=True, blank=True)
+    tried_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         verbose_name_plural = "identities"
@@ -28,6 +41,25 @@ class Identity(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject} at {self.issuer}"
+
+
+class Invitation(models.Model):
+    """An administrator's leave to link a user to an account of the provider, once; the secret is in a link.
+
+    Attributes:
+        digest: of the secret, as of an API token.
+        expires_at: also when a newer invitation replaced it.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="invitations")
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.CharField(max_length=300)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"invitation of {self.user}"
 
 
 class ApiToken(models.Model):
@@ -38,6 +70,7 @@ class ApiToken(models.Model):
     Attributes:
         is_session: made by a sign-in at a provider for one browser, which ends it by signing out; its secret is
             unknown.
+        needs_proof: ends a day after the provider last confirmed its user's account there.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
@@ -50,6 +83,7 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     is_session = models.BooleanField(default=False, db_default=False)
+    needs_proof = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [

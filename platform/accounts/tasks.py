@@ -7,6 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.services import answers_forget
+from accounts.services.invitations import invitations_forget
 from accounts.services.oidc_users import sessions_forget
 
 
@@ -18,6 +19,7 @@ def forget_answers() -> None:
 
 @shared_task(name="accounts.tasks.forget_sessions")
 def forget_sessions() -> None:
-    """Delete the sessions of browsers that ended, and the tokens that were made for them alone."""
+    """Delete the sessions of browsers that ended, the tokens that were made for them alone, and old invitations."""
     import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()
     sessions_forget(now=timezone.now())
+    invitations_forget(now=timezone.now())

@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from accounts.web import audit, provider, signin, teams, tokens, users
+from accounts.web import audit, invitations, provider, signin, teams, tokens, users
 
 app_name = "accounts"
 urlpatterns = [
     path("signin/", signin.signin, name="signin"),
+    path("signin/invitation/<str:secret>", invitations.invitation_page, name="invitation"),
     path("signin/provider/", provider.begin, name="provider-begin"),
     path("signin/provider/back", provider.back, name="provider-back"),
     path("signin/provider/signout", provider.signout, name="provider-signout"),
@@ -21,6 +22,7 @@ urlpatterns = [
     path("teams/<str:team>/owned/take", teams.ownership_action, {"verb": "take"}, name="ownership-take"),
     path("users/", users.user_list_page, name="user-list"),
     path("users/<path:user>/switch", users.user_switch_action, name="user-switch"),
+    path("users/<path:user>/invite", users.user_invite_action, name="user-invite"),
     path("users/<path:user>/free", users.user_free_action, name="user-free"),
     path("users/<path:user>/", users.user_detail_page, name="user-detail"),
     path("tokens/", tokens.token_list_page, name="token-list"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
@@ -13,6 +14,8 @@ from accounts.domain.group_roles import parse
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, Identity, Membership, User
+from accounts.services import user_get_or_create
+from accounts.services.invitations import invitation_create, invitation_url
 from tests import scenes
 from tests.browser import openid
 from tests.browser.axe import violations
@@ -113,6 +116,29 @@ def test_groups_of_the_provider_give_roles_and_take_them_at_the_next_sign_in(
     page.get_by_role("link", name=BUTTON).click()  # the provider still knows who it is, and asks nothing
     page.wait_for_url(re.compile(r"://[^/]+/$"))
     assert roles() == {"vision": Role.DEPLOYER}
+
+
+def test_an_invitation_links_who_is_here_to_the_account_that_opens_it(
+    page: Page, provider: openid.Provider, server: str, screenshots: Path
+) -> None:
+    del provider  # started
+    user_get_or_create(username="root", now=timezone.now())
+    created = invitation_create(username="root", actor="test", now=timezone.now())
+    page.goto(invitation_url(created))
+    expect(page.get_by_role("heading", name="Invitation for root")).to_be_visible()
+    expect(page.get_by_test_id("what-is-linked")).to_be_visible()
+    assert violations(page) == []
+    page.screenshot(path=screenshots / "invitation.png")
+    page.get_by_role("link", name=BUTTON).click()
+    sign_in_there(page, "alice")
+    page.wait_for_url(f"{server}/")
+    expect(page.locator(".who-name")).to_have_text("root")
+    assert Identity.objects.get(subject="alice").user.username == "root"
+    page.get_by_role("button", name="Sign out").click()
+    page.goto(invitation_url(created))
+    expect(page.get_by_role("alert")).to_contain_text("was used at")
+    page.get_by_role("link", name=BUTTON).click()
+    expect(page.locator(".who-name")).to_have_text("root")
 
 
 def test_what_goes_wrong_is_told_where_one_can_try_again(

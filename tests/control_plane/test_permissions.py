@@ -125,6 +125,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /users/{user}": (DEFAULT, ADMIN),
     "PATCH /users/{user}": (DEFAULT, ADMIN),
     "DELETE /users/{user}/identity": (DEFAULT, ADMIN),
+    "POST /users/{user}/invitation": (DEFAULT, ADMIN),
     "GET /teams": (ANY, VIEWER),
     "POST /teams": (DEFAULT, ADMIN),
     "GET /teams/{team}": (OWNER, VIEWER),

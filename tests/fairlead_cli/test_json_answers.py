@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead_cli.parser.command_table import COMMANDS
-from tests.fairlead_cli._support.answers import BUILD, REPARTITION, TRIAL, TRIED, TUNING, USER, listed
+from tests.fairlead_cli._support.answers import BUILD, INVITATION, REPARTITION, TRIAL, TRIED, TUNING, USER, listed
 
 Fairlead = Callable[..., tuple[int, str, str]]
 NO_ANSWER = {"up", "demo", "completion"}
@@ -99,6 +99,7 @@ CALLS = {
     "users show": Asked("bob", {"GET /users/bob": USER}),
     "users switch-off": Asked("bob --reason left", {"PATCH /users/bob": USER}),
     "users switch-on": Asked("bob --reason back", {"PATCH /users/bob": USER}),
+    "users invite": Asked("bob", {"POST /users/bob/invitation": INVITATION}),
     "users free": Asked("bob", {"DELETE /users/bob/identity": {}}),
     "models try": Asked(
         "m --version 1 --data request.json",

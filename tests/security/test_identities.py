@@ -1,19 +1,24 @@
 """Accounts of an OpenID provider that would like to be somebody else here: by a name, an address or a `sub`."""
 
+from datetime import timedelta
 from importlib import import_module
 
 import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
+from accounts.domain.person import Person, person_of
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity, Membership, User
+from accounts.selectors import digest_of
 from accounts.services import teams, user_get_or_create
-from accounts.services.oidc_users import Person, person_of, person_signin
+from accounts.services.invitations import invitation_create
+from accounts.services.oidc_users import person_signin
 from common.errors import InvalidInput, NotAuthenticated
 from tests import scenes
 
@@ -96,3 +101,72 @@ def test_a_user_name_reads_like_no_token_and_no_caller_with_one(name: str) -> No
 def test_a_user_who_has_such_a_name_already_keeps_it() -> None:
     user = User.objects.create(username="flt_old")
     assert user_get_or_create(username="flt_old", now=timezone.now()) == user
+
+
+@pytest.fixture
+def invited(settings: Settings) -> str:
+    """Return the secret of an invitation of the user alice."""
+    settings.OIDC_ISSUER = ISSUER
+    user_get_or_create(username="alice", now=timezone.now())
+    return invitation_create(username="alice", actor="test", now=timezone.now()).secret
+
+
+def accept(secret: str, person: Person, *, later: timedelta = timedelta(0)) -> ApiToken:
+    now = timezone.now() + later
+    return person_signin(request=browser_request(), person=person, now=now, invitation=digest_of(secret))
+
+
+MALLORY = Person(ISSUER, "mallory", "mallory", None)
+
+
+def test_an_invitation_that_was_used_links_nobody_else(invited: str) -> None:
+    accept(invited, Person(ISSUER, "1", "a.smith", None))
+    with pytest.raises(NotAuthenticated, match=r"was used at .* and works once"):
+        accept(invited, MALLORY)
+    assert Identity.objects.get().subject == "1"
+
+
+def test_an_invitation_that_expired_or_was_replaced_links_nobody(invited: str) -> None:
+    with pytest.raises(NotAuthenticated, match="expired at"):
+        accept(invited, MALLORY, later=timedelta(hours=72))
+    newer = invitation_create(username="alice", actor="test", now=timezone.now()).secret
+    with pytest.raises(NotAuthenticated, match="or a newer one replaced it"):
+        accept(invited, MALLORY, later=timedelta(seconds=1))
+    assert not Identity.objects.exists()
+    assert accept(newer, Person(ISSUER, "1", "a.smith", None)).user.username == "alice"
+
+
+def test_a_guessed_invitation_links_nobody() -> None:
+    with pytest.raises(NotAuthenticated, match="is not known here"):
+        accept("guessed", MALLORY)
+    assert not User.objects.exists()
+
+
+def test_an_account_that_belongs_to_someone_takes_no_second_user_and_the_invitation_stays(invited: str) -> None:
+    sign_in(MALLORY)
+    with pytest.raises(NotAuthenticated, match="belongs to user 'mallory' already"):
+        accept(invited, MALLORY)
+    assert accept(invited, Person(ISSUER, "1", "a.smith", None)).user.username == "alice"
+
+
+def test_a_user_who_was_linked_meanwhile_is_not_taken_over(invited: str) -> None:
+    Identity.objects.create(user=User.objects.get(username="alice"), issuer=ISSUER, subject="1")
+    with pytest.raises(NotAuthenticated, match="belongs to another account of the provider already"):
+        accept(invited, MALLORY)
+
+
+def test_an_invitation_lets_no_user_in_who_is_switched_off(invited: str) -> None:
+    User.objects.filter(username="alice").update(is_active=False)
+    with pytest.raises(NotAuthenticated, match="switched off"):
+        accept(invited, MALLORY)
+    assert not Identity.objects.exists()
+
+
+@pytest.mark.parametrize("number", ["", "guessed", "é"])
+def test_another_site_leads_nobody_through_an_invitation(invited: str, number: str, client: Client) -> None:
+    """Else its visitors, whom the provider knows, would work here as the user that the attacker was invited to."""
+    assert client.get(f"/signin/invitation/{invited}").status_code == 200  # as an image of that site does
+    answer = client.get("/signin/provider/", {"invitation": number})
+    assert answer.status_code == 401
+    assert "did not begin here" in answer.content.decode()
+    assert "invitation_accepted" not in client.session

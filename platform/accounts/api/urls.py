@@ -18,6 +18,7 @@ urlpatterns = [
     path("teams/<str:team>/models/<str:name>", teams.ModelDetailView.as_view(), name="owned-model"),
     path("users", users.UserListView.as_view(), name="user-list"),
     path("users/<str:user>", users.UserDetailView.as_view(), name="user-detail"),
+    path("users/<str:user>/invitation", users.UserInvitationView.as_view(), name="user-invitation"),
     path("users/<str:user>/identity", users.UserIdentityView.as_view(), name="user-identity"),
     path("whoami", views.WhoAmIView.as_view(), name="whoami"),
 ]

@@ -11,12 +11,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.api.idempotency import idempotent
 from accounts.auth.access import Place
 from accounts.auth.permissions import actor_of, caller_token
 from accounts.domain.scopes import Scope
 from accounts.models import User
 from accounts.selectors.users import user_get, user_query
-from accounts.services.oidc_users import MOST_REASON, identity_forget, user_switch_by
+from accounts.services.identities import identity_forget
+from accounts.services.invitations import CreatedInvitation, invitation_create, invitation_url
+from accounts.services.oidc_users import MOST_REASON, user_switch_by
 from common.http.filters import Filter
 from common.http.request_serializer import RequestSerializer
 
@@ -101,6 +104,33 @@ class UserDetailView(_OfInstallation, APIView):
             now=timezone.now(),
         )
         return Response(UserSerializer(user_get(username=user)).data)
+
+
+class InvitationSerializer(serializers.Serializer[CreatedInvitation]):
+    """An invitation; `url` is returned only once."""
+
+    user = serializers.CharField(source="invitation.user.username")
+    url = serializers.SerializerMethodField(
+        help_text="Link that works once: it links the user to the identity provider account that then signs in."
+    )
+    expires_at = serializers.DateTimeField(source="invitation.expires_at")
+
+    def get_url(self, created: CreatedInvitation) -> str:
+        """Return the link."""
+        return invitation_url(created)
+
+
+class UserInvitationView(_OfInstallation, APIView):
+    """Invitation to link a user to an identity provider account."""
+
+    scopes = {"POST": Scope.ADMIN}
+
+    @idempotent(has_secret=True)
+    @extend_schema(request=None, responses={201: InvitationSerializer})
+    def post(self, request: Request, user: str) -> Response:
+        """Create a link for the user, valid for 72 hours and one sign-in; it replaces an unused one."""
+        created = invitation_create(username=user, actor=actor_of(request), now=timezone.now())
+        return Response(InvitationSerializer(created).data, status=201)
 
 
 class UserIdentityView(_OfInstallation, APIView):

@@ -1,21 +1,21 @@
 """OpenID Connect users: account linking, roles from groups, and sessions."""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest
 
 from accounts.domain.group_roles import roles_of
+from accounts.domain.person import Person
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity, Membership, Team, User
 from accounts.selectors import TOKEN_PREFIX, digest_of
 from accounts.services import actor_name, audit_record, session_open, user_create
+from accounts.services.identities import identity_link
+from accounts.services.invitations import invitation_use
 from accounts.services.teams import member_delete, member_set, team_create
 from common.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
 from common.randomness import new_secret
@@ -26,63 +26,17 @@ MOST_REASON = 300
 _KEPT_AFTER_END = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
-    """A user's identity at a provider.
-
-    Attributes:
-        subject: the provider's own name of the account, which it never reassigns.
-        username: what a new user would be called; it never finds an existing one.
-        groups: None where groups are not used here.
-        refusal: why `username` cannot be a new user's name; empty where it can.
-    """
-
-    issuer: str
-    subject: str
-    username: str
-    groups: frozenset[str] | None
-    refusal: str = ""
-
-
-def person_of(claims: Mapping[str, Any], *, issuer: str, username_claim: str, groups_claim: str) -> Person:
-    """Return the identity in checked claims; raises NotAuthenticated where they give no usable name."""
-    username = claims.get(username_claim)
-    if not isinstance(username, str) or not username.strip():
-        raise NotAuthenticated(
-            f"the provider did not say {username_claim!r}, which is the user's name here; an administrator can let it "
-            "say that, or choose another claim by FAIRLEAD_OIDC_USERNAME_CLAIM"
-        )
-    refusal = ""
-    if username_claim == "email" and claims.get("email_verified") is not True:
-        refusal = (
-            f"the provider does not say that the address {username[:150]} is verified (claim email_verified); verify "
-            "it there, or ask an administrator for an invitation"
-        )
-    groups = _groups(claims.get(groups_claim)) if groups_claim else None
-    return Person(issuer, str(claims["sub"]), username.strip(), groups, refusal)
-
-
-def claims_wanted(*, username_claim: str, groups_claim: str) -> frozenset[str]:
-    """Return the claims that `person_of` reads, beside `sub`."""
-    verified = {"email_verified"} if username_claim == "email" else set()
-    return frozenset({username_claim, groups_claim} - {""} | verified)
-
-
-def _groups(said: object) -> frozenset[str]:
-    """Return the names in a claim, which providers write as a list or, for one, as text; empty for other types."""
-    return frozenset(
-        filter(None, map(str, [said] if isinstance(said, str) else said if isinstance(said, list) else []))
-    )
-
-
-def person_signin(*, request: HttpRequest, person: Person, now: datetime) -> ApiToken:
+def person_signin(*, request: HttpRequest, person: Person, now: datetime, invitation: str = "") -> ApiToken:
     """Sign the browser in as the identity's user, created at the first sign-in, and return its session's token.
 
+    Args:
+        invitation: digest of an invitation, whose user the identity is linked to; empty for none.
+
     Raises:
-        NotAuthenticated: the user is deactivated, or the name belongs to another account of the provider.
+        NotAuthenticated: the user is deactivated, a new user's name is taken, or the invitation does not link the two.
     """
     with transaction.atomic():
-        user = _user_of(person, now)
+        user = invitation_use(digest=invitation, person=person, now=now) if invitation else _user_of(person, now)
         if not user.is_active:
             raise NotAuthenticated(f"user {user.username!r} is switched off here; ask an administrator")
         if person.groups is not None:
@@ -100,26 +54,6 @@ def person_signin(*, request: HttpRequest, person: Person, now: datetime) -> Api
         )
         session_open(request=request, token=token, now=now, detail={"issuer": person.issuer})
     return token
-
-
-@transaction.atomic
-def identity_forget(*, username: str, actor: str, now: datetime) -> None:
-    """Unlink the user from the provider's account, and end all sessions and tokens of the one who had it.
-
-    The name stays the user's; only an invitation links it to another account. Raises NotFound.
-    """
-    before = Identity.objects.filter(user__username=username).first()
-    if before is None:
-        raise NotFound(f"there is no user {username[:150]!r} who signed in at a provider")
-    before.delete()
-    ApiToken.objects.filter(user__username=username, revoked_at=None).update(revoked_at=now)
-    audit_record(
-        actor=actor,
-        action="user.free",
-        target=f"users/{username}",
-        now=now,
-        before={"issuer": before.issuer, "subject": before.subject},
-    )
 
 
 def user_switch_by(*, caller: ApiToken, username: str, is_active: bool, reason: str, now: datetime) -> None:
@@ -182,21 +116,8 @@ def _user_of(person: Person, now: datetime) -> User:
         ) from error
     except InvalidInput as error:
         raise NotAuthenticated(f"the provider gives a name that cannot be used here: {error.message}") from error
-    Identity.objects.create(user=user, issuer=person.issuer, subject=person.subject)
-    identify_record(user=user, person=person, now=now)
+    identity_link(user=user, person=person, now=now)
     return user
-
-
-def identify_record(*, user: User, person: Person, now: datetime, before: Identity | None = None) -> None:
-    """Record that the user belongs to the provider's account from now on."""
-    audit_record(
-        actor="fairlead",
-        action="user.identify",
-        target=f"users/{user.username}",
-        now=now,
-        before=None if before is None else {"issuer": before.issuer, "subject": before.subject},
-        after={"issuer": person.issuer, "subject": person.subject},
-    )
 
 
 def _roles_follow(user: User, groups: frozenset[str], now: datetime) -> None:

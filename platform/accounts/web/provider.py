@@ -11,14 +11,15 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from accounts.domain.person import claims_wanted, person_of
 from accounts.services import session_refuse
-from accounts.services.oidc_users import claims_wanted, person_of, person_signin
+from accounts.services.oidc_users import person_signin
+from accounts.web import invitations
 from accounts.web.signin import destination, signin_form
 from common.errors import FairleadError, NotAuthenticated
 from integrations import oidc
 
 _NEXT_KEY = "signin_next"
-_TIME_TO_SIGN_IN_S = 3600
 
 
 @never_cache
@@ -27,12 +28,13 @@ def begin(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider."""
     provider, wanted = _provider(), request.GET.get("next", "")
     try:
+        invitations.accept(request)
         answer = oidc.begin(request, provider, back_to=_ours("accounts:provider-back"))
     except FairleadError as error:
         return signin_form(request, wanted=wanted, provider_error=error)
     request.session[_NEXT_KEY] = wanted
     if not request.user.is_authenticated:
-        request.session.set_expiry(_TIME_TO_SIGN_IN_S)
+        request.session.set_expiry(invitations.TIME_TO_SIGN_IN_S)
     return answer
 
 
@@ -46,12 +48,13 @@ def back(request: HttpRequest) -> HttpResponse:
     try:
         claims = oidc.finish(request, provider, wanted=claims_wanted(**names))
         person = person_of(claims, issuer=provider.issuer, **names)
-        person_signin(request=request, person=person, now=now)
+        person_signin(request=request, person=person, now=now, invitation=invitations.accepted(request))
     except FairleadError as error:
         if isinstance(error, NotAuthenticated):
             session_refuse(request=request, reason=error.message, now=now)
         return signin_form(request, wanted=wanted, provider_error=error)
     request.session.pop(_NEXT_KEY, None)
+    invitations.forget(request)
     return redirect(destination(request, wanted))
 
 

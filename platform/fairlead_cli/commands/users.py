@@ -45,6 +45,13 @@ def switch_on(call: Call) -> None:
     _switch(call, active=True)
 
 
+def invite(call: Call) -> None:
+    """Creates a link that links a user to the account of the provider that opens it, and shows it once."""
+    invitation = call.client.post(path("users", call.options.user, "invitation"), {})
+    call.show(invitation, {"user": "user", "link": "url", "expires": "expires_at"})
+    call.note("this is the only time that the link is shown; it works once")
+
+
 def free(call: Call) -> None:
     """Unlinks a user from its account at the provider, and ends its sessions and tokens."""
     user = call.options.user

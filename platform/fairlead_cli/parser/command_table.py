@@ -180,6 +180,7 @@ COMMANDS = (
     Command("users show", users.show_user, users.user_argument),
     Command("users switch-off", users.switch_off, users.switch_arguments),
     Command("users switch-on", users.switch_on, users.switch_arguments),
+    Command("users invite", users.invite, users.user_argument),
     Command("users free", users.free, users.user_argument),
     Command("audit list", audit.list_entries, audit.list_arguments),
     Command("webhooks list", webhooks.list_webhooks),

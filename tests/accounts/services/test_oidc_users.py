@@ -15,12 +15,13 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.domain.group_roles import parse
+from accounts.domain.person import Person, claims_wanted, person_of
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, Identity, Membership, User
 from accounts.selectors import token_of_session
 from accounts.services import session_signout, token_create
-from accounts.services.oidc_users import Person, claims_wanted, person_of, person_signin, sessions_forget
+from accounts.services.oidc_users import person_signin, sessions_forget
 from common.errors import NotAuthenticated
 from tests import scenes
 

@@ -9,6 +9,7 @@ from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from accounts.services import teams
+from accounts.services.invitations import invitation_create
 from tests import scenes
 from tests.browser.states.state import PageStates, Stage, State
 
@@ -24,6 +25,18 @@ def _provider(stage: Stage) -> str:
 def _provider_away(stage: Stage) -> str:
     _provider(stage)
     return "/signin/provider/"
+
+
+def _invitation(stage: Stage) -> str:
+    _provider(stage)
+    _team_busy(stage)
+    secret = invitation_create(username="u" * 150, actor="test", now=timezone.now()).secret
+    return f"/signin/invitation/{secret}"
+
+
+def _invitation_unknown(stage: Stage) -> str:
+    _provider(stage)
+    return "/signin/invitation/guessed"
 
 
 def _signs_in_with_nonsense(page: Page) -> None:
@@ -119,6 +132,16 @@ PAGES = {
         title="Sign in",
         states={"error": State(_provider_away, "does not answer", scope=None, status=503, is_refused=True)},
         without={"empty": "it leads to the provider at once", "busy": "it leads to the provider at once"},
+    ),
+    "accounts:invitation": PageStates(
+        title="Invitation",
+        states={
+            "busy": State(_invitation, "This works once", scope=None),
+            "error": State(
+                _invitation_unknown, "is not known here", scope=None, status=401, title="Sign in", is_refused=True
+            ),
+        },
+        without={"empty": "an invitation is for a user"},
     ),
     "accounts:team-list": PageStates(
         title="Teams",

@@ -195,8 +195,8 @@ def at_provider(page: Page, account: str) -> None:
     page.wait_for_url(re.compile(r"://[^/]+/$"))
 
 
-@drives("POST user-free", "GET provider-begin", "GET provider-back")
-def test_a_name_is_freed_from_the_providers_account_whose_session_ends(desk: Desk) -> None:
+@drives("POST user-free", "POST user-invite", "GET invitation", "GET provider-begin", "GET provider-back")
+def test_a_user_is_unlinked_from_the_providers_account_and_linked_by_an_invitation(desk: Desk) -> None:
     admin = desk.page()
     page = desk.page(make_token(admin, "for the way in", "read", "dora"))
     page.get_by_role("button", name="Sign out").click()
@@ -211,6 +211,12 @@ def test_a_name_is_freed_from_the_providers_account_whose_session_ends(desk: Des
     see(admin, "alice is unlinked from its account at the provider.")
     expect(admin.get_by_test_id("tokens-alone")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=WAIT_MS)  # by itself: its stream ended
+    page.get_by_role("link", name="Sign in with Example").click()
+    see(page, re.compile("The name 'alice' is taken here by another user"))
+    expect(admin.get_by_test_id("what-an-invitation-does")).to_be_visible()
+    admin.get_by_role("button", name="Create invitation").click()
+    expect(admin.get_by_test_id("send-the-link")).to_be_visible(timeout=WAIT_MS)
+    page.goto(admin.locator("#invitation-link").inner_text())
     page.get_by_role("link", name="Sign in with Example").click()
     expect(page.locator(".who-name")).to_have_text("alice", timeout=WAIT_MS)
     admin.reload()

@@ -59,6 +59,9 @@ TUNING: dict[str, Any] = {
 USER: dict[str, Any] = {"name": "bob", "active": True, "roles": {"red": "viewer"}, "provider": None}
 
 
+INVITATION = {"user": "bob", "url": "https://a.example/signin/invitation/x", "expires_at": "2026-11-26T12:00:00Z"}
+
+
 def listed(*rows: Any) -> dict[str, Any]:
     return {"next": None, "results": list(rows)}
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from accounts.services.oidc_users import identity_forget
+from accounts.services.identities import identity_forget
 from common.errors import FairleadError
 
 
