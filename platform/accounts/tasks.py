@@ -1,5 +1,6 @@
-"""Cleanup tasks: delete expired idempotent responses and ended sessions."""
+"""Periodic tasks: check users at the provider; delete expired idempotent responses and ended sessions."""
 
+import logging
 from importlib import import_module
 
 from celery import shared_task
@@ -7,8 +8,27 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.services import answers_forget
+from accounts.services.identity_checks import identities_check, identities_due
 from accounts.services.invitations import invitations_forget
 from accounts.services.oidc_users import sessions_forget
+from common.errors import FairleadError
+from integrations import oidc
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name="accounts.tasks.check_identities")
+def check_identities() -> None:
+    """Ask the provider whether the accounts of users are still there; one that does not answer is asked later."""
+    provider = oidc.configured()
+    if provider is None or not identities_due(issuer=provider.issuer, now=timezone.now()).exists():
+        return
+    try:
+        renew = oidc.renewal(provider)
+    except FairleadError as error:
+        logger.warning("no user was confirmed: %s", error.message)
+        return
+    identities_check(issuer=provider.issuer, renew=renew, clock=timezone.now)
 
 
 @shared_task(name="accounts.tasks.forget_answers")

@@ -13,6 +13,8 @@ from django.contrib.sessions.models import Session
 from django.core import signing
 from django.db.models import Model
 
+from accounts.models import Identity
+from accounts.services.identities import REFRESH_TOKEN
 from clusters.models import Cluster
 from clusters.services import connection
 from common.encryption import resealed
@@ -46,6 +48,8 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
         is_stopped: no worker runs, so that recordings under way are not written to.
     """
     yield _sealed("webhooks", Webhook.objects.all(), "sealed_secret", delivery.SECRET)
+    refreshed = Identity.objects.exclude(sealed_refresh_token="")
+    yield _sealed("sign-ins", refreshed, "sealed_refresh_token", REFRESH_TOKEN)
     yield _sealed("kubeconfigs", Cluster.objects.exclude(credentials=""), "credentials", connection.PURPOSE)
     waiting = ComparisonRun.objects.exclude(waiting=b"").defer("report", "worst")
     yield _sealed("comparisons", waiting, "waiting", comparison.PURPOSE)

@@ -149,6 +149,9 @@ OIDC_GROUPS_CLAIM = env.text("FAIRLEAD_OIDC_GROUPS_CLAIM")
 OIDC_GROUP_ROLES = env.group_roles("FAIRLEAD_OIDC_GROUP_ROLES")
 OIDC_DEFAULT_ROLE = env.choice("FAIRLEAD_OIDC_DEFAULT_ROLE", "viewer", ["none", *Role])
 OIDC_LABEL = env.text("FAIRLEAD_OIDC_LABEL", "Sign in with single sign-on")
+OIDC_LONGEST_OUTAGE = (
+    timedelta(hours=env.integer("FAIRLEAD_OIDC_OUTAGE_HOURS", 0)) if env.text("FAIRLEAD_OIDC_OUTAGE_HOURS") else None
+)
 OIDC_SESSION = timedelta(hours=env.integer("FAIRLEAD_OIDC_SESSION_HOURS", 12, minimum=1))
 
 # --- API --------------------------------------------------------------------------------------------------------------

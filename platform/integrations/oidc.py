@@ -4,13 +4,14 @@ The provider's metadata and keys are read for each sign-in: sign-ins are rare, a
 is imported at the first one, since it takes a tenth of the start of the web process.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import requests
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from common.errors import NotAuthenticated, Unavailable
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 10.0
 _LONGEST_REASON = 200
+_OFFLINE = "offline_access"
+_ASKED_OFFLINE = "oidc_asked_offline"
+_SCOPE_REFUSALS = {"invalid_scope", "not_allowed", "unauthorized_client"}
+
+
+class AccountGone(NotAuthenticated):
+    """The provider no longer renews the proof of an account: it was removed, disabled, or its consent withdrawn."""
+
+
+class ScopeRefused(NotAuthenticated):
+    """The provider does not give this client, or this person, a scope that it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +54,64 @@ class Provider:
         return urlsplit(self.issuer).netloc
 
 
-def begin(request: HttpRequest, provider: Provider, *, back_to: str) -> HttpResponse:
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """The provider's checked answer about the user who returns from it.
+
+    Attributes:
+        refresh_token: what `renewal` takes; empty where the provider gave none that outlives its own session.
+    """
+
+    claims: Mapping[str, Any]
+    refresh_token: str
+
+
+def configured() -> Provider | None:
+    """Return the provider of the settings; None where none is set up."""
+    if not settings.OIDC_ISSUER:
+        return None
+    return Provider(
+        issuer=settings.OIDC_ISSUER,
+        client_id=settings.OIDC_CLIENT_ID,
+        client_secret=settings.OIDC_CLIENT_SECRET,
+        scopes=tuple(settings.OIDC_SCOPES),
+    )
+
+
+def begin(request: HttpRequest, provider: Provider, *, back_to: str, is_offline: bool = True) -> HttpResponse:
     """Return the redirect to the provider; the session keeps the values that its answer is checked against.
 
     Args:
         back_to: the full redirect URL, as registered at the provider.
+        is_offline: asks for a refresh token too, where the provider offers the scope `offline_access`.
 
     Raises:
         Unavailable: the provider does not answer, or is no OpenID provider.
     """
     with _errors_of(provider):
-        answer: HttpResponse = _client(provider).authorize_redirect(request, back_to)
+        client = _client(provider)
+        scopes = [scope for scope in provider.scopes if is_offline or scope != _OFFLINE]
+        if is_offline and _OFFLINE not in scopes and _OFFLINE in client.server_metadata.get("scopes_supported", ()):
+            scopes.append(_OFFLINE)
+        client.client_kwargs["scope"] = " ".join(scopes)
+        request.session[_ASKED_OFFLINE] = _OFFLINE in scopes
+        answer: HttpResponse = client.authorize_redirect(request, back_to)
     return answer
 
 
-def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) -> Mapping[str, Any]:
-    """Return the checked claims about the user who returns from the provider.
+def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) -> SignIn:
+    """Return the checked answer about the user who returns from the provider.
 
     Args:
         wanted: claims requested from the provider's userinfo where its ID token does not have them.
 
     Raises:
+        ScopeRefused: a refresh token was asked for, which the provider does not give.
         NotAuthenticated: refused there, or not begun in this browser, or the answer cannot be trusted.
         Unavailable: the provider does not answer.
     """
-    with _errors_of(provider):
+    asked_offline = bool(request.session.pop(_ASKED_OFFLINE, False))
+    with _errors_of(provider, asked_offline=asked_offline):
         client = _client(provider)
         token = client.authorize_access_token(request)
         claims = dict(token.get("userinfo") or {})
@@ -77,7 +122,34 @@ def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) 
             if more.get("sub") != claims["sub"]:
                 raise NotAuthenticated(f"{provider.host} described another person than the one who signed in there")
             claims = {**more, **claims}
-    return claims
+    return SignIn(claims, str(token.get("refresh_token") or "") if asked_offline else "")
+
+
+def renewal(provider: Provider) -> Callable[[str], str]:
+    """Return a function that renews a refresh token at the provider, and returns the one to use next.
+
+    It raises AccountGone where the provider refuses the token itself, NotAuthenticated for an answer that says nothing
+    of the account, and Unavailable where there is none.
+
+    Raises:
+        Unavailable: the provider does not answer.
+    """
+    from authlib.integrations.base_client.errors import OAuthError  # noqa: PLC0415
+
+    with _errors_of(provider):
+        client = _client(provider)
+
+    def renew(refresh_token: str) -> str:
+        with _errors_of(provider):
+            try:
+                token = client.fetch_access_token(grant_type="refresh_token", refresh_token=refresh_token)
+            except OAuthError as error:
+                if error.error != "invalid_grant":
+                    raise
+                raise AccountGone(f"{provider.host} no longer confirms the account: {_reason(error)}") from error
+            return str(token.get("refresh_token") or refresh_token)
+
+    return renew
 
 
 def signout_url(provider: Provider, *, back_to: str) -> str | None:
@@ -119,7 +191,7 @@ def _client(provider: Provider) -> "DjangoOAuth2App":
 
 
 @contextmanager
-def _errors_of(provider: Provider) -> Iterator[None]:
+def _errors_of(provider: Provider, *, asked_offline: bool = False) -> Iterator[None]:
     """Translate the libraries' errors into ours, as sentences for the user who signs in."""
     from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415
     from authlib.integrations.base_client.errors import MismatchingStateError, OAuthError  # noqa: PLC0415
@@ -140,8 +212,13 @@ def _errors_of(provider: Provider) -> Iterator[None]:
     except OAuthError as error:
         if error.error == "access_denied":
             raise NotAuthenticated(f"the sign-in was refused or given up at {host}") from error
-        reason = " ".join(filter(None, [error.error, error.description]))[:_LONGEST_REASON]
-        raise NotAuthenticated(f"{host} refused the sign-in: {reason}") from error
+        kind = ScopeRefused if asked_offline and error.error in _SCOPE_REFUSALS else NotAuthenticated
+        raise kind(f"{host} refused the sign-in: {_reason(error)}") from error
     except (AuthlibBaseError, JoseError, RuntimeError, KeyError, ValueError) as error:
         reason = str(error)[:_LONGEST_REASON]
         raise NotAuthenticated(f"the answer of {host} cannot be trusted: {reason}; begin the sign-in again") from error
+
+
+def _reason(error: Any) -> str:
+    """Return what the provider's error says, shortened."""
+    return " ".join(filter(None, [error.error, error.description]))[:_LONGEST_REASON]

@@ -24,8 +24,15 @@ class Provider:
     issuer: str
     process: subprocess.Popen[str]
 
+    def remove(self, account: str) -> None:
+        """Remove an account; `say_groups` brings it back."""
+        self._say(account, None)
+
     def say_groups(self, account: str, groups: list[str]) -> None:
         """Let the claim `groups` of an account say these from now on."""
+        self._say(account, groups)
+
+    def _say(self, account: str, groups: list[str] | None) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps([account, groups]) + "\n")
         self.process.stdin.flush()

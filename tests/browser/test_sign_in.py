@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from django.utils import timezone
@@ -14,8 +15,11 @@ from accounts.domain.group_roles import parse
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, Identity, Membership, User
-from accounts.services import user_get_or_create
+from accounts.selectors import token_of
+from accounts.services import token_create, user_get_or_create
 from accounts.services.invitations import invitation_create, invitation_url
+from accounts.tasks import check_identities
+from common.errors import NotAuthenticated
 from tests import scenes
 from tests.browser import openid
 from tests.browser.axe import violations
@@ -139,6 +143,65 @@ def test_an_invitation_links_who_is_here_to_the_account_that_opens_it(
     expect(page.get_by_role("alert")).to_contain_text("was used at")
     page.get_by_role("link", name=BUTTON).click()
     expect(page.locator(".who-name")).to_have_text("root")
+
+
+def test_who_is_removed_at_the_provider_is_out_here_too(page: Page, provider: openid.Provider, server: str) -> None:
+    page.goto("/tokens/")
+    with page.expect_request(re.compile(re.escape(provider.issuer) + r"/auth\?")) as asked:
+        page.get_by_role("link", name=BUTTON).click()
+    assert "offline_access" in parse_qs(urlsplit(asked.value.url).query)["scope"][0].split()
+    sign_in_there(page, "alice")
+    page.wait_for_url(f"{server}/tokens/")
+    made = token_create(
+        user=User.objects.get(),
+        name="cli",
+        scope=Scope.READ,
+        lifetime=timedelta(days=90),
+        now=timezone.now(),
+        actor="a",
+    )
+
+    def check() -> str:
+        Identity.objects.update(checked_at=timezone.now() - timedelta(hours=5), tried_at=None)
+        check_identities()
+        return Identity.objects.get().sealed_refresh_token
+
+    assert check() != check() != ""
+    assert Identity.objects.get().ended_at is None
+    assert Identity.objects.get().checked_at > timezone.now() - timedelta(hours=1)
+    page.reload()
+    expect(page.locator(".who-name")).to_have_text("alice")
+
+    provider.remove("alice")
+    assert check() == ""
+    with pytest.raises(NotAuthenticated, match="no longer has the account of token 'cli'"):
+        token_of(secret=made.secret, now=timezone.now())
+    page.goto("/tokens/")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+    provider.say_groups("alice", [])
+    page.get_by_role("link", name=BUTTON).click()
+    if page.get_by_placeholder("Enter any login").is_visible():
+        sign_in_there(page, "alice")
+    expect(page.locator(".who-name")).to_have_text("alice")
+    assert token_of(secret=made.secret, now=timezone.now()).name == "cli"
+
+
+def test_a_provider_that_refuses_the_scope_of_refresh_tokens_is_asked_without_it(
+    page: Page, provider: openid.Provider, server: str
+) -> None:
+    there = re.compile(re.escape(provider.issuer) + r"/auth\?")
+    page.goto("/tokens/?x=1")
+    with page.expect_request(there) as asked:
+        page.get_by_role("link", name=BUTTON).click()
+    expect(page.get_by_placeholder("Enter any login")).to_be_visible()
+    state = parse_qs(urlsplit(asked.value.url).query)["state"][0]
+    with page.expect_request(there) as again:
+        page.goto(f"{server}/signin/provider/back?{urlencode({'error': 'invalid_scope', 'state': state})}")
+    assert "offline_access" not in again.value.url
+    sign_in_there(page, "alice")
+    page.wait_for_url(f"{server}/tokens/?x=1")
+    assert Identity.objects.get().sealed_refresh_token == ""
 
 
 def test_what_goes_wrong_is_told_where_one_can_try_again(

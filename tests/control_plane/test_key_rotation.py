@@ -8,9 +8,12 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from accounts.models import Identity
+from accounts.services import user_get_or_create
+from accounts.services.identities import REFRESH_TOKEN
 from clusters.models import Cluster
 from clusters.services.connection import opened, sealed
-from common.encryption import seal_bytes, unseal, unseal_bytes
+from common.encryption import seal, seal_bytes, unseal, unseal_bytes
 from common.errors import Unavailable
 from deployments.models import ComparisonRun
 from deployments.reconcile.participants import comparison
@@ -57,6 +60,10 @@ class Stored:
         for _ in range(2):
             self.recording.bytes = payload_files.append(self.recording.pk, [EXCHANGE], at=self.recording.bytes)
         self.recording.save()
+        person = user_get_or_create(username="alice", now=now)
+        Identity.objects.create(
+            user=person, issuer="https://a.example", subject="1", sealed_refresh_token=seal("r", purpose=REFRESH_TOKEN)
+        )
         self.session = SessionStore()
         self.session["token"] = 7
         self.session.save()
@@ -69,6 +76,7 @@ class Stored:
         return (
             unseal(webhook.sealed_secret, purpose=SECRET) == self.secret
             and opened(Cluster.objects.get().credentials) == CREDENTIALS
+            and unseal(Identity.objects.get().sealed_refresh_token, purpose=REFRESH_TOKEN) == "r"
             and (halves, exchanges) == (b"halves", [EXCHANGE, EXCHANGE])
             and self.is_signed_in()
         )
@@ -98,11 +106,11 @@ def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
 ) -> None:
     replace_the_key(settings)
     call_command("secrets_reseal")
-    assert capsys.readouterr().out == "webhooks 1, kubeconfigs 1, comparisons 1, recordings 1, sessions 1\n"
+    assert capsys.readouterr().out == "webhooks 1, sign-ins 1, kubeconfigs 1, comparisons 1, recordings 1, sessions 1\n"
     settings.SECRET_KEY_FALLBACKS = []
     assert stored.is_all_there()
     call_command("secrets_reseal")
-    assert capsys.readouterr().out == "webhooks 0, kubeconfigs 0, comparisons 0, recordings 0, sessions 0\n"
+    assert capsys.readouterr().out == "webhooks 0, sign-ins 0, kubeconfigs 0, comparisons 0, recordings 0, sessions 0\n"
 
 
 def test_a_key_forgotten_too_early_is_told_of_each_secret_that_needs_it(stored: Stored, settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """`/api/v1/users`: lists, disables and enables users. For administrators of the installation."""
 
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -31,6 +32,12 @@ class UserSerializer(serializers.ModelSerializer[User]):
     active = serializers.BooleanField(source="is_active", help_text="Whether the user is enabled.")
     roles = serializers.SerializerMethodField(help_text="Roles of the user, by team.")
     provider = serializers.SerializerMethodField()
+    provider_checked_at = serializers.SerializerMethodField(
+        help_text="When the identity provider last confirmed the account; null if it never did."
+    )
+    provider_ended_at = serializers.SerializerMethodField(
+        help_text="When the identity provider stopped confirming the account; its tokens are refused since then."
+    )
     last_seen_at = serializers.DateTimeField(
         allow_null=True, help_text="Last use of a token or session; null if no stored one was used."
     )
@@ -38,7 +45,16 @@ class UserSerializer(serializers.ModelSerializer[User]):
 
     class Meta:
         model = User
-        fields = ["name", "active", "roles", "provider", "last_seen_at", "created_at"]
+        fields = [
+            "name",
+            "active",
+            "roles",
+            "provider",
+            "provider_checked_at",
+            "provider_ended_at",
+            "last_seen_at",
+            "created_at",
+        ]
         read_only_fields = fields
 
     def get_roles(self, user: User) -> dict[str, str]:
@@ -48,6 +64,14 @@ class UserSerializer(serializers.ModelSerializer[User]):
     def get_provider(self, user: User) -> str | None:
         """Return the issuer; None without an account of an identity provider."""
         return user.identity.issuer if hasattr(user, "identity") else None
+
+    def get_provider_checked_at(self, user: User) -> datetime | None:
+        """Return the last confirmation; None without one."""
+        return user.identity.checked_at if hasattr(user, "identity") else None
+
+    def get_provider_ended_at(self, user: User) -> datetime | None:
+        """Return the end of confirmations; None without one."""
+        return user.identity.ended_at if hasattr(user, "identity") else None
 
 
 class UserSwitchSerializer(RequestSerializer[User]):

@@ -4,9 +4,11 @@ import hashlib
 from collections.abc import Iterable
 from datetime import datetime
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
+from accounts.domain.proof import has_lapsed
 from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, Membership, Ownership, User
@@ -25,9 +27,10 @@ def token_of(*, secret: str, now: datetime) -> ApiToken:
     """Return the live token with this secret, with its user.
 
     Raises:
-        NotAuthenticated: unknown, expired, revoked, or its user is deactivated; the sentence says which.
+        NotAuthenticated: unknown, expired, revoked, or its user is deactivated, or no longer confirmed by the provider;
+            the sentence says which.
     """
-    token = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
+    token = ApiToken.objects.select_related("user__identity").filter(digest=digest_of(secret)).first()
     if token is None:
         raise NotAuthenticated(
             "this token is not known here; ask an administrator for one, or make one with `fairlead tokens create` "
@@ -41,7 +44,36 @@ def token_of(*, secret: str, now: datetime) -> ApiToken:
         raise NotAuthenticated(
             f"user {token.user.username!r} of token {token.name!r} is switched off; ask an administrator"
         )
+    unconfirmed = proof_refusal(token=token, now=now)
+    if unconfirmed:
+        raise NotAuthenticated(unconfirmed)
     return token
+
+
+def proof_refusal(*, token: ApiToken, now: datetime) -> str:
+    """Return why the provider's word on the token's user does not let it work; empty where it does, or is not needed.
+
+    No query where the token was selected with `user__identity`.
+    """
+    user = token.user
+    if not hasattr(user, "identity"):
+        return ""
+    identity = user.identity
+    again = f"user {user.username!r} has to sign in there again"
+    if identity.ended_at is not None:
+        return f"{identity.issuer} no longer has the account of token {token.name!r}; {again}"
+    is_stale = token.needs_proof and has_lapsed(
+        checked_at=identity.checked_at,
+        can_be_asked=bool(identity.sealed_refresh_token) and identity.issuer == settings.OIDC_ISSUER,
+        longest_outage=settings.OIDC_LONGEST_OUTAGE,
+        now=now,
+    )
+    if is_stale and identity.checked_at is not None:
+        return (
+            f"{identity.issuer} last confirmed the account of token {token.name!r} at "
+            f"{identity.checked_at:%Y-%m-%d %H:%M} UTC, more than a day ago; {again}"
+        )
+    return ""
 
 
 def token_of_session(*, request: HttpRequest, now: datetime) -> ApiToken | None:
@@ -49,13 +81,15 @@ def token_of_session(*, request: HttpRequest, now: datetime) -> ApiToken | None:
     token_id = request.session.get(SESSION_KEY)
     if token_id is None:
         return None
-    token = ApiToken.objects.select_related("user").filter(pk=token_id).first()
-    return token if token is not None and token.is_live(now) and token.user.is_active else None
+    token = ApiToken.objects.select_related("user__identity").filter(pk=token_id).first()
+    if token is None or not token.is_live(now) or not token.user.is_active:
+        return None
+    return None if proof_refusal(token=token, now=now) else token
 
 
 def token_list(*, user: User | None) -> QuerySet[ApiToken]:
     """Return the tokens of `user`, or all for None."""
-    tokens = ApiToken.objects.select_related("user")
+    tokens = ApiToken.objects.select_related("user__identity")
     return tokens if user is None else tokens.filter(user=user)
 
 
@@ -88,6 +122,7 @@ def users_who_may(scope: Scope, *, kind: Owned, names: Iterable[str]) -> dict[st
     members = Membership.objects.filter(
         Q(team__name__in=set(teams.values()), role__in=allowing) | Q(team__name=DEFAULT_TEAM, role=Role.ADMIN),
         user__is_active=True,
+        user__identity__ended_at=None,
     )
     rows = list(members.values_list("team__name", "role", "user_id"))
     administrators = {user for team, role, user in rows if (team, role) == (DEFAULT_TEAM, Role.ADMIN)}

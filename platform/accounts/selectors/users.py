@@ -26,4 +26,4 @@ def user_get(*, username: str) -> User:
 
 def user_tokens(*, user: User) -> QuerySet[ApiToken]:
     """Return the user's tokens and sessions."""
-    return ApiToken.objects.filter(user=user).select_related("user")
+    return ApiToken.objects.filter(user=user).select_related("user__identity")

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.domain.scopes import Scope
-from accounts.models import AnsweredRequest, ApiToken, AuditEntry, Membership, Team, User
+from accounts.models import AnsweredRequest, ApiToken, AuditEntry, Identity, Membership, Team, User
 from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
 from common.errors import Conflict, InvalidInput, NotAuthenticated
 from common.http import request_id
@@ -169,6 +169,7 @@ def token_create(
         scope=scope,
         created_at=now,
         expires_at=now + lifetime,
+        needs_proof=Identity.objects.filter(user=user).exists(),
     )
     audit_record(
         actor=actor,

@@ -14,7 +14,7 @@ from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, Identity, Membership, Team, User
 from accounts.selectors import TOKEN_PREFIX, digest_of
 from accounts.services import actor_name, audit_record, session_open, user_create
-from accounts.services.identities import identity_link
+from accounts.services.identities import identity_confirm, identity_link
 from accounts.services.invitations import invitation_use
 from accounts.services.teams import member_delete, member_set, team_create
 from common.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
@@ -26,11 +26,14 @@ MOST_REASON = 300
 _KEPT_AFTER_END = timedelta(days=1)
 
 
-def person_signin(*, request: HttpRequest, person: Person, now: datetime, invitation: str = "") -> ApiToken:
+def person_signin(
+    *, request: HttpRequest, person: Person, now: datetime, invitation: str = "", refresh_token: str = ""
+) -> ApiToken:
     """Sign the browser in as the identity's user, created at the first sign-in, and return its session's token.
 
     Args:
         invitation: digest of an invitation, whose user the identity is linked to; empty for none.
+        refresh_token: what the provider can be asked with whether the account is still there; empty for none.
 
     Raises:
         NotAuthenticated: the user is deactivated, a new user's name is taken, or the invitation does not link the two.
@@ -39,6 +42,7 @@ def person_signin(*, request: HttpRequest, person: Person, now: datetime, invita
         user = invitation_use(digest=invitation, person=person, now=now) if invitation else _user_of(person, now)
         if not user.is_active:
             raise NotAuthenticated(f"user {user.username!r} is switched off here; ask an administrator")
+        identity_confirm(user=user, refresh_token=refresh_token, now=now)
         if person.groups is not None:
             _roles_follow(user, person.groups, now)
         token = ApiToken.objects.create(
@@ -51,6 +55,7 @@ def person_signin(*, request: HttpRequest, person: Person, now: datetime, invita
             expires_at=now + settings.OIDC_SESSION,
             last_used_at=now,
             is_session=True,
+            needs_proof=True,
         )
         session_open(request=request, token=token, now=now, detail={"issuer": person.issuer})
     return token

@@ -26,10 +26,17 @@ _NEXT_KEY = "signin_next"
 @require_GET
 def begin(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider."""
-    provider, wanted = _provider(), request.GET.get("next", "")
+    wanted = request.GET.get("next", "")
     try:
         invitations.accept(request)
-        answer = oidc.begin(request, provider, back_to=_ours("accounts:provider-back"))
+    except FairleadError as error:
+        return signin_form(request, wanted=wanted, provider_error=error)
+    return _lead_there(request, wanted)
+
+
+def _lead_there(request: HttpRequest, wanted: str, *, is_offline: bool = True) -> HttpResponse:
+    try:
+        answer = oidc.begin(request, _provider(), back_to=_ours("accounts:provider-back"), is_offline=is_offline)
     except FairleadError as error:
         return signin_form(request, wanted=wanted, provider_error=error)
     request.session[_NEXT_KEY] = wanted
@@ -46,9 +53,16 @@ def back(request: HttpRequest) -> HttpResponse:
     wanted = str(request.session.get(_NEXT_KEY, ""))
     names = {"username_claim": settings.OIDC_USERNAME_CLAIM, "groups_claim": settings.OIDC_GROUPS_CLAIM}
     try:
-        claims = oidc.finish(request, provider, wanted=claims_wanted(**names))
-        person = person_of(claims, issuer=provider.issuer, **names)
-        person_signin(request=request, person=person, now=now, invitation=invitations.accepted(request))
+        answer = oidc.finish(request, provider, wanted=claims_wanted(**names))
+        person_signin(
+            request=request,
+            person=person_of(answer.claims, issuer=provider.issuer, **names),
+            now=now,
+            invitation=invitations.accepted(request),
+            refresh_token=answer.refresh_token,
+        )
+    except oidc.ScopeRefused:
+        return _lead_there(request, wanted, is_offline=False)  # nobody is kept out for want of a refresh token
     except FairleadError as error:
         if isinstance(error, NotAuthenticated):
             session_refuse(request=request, reason=error.message, now=now)
@@ -70,14 +84,10 @@ def signout(request: HttpRequest) -> HttpResponse:
 
 
 def _provider() -> oidc.Provider:
-    if not settings.OIDC_ISSUER:
+    provider = oidc.configured()
+    if provider is None:
         raise Http404("no provider is set up")
-    return oidc.Provider(
-        issuer=settings.OIDC_ISSUER,
-        client_id=settings.OIDC_CLIENT_ID,
-        client_secret=settings.OIDC_CLIENT_SECRET,
-        scopes=tuple(settings.OIDC_SCOPES),
-    )
+    return provider
 
 
 def _ours(view: str) -> str:

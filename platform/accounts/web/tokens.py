@@ -19,7 +19,7 @@ from accounts.auth.access import Place, is_administrator, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, User
-from accounts.selectors import token_get, token_list
+from accounts.selectors import proof_refusal, token_get, token_list
 from accounts.services import CreatedToken, token_create, token_revoke, user_for_token
 from common import durations
 from common.errors import InvalidInput
@@ -28,7 +28,7 @@ from common.http.error_pages import is_fragment, leave, newest
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A token and whether it is valid now."""
+    """A token and whether it is valid now; `unconfirmed` until its user signs in at the provider again."""
 
     token: ApiToken
     state: str
@@ -37,7 +37,7 @@ class Row:
     def of(cls, token: ApiToken, now: datetime) -> "Row":
         """Return the row of a token at `now`."""
         if token.is_live(now):
-            return cls(token, "live")
+            return cls(token, "unconfirmed" if proof_refusal(token=token, now=now) else "live")
         return cls(token, "revoked" if token.revoked_at is not None else "expired")
 
 

@@ -1,7 +1,8 @@
 // An OpenID provider on 127.0.0.1 for the tests of sign-in, with the library's own pages. Who signs in as NAME, with any
 // password, is the account NAME.
 // Usage: node server.mjs CALLBACK_URL SIGNIN_URL; prints {"issuer": ...} when it answers. A line [NAME, [GROUP, ...]] of
-// its input says the groups of an account from then on, and is answered by {}. Ends with its input.
+// its input says the groups of an account from then on, a line [NAME, null] removes it; each is answered by {}. Ends with
+// its input.
 import { createServer } from "node:http";
 import { createInterface } from "node:readline";
 import Provider from "oidc-provider";
@@ -20,14 +21,18 @@ const provider = new Provider(issuer, {
       redirect_uris: [back],
       post_logout_redirect_uris: [signin],
       response_types: ["code"],
-      grant_types: ["authorization_code"],
+      grant_types: ["authorization_code", "refresh_token"],
     },
   ],
   claims: { openid: ["sub"], profile: ["preferred_username"], email: ["email", "email_verified"], groups: ["groups"] },
-  scopes: ["openid", "profile", "email", "groups"],
+  scopes: ["openid", "profile", "email", "groups", "offline_access"],
+  // As most providers do: without asking the person, and for longer than its own session.
+  issueRefreshToken: async (_context, client) => client.grantTypeAllowed("refresh_token"),
+  expiresWithSession: async () => false,
   pkce: { required: () => true },
   cookies: { keys: ["a-key-of-the-tests"] },
   async findAccount(_context, name) {
+    if (groups.get(name) === null) return undefined;
     const email = { email: `${name}@example.com`, email_verified: true };
     const claims = { sub: name, preferred_username: name, groups: groups.get(name) ?? [], ...email };
     return { accountId: name, claims: async () => claims };
