@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="accounts.tasks.check_identities")
 def check_identities() -> None:
-    """Ask the provider whether the accounts of users are still there; one that does not answer is asked later."""
+    """Ask the provider whether the accounts of users are still there; where it does not answer, try later."""
     provider = oidc.configured()
     if provider is None or not identities_due(issuer=provider.issuer, now=timezone.now()).exists():
         return

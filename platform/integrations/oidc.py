@@ -31,7 +31,7 @@ class AccountGone(NotAuthenticated):
 
 
 class ScopeRefused(NotAuthenticated):
-    """The provider does not give this client, or this person, a scope that it was asked for."""
+    """The provider does not give this client, or this person, a scope in the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def begin(request: HttpRequest, provider: Provider, *, back_to: str, is_offline:
 
     Args:
         back_to: the full redirect URL, as registered at the provider.
-        is_offline: asks for a refresh token too, where the provider offers the scope `offline_access`.
+        is_offline: requests a refresh token too, where the provider offers the scope `offline_access`.
 
     Raises:
         Unavailable: the provider does not answer, or is no OpenID provider.
@@ -106,7 +106,7 @@ def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) 
         wanted: claims requested from the provider's userinfo where its ID token does not have them.
 
     Raises:
-        ScopeRefused: a refresh token was asked for, which the provider does not give.
+        ScopeRefused: the request had the scope of refresh tokens, which the provider does not give.
         NotAuthenticated: refused there, or not begun in this browser, or the answer cannot be trusted.
         Unavailable: the provider does not answer.
     """
@@ -129,7 +129,7 @@ def renewal(provider: Provider) -> Callable[[str], str]:
     """Return a function that renews a refresh token at the provider, and returns the one to use next.
 
     It raises AccountGone where the provider refuses the token itself, NotAuthenticated for an answer that says nothing
-    of the account, and Unavailable where there is none.
+    of the account, and Unavailable without an answer.
 
     Raises:
         Unavailable: the provider does not answer.

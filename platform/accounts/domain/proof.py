@@ -13,7 +13,7 @@ def has_lapsed(
     Args:
         checked_at: the last confirmation; None for accounts of earlier releases, which did not note it.
         can_be_asked: the provider gave a refresh token, so only an outage there delays the next confirmation.
-        longest_outage: how much longer tokens work in an outage; None for no limit, so that it locks nobody out.
+        longest_outage: how much longer tokens work in an outage; None for no limit, so that it locks no one out.
     """
     if checked_at is None:
         return False

@@ -1,5 +1,6 @@
 """Linked identities: which account of an OpenID provider is which user's."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
@@ -53,8 +54,8 @@ def identity_end(*, identity: Identity, reason: str, now: datetime) -> bool:
     if not same.update(ended_at=now, sealed_refresh_token=""):
         return False
     ApiToken.objects.filter(user=identity.user_id, is_session=True, revoked_at=None).update(revoked_at=now)
-    facts = {"before": {"confirmed": True}, "after": {"confirmed": False}}
-    _record(identity, "user.expire", **facts, now=now, detail={"reason": reason})
+    detail = {"reason": reason}
+    _record(identity, "user.expire", before={"confirmed": True}, after={"confirmed": False}, now=now, detail=detail)
     return True
 
 
@@ -62,10 +63,10 @@ def _record(
     identity: Identity,
     action: str,
     *,
-    before: dict[str, object],
-    after: dict[str, object],
+    before: Mapping[str, object],
+    after: Mapping[str, object],
     now: datetime,
-    detail: dict[str, object] | None = None,
+    detail: Mapping[str, object] | None = None,
 ) -> None:
     target = f"users/{identity.user.username}"
     audit_record(actor="fairlead", action=action, target=target, now=now, before=before, after=after, detail=detail)

@@ -1,6 +1,6 @@
 """Checks at the provider: whether the accounts of users are still there, by their refresh tokens.
 
-A check that fails for another reason than a removed account changes nothing, so an outage there ends nobody's work.
+A check that fails for another reason than a removed account changes nothing, so an outage there ends no one's work.
 """
 
 import logging
@@ -21,7 +21,7 @@ MOST_AT_ONCE = 200
 
 
 def identities_due(*, issuer: str, now: datetime) -> QuerySet[Identity]:
-    """Return the accounts to ask about now, those first that were asked about longest ago."""
+    """Return the accounts to check now, the least recently tried first."""
     unchecked = Q(checked_at=None) | Q(checked_at__lte=now - EVERY)
     untried = Q(tried_at=None) | Q(tried_at__lte=now - RETRY_AFTER)
     rows = Identity.objects.filter(unchecked, untried, issuer=issuer, ended_at=None).exclude(sealed_refresh_token="")

@@ -62,7 +62,7 @@ def back(request: HttpRequest) -> HttpResponse:
             refresh_token=answer.refresh_token,
         )
     except oidc.ScopeRefused:
-        return _lead_there(request, wanted, is_offline=False)  # nobody is kept out for want of a refresh token
+        return _lead_there(request, wanted, is_offline=False)  # people get in without a refresh token
     except FairleadError as error:
         if isinstance(error, NotAuthenticated):
             session_refuse(request=request, reason=error.message, now=now)
