@@ -7,6 +7,7 @@ from typing import Any, Never
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
+from accounts.domain.approver import Approver
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 
@@ -38,6 +39,7 @@ class ApiToken(models.Model):
     Attributes:
         is_session: made by a sign-in at a provider for one browser, which ends it by signing out; its secret is
             unknown.
+        made_by: the user who made it, by name (`accounts.domain.approver`); empty where that is not known.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
@@ -50,6 +52,7 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     is_session = models.BooleanField(default=False, db_default=False)
+    made_by = models.CharField(max_length=150, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
@@ -64,6 +67,17 @@ class ApiToken(models.Model):
     def allows(self, scope: Scope) -> bool:
         """Return whether the token's scope includes `scope`."""
         return Scope(self.scope).includes(scope)
+
+    @property
+    def approver(self) -> Approver:
+        """Return its user as the author of a decision."""
+        username = self.user.username
+        return Approver(username, self.made_by, is_signed_in=self.is_session or self.made_by == username)
+
+    @property
+    def made_for_another(self) -> bool:
+        """Return whether another user made it."""
+        return self.approver.is_of_another
 
     @cached_property
     def roles(self) -> dict[str, Role]:

@@ -84,6 +84,7 @@ def person_signin(*, request: HttpRequest, person: Person, now: datetime) -> Api
             expires_at=now + settings.OIDC_SESSION,
             last_used_at=now,
             is_session=True,
+            made_by=user.username,
         )
         session_open(request=request, token=token, now=now, detail={"issuer": person.issuer})
     return token

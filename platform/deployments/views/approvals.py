@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from deployments.domain.rollout.approvals import Author, Tally, refusal
+from accounts.domain.approver import Approver
+from deployments.domain.rollout.approvals import Author, Tally, refusal, token_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,15 @@ class ApprovalsView:
     authors: tuple[Author, ...]
     given: tuple[ApprovalView, ...]
 
-    def refusal(self, user: str) -> str:
+    def refusal(self, approver: Approver) -> str:
         """Return why a user whose role allows it may not approve now; empty where he may."""
         if self.asked is None or not self.is_awaited:
             return "the rollout waits for no approval now"
-        return refusal(user, self.asked.rule, self.authors, self.asked.judged)
+        return refusal(approver, self.asked.rule, self.authors, self.asked.judged)
+
+    def token_refusal(self, approver: Approver) -> str:
+        """Return why the user's token neither approves nor rejects now; empty where it may."""
+        return "" if self.asked is None else token_refusal(approver, self.asked.rule)
 
     def has_of(self, user: str) -> bool:
         """Return whether an approval of the user counts now."""

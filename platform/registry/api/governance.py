@@ -68,7 +68,7 @@ class ApprovalView(OfModel, APIView):
             number=number,
             decision=parse_decision(asked.validated_data["state"]),
             comment=asked.validated_data["comment"],
-            username=caller_token(request).user.username,
+            approver=caller_token(request).approver,
             now=timezone.now(),
             actor=actor_of(request),
         )

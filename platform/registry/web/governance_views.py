@@ -57,7 +57,7 @@ def approval_action(request: HttpRequest, name: str, number: int) -> HttpRespons
         number=number,
         decision=decision,
         comment=request.POST.get("comment", ""),
-        username=page_token(request).user.username,
+        approver=page_token(request).approver,
         now=timezone.now(),
         actor=page_actor(request),
     )

@@ -17,7 +17,7 @@ from common.errors import InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
 from jobs.services import hints
 from registry import hooks, selectors, services
-from registry.domain.approval import Approval, refusal
+from registry.domain.approval import Approval
 from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.lineage import Lineage, unset
 from registry.domain.version_lifecycle import Status
@@ -139,7 +139,8 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         "may_deploy": may(page_token(request), Scope.WRITE, Place.anywhere()),
         "works": hooks.works_of(version.pk, _WORKS_SHOWN),
         "is_admin": may(page_token(request), Scope.ADMIN, Place.model(name)),
-        "may_not_approve": refusal(page_token(request).user.username, version.brought_by()),
+        "may_not_decide": page_token(request).approver.refusal,
+        "may_not_approve": selectors.approval_refusal(version=version, approver=page_token(request).approver),
         "is_used_elsewhere": any(use.namespace not in seen for use in uses),
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
     }
