@@ -110,6 +110,8 @@ COMMANDS = (
     Command("models tag", annotate.tag, annotate.tag_arguments),
     Command("models compatible", annotate.compatible, annotate.compatible_arguments),
     Command("models require-approval", governance.require_approval, governance.rule_arguments),
+    Command("models kept-rules", governance.list_kept_rules),
+    Command("models remove-rules", governance.remove_kept_rules, models.name_argument),
     Command("models delete", models.delete_model, models.name_argument),
     Command("versions show", models.show_version, models.version_arguments),
     Command("versions approve", governance.approve, governance.approve_arguments),

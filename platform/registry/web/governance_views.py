@@ -13,7 +13,9 @@ from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from common.http.error_pages import leave
 from registry.domain.approval import parse_decision
+from registry.selectors.kept_rules import has_changed_hands
 from registry.services import governance
+from registry.services.model_rows import kept_rules_remove
 
 
 @require_POST
@@ -44,6 +46,19 @@ def approval_rule_action(request: HttpRequest, name: str) -> HttpResponse:
     which = "only approved versions" if asked == "yes" else "versions without approval"
     messages.success(request, f"Services can use {which} now.")
     return leave(request, "registry:model-detail", name)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def kept_rules_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Remove the rules that a deleted model left; redirect to the list of models."""
+    token = page_token(request)
+    require(token, Scope.ADMIN, Place.model(name))
+    if has_changed_hands(name=name):
+        require(token, Scope.ADMIN, Place.installation())
+    kept_rules_remove(name=name, now=timezone.now(), actor=page_actor(request))
+    messages.success(request, f"The next model {name} begins without rules.")
+    return leave(request, "registry:model-list")
 
 
 @require_POST

@@ -44,7 +44,7 @@ class TestProtectedAliases:
         for forbidden in (lambda: services.alias_set(number=2, **said), lambda: services.alias_delete(**said)):
             with pytest.raises(NotPermitted):
                 forbidden()
-        with pytest.raises(NotPermitted, match="'champion' of model 'digits' is protected"):
+        with pytest.raises(NotPermitted, match="model 'digits' protects the alias champion: only an admin"):
             services.model_delete(name="digits", **WHO)
         assert services.alias_set(model="digits", name="other", number=2, **WHO)[1]
         services.alias_delete(by_admin=True, **said)
