@@ -8,6 +8,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 from accounts.domain.approver import Approver
+from accounts.domain.demand import Demand
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 
@@ -131,6 +132,46 @@ class Ownership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+class DemandRow(models.Model):
+    """Demand of a team or of a namespace, which need not exist yet (`accounts.domain.demand`).
+
+    Attributes:
+        namespace: empty for the demand of a team.
+    """
+
+    team = models.OneToOneField(Team, null=True, on_delete=models.CASCADE, related_name="demand")
+    namespace = models.CharField(max_length=63, blank=True, default="")
+    policies = models.JSONField(default=list, blank=True)
+    approvals = models.PositiveSmallIntegerField(default=0)
+    signed_in = models.BooleanField(default=False)
+    changed_at = models.DateTimeField()
+    changed_by = models.CharField(max_length=300)
+
+    class Meta:
+        db_table = "accounts_demand"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(team__isnull=True) ^ models.Q(namespace=""), name="demand_of_team_or_namespace"
+            ),
+            models.UniqueConstraint(
+                fields=["namespace"], condition=~models.Q(namespace=""), name="demand_of_namespace_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"demand of {self.demand.of}"
+
+    def is_of(self, *, team: str, namespace: str | None) -> bool:
+        """Return whether it is the demand of the team or of the namespace; the team must be loaded."""
+        return self.namespace == namespace if self.team is None else self.team.name == team
+
+    @property
+    def demand(self) -> Demand:
+        """Return its value; the team must be loaded."""
+        of = f"namespace {self.namespace}" if self.team is None else f"team {self.team.name}"
+        return Demand(of, tuple(self.policies), self.approvals, self.signed_in)
 
 
 class AnsweredRequest(models.Model):

@@ -175,6 +175,8 @@ COMMANDS = (
     Command("teams delete", teams.delete_team, teams.team_argument),
     Command("teams give", teams.give, teams.owned_arguments),
     Command("teams take", teams.take, teams.owned_arguments),
+    Command("teams demand", teams.show_demand, teams.demand_arguments),
+    Command("teams set-demand", teams.set_demand, teams.set_demand_arguments),
     Command("members list", teams.list_members, teams.team_argument),
     Command("members add", teams.add_member, teams.add_arguments),
     Command("members remove", teams.remove_member, teams.member_arguments),

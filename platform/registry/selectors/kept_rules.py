@@ -5,6 +5,7 @@ from django.db.models.functions import Coalesce
 
 from accounts.domain.roles import DEFAULT_TEAM, Owned
 from accounts.models import Ownership
+from accounts.selectors import owning_team
 from common.errors import NotFound
 from registry.models import KeptRules
 
@@ -26,5 +27,5 @@ def kept_rules_get(*, name: str) -> KeptRules:
 
 def has_changed_hands(*, name: str) -> bool:
     """Return whether the name belongs to another team than at the deletion of the model."""
-    kept = kept_rules_list(only=Q(name=name)).first()
-    return kept is not None and kept.owner != kept.team
+    kept = KeptRules.objects.filter(name=name).first()
+    return kept is not None and owning_team(kind=Owned.MODEL, name=name) != kept.team

@@ -17,7 +17,7 @@ from registry import hooks
 from registry.domain.approval import Approval, check_said
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
-from registry.selectors import approval_refusal, model_get, model_version_get
+from registry.selectors import approval_refusal, decision_refusal, model_get, model_version_get
 
 MAX_PROTECTED = 50
 
@@ -78,8 +78,8 @@ def version_decide(
     Raises:
         NotFound: no such version.
         InvalidInput: the comment is too long, or missing when declining.
-        NotPermitted: another user made the caller's token; the user registered the version, imported its files, or
-            made the token that did, and tries to approve it.
+        NotPermitted: another user made the caller's token; approvers have to sign in themselves; the user registered
+            the version, imported its files, or made the token that did, and tries to approve it.
         Conflict: a version is approved that is not READY.
     """
     said = check_said(decision, comment)
@@ -88,8 +88,11 @@ def version_decide(
     version = model_version_get(model=model, number=number)
     if decision is Approval.APPROVED and version.status != Status.READY.value:
         raise Conflict(f"{version} is {version.status}; only a READY version can be approved")
-    declines = decision is Approval.DECLINED
-    if why := approver.refusal if declines else approval_refusal(version=version, approver=approver):
+    if decision is Approval.APPROVED:
+        why = approval_refusal(version=version, approver=approver)
+    else:
+        why = decision_refusal(model=model, approver=approver)
+    if why:
         raise NotPermitted(f"{version} is not {decision}: {why}")
     before = {"approval": version.approval, "comment": version.approval_comment}
     version.approval, version.approval_comment = decision.value, said

@@ -152,7 +152,7 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         "may_deploy": may(page_token(request), Scope.WRITE, Place.anywhere()),
         "works": hooks.works_of(version.pk, _WORKS_SHOWN),
         "is_admin": may(page_token(request), Scope.ADMIN, Place.model(name)),
-        "may_not_decide": page_token(request).approver.refusal,
+        "may_not_decide": selectors.decision_refusal(model=name, approver=page_token(request).approver),
         "may_not_approve": selectors.approval_refusal(version=version, approver=page_token(request).approver),
         "is_used_elsewhere": any(use.namespace not in seen for use in uses),
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),

@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from accounts.domain.approver import Approver
+from accounts.domain.demand import Demand, signed_in_refusal
 from common import durations, identifiers
 from deployments.domain.policy import ApprovalRule
 
@@ -158,12 +159,22 @@ def judge(
     return Judged(approval, Standing.EXPIRED, why) if why else Judged(approval, Standing.COUNTS)
 
 
-def refusal(approver: Approver, rule: ApprovalRule, authors: Iterable[Author], judged: Iterable[Judged]) -> str:
-    """Return why a user whose role allows it may not approve; empty where he may."""
+def refusal(
+    approver: Approver,
+    rule: ApprovalRule,
+    authors: Iterable[Author],
+    judged: Iterable[Judged],
+    demands: Iterable[Demand] = (),
+) -> str:
+    """Return why a user whose role allows it may not approve; empty where he may.
+
+    Args:
+        demands: those on the service's namespace.
+    """
     user = approver.username
     if any(each.standing is Standing.COUNTS and each.approval.user == user for each in judged):
         return f"{user} has approved already; {_of_others(rule)}"
-    if why := token_refusal(approver, rule):
+    if why := token_refusal(approver, rule, demands):
         return why
     author = next((author for author in authors if author.is_user(user)), None) if rule.four_eyes else None
     if author is None:
@@ -171,9 +182,9 @@ def refusal(approver: Approver, rule: ApprovalRule, authors: Iterable[Author], j
     return f"{user} {author.did}, and the policy asks for four eyes; somebody else has to approve"
 
 
-def token_refusal(approver: Approver, rule: ApprovalRule) -> str:
-    """Return why a token neither approves nor rejects under the rule; empty where it may."""
-    return approver.refusal if rule.is_of_people else ""
+def token_refusal(approver: Approver, rule: ApprovalRule, demands: Iterable[Demand]) -> str:
+    """Return why a token neither approves nor rejects under the rule and the demands; empty where it may."""
+    return (approver.refusal if rule.is_of_people else "") or signed_in_refusal(approver, demands)
 
 
 def with_makers(authors: Iterable[Author], makers: Mapping[str, Collection[str]]) -> Iterator[Author]:

@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from accounts.domain.demand import Demand
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from accounts.selectors import makers_of_tokens, users_who_may
+from accounts.selectors.demands import demands_on
 from deployments import mapping
 from deployments.domain.rollout import RolloutState
 from deployments.domain.rollout.approvals import Author, Judged, Tally, judge, point_of, tally, with_makers
@@ -32,7 +34,9 @@ def approvals_views(rollouts: Iterable[Rollout], now: datetime) -> dict[int, App
     rollouts = list(rollouts)
     given = _given(rollouts)
     states = {rollout.pk: mapping.rollout_state(rollout) for rollout in rollouts}
-    authors = rollout_authors(rollout for rollout in rollouts if states[rollout.pk].asks_for_approval)
+    awaited = [rollout for rollout in rollouts if states[rollout.pk].asks_for_approval]
+    authors = rollout_authors(awaited)
+    demands = demands_on(Owned.NAMESPACE, {each.service.namespace for each in awaited})
     deciding = [rollout for rollout in rollouts if given[rollout.pk] and rollout.finished_at is None]
     allowed = _allowed(deciding)
     return {
@@ -41,6 +45,7 @@ def approvals_views(rollouts: Iterable[Rollout], now: datetime) -> dict[int, App
             tuple(_judged(rollout, states[rollout.pk], given[rollout.pk], allowed, now)),
             given[rollout.pk],
             authors.get(rollout.pk, ()),
+            demands.get(rollout.service.namespace, ()),
         )
         for rollout in rollouts
     }
@@ -69,15 +74,17 @@ def _view(
     state: RolloutState,
     judged: tuple[Judged, ...],
     given: Sequence[Approval],
-    authors: Sequence[Author],
+    authors: tuple[Author, ...],
+    demands: tuple[Demand, ...],
 ) -> ApprovalsView:
     by_id = {row.pk: row for row in given}
     return ApprovalsView(
         asked=None if state.approval is None else Tally(state.approval, judged),
         is_awaited=state.asks_for_approval,
         point=point_of(state.approval_step),
-        authors=tuple(authors),
+        authors=authors,
         given=tuple(_approval_view(each, by_id[each.approval.id]) for each in judged),
+        demands=demands,
     )
 
 

@@ -3,7 +3,10 @@
 from datetime import datetime
 
 from accounts.domain.approver import Approver
+from accounts.domain.demand import Demand
+from accounts.domain.roles import Owned
 from accounts.models import User
+from accounts.selectors.demands import demands_on
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotPermitted
 from common.identifiers import check_comment
 from deployments import mapping
@@ -26,7 +29,7 @@ def rollout_approve(*, rollout_id: int, approver: Approver, comment: str, actor:
         NotFound: no such rollout.
         InvalidTransition: it waits for no approval.
         NotPermitted: the policy asks for four eyes, and the user is behind the rollout; or it matters who approves, and
-            another user made the token.
+            another user made the token; or a demand that approvers sign in is not met.
         Conflict: the user has approved already.
     """
     check_comment(comment)
@@ -89,14 +92,15 @@ def rollout_reject(*, rollout_id: int, approver: Approver, comment: str, actor: 
         NotFound: no such rollout.
         InvalidInput: the reason is missing.
         InvalidTransition: it waits for no approval.
-        NotPermitted: it matters who approves, and another user made the token.
+        NotPermitted: it matters who approves, and another user made the token; or approvers have to sign in themselves.
     """
     check_comment(comment)
     if not comment.strip():
         raise InvalidInput("comment is empty; say why the rollout is rejected", field="comment")
 
-    def reject(_change: Change, state: RolloutState) -> RolloutState:
-        if why := "" if state.approval is None else token_refusal(approver, state.approval):
+    def reject(change: Change, state: RolloutState) -> RolloutState:
+        demands = _demands(change.service.namespace)
+        if why := "" if state.approval is None else token_refusal(approver, state.approval, demands):
             raise NotPermitted(f"rollout {rollout_id} is not rejected: {why}")
         return machine.reject(state, now, approver.username, comment)
 
@@ -124,8 +128,13 @@ def _refuse(approver: Approver, row: Rollout, found: Tally) -> None:
     """Raise where the user may not approve although the role allows it."""
     if any(approval.user == approver.username for approval in found.counting):
         raise Conflict(refusal(approver, found.rule, (), found.judged))
-    if why := refusal(approver, found.rule, rollout_authors([row])[row.pk], found.judged):
+    demands = _demands(row.service.namespace)
+    if why := refusal(approver, found.rule, rollout_authors([row])[row.pk], found.judged, demands):
         raise NotPermitted(why)
+
+
+def _demands(namespace: str) -> tuple[Demand, ...]:
+    return demands_on(Owned.NAMESPACE, [namespace])[namespace]
 
 
 def _record_event(change: Change, row: Rollout, kind: Kind, what: str, comment: str = "") -> None:
