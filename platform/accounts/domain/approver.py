@@ -1,7 +1,7 @@
 """Approver: the user of a decision, and who made the token that it comes with. Pure.
 
 A token is a user's own where a chain of own tokens leads to that user's sign-in at the provider. One that another user
-made can be used by both of them, so it proves nobody's decision, and neither does a token made with it.
+made can be used by both of them, so it does not prove whose decision comes with it, and neither does one made with it.
 """
 
 from dataclasses import dataclass
