@@ -27,6 +27,7 @@ from deployments.services import (
 )
 from registry.models import RegisteredModel
 from tests import scenes
+from tests._support.page import marked
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., APIClient]
@@ -216,7 +217,7 @@ class TestSettingOne:
         teams.member_set(team="red", username="ruth", role=Role.ADMIN, actor="test", now=timezone.now())
         browser = Client()
         browser.post("/signin/", {"token": scenes.token(Scope.ADMIN, "ruth")})
-        assert 'data-testid="demands-nothing"' in browser.get("/teams/red/").content.decode()
+        assert marked(browser.get("/teams/red/").content.decode(), "demands-nothing")
         form = {"policies": "reviewed, careful", "approvals": "2", "signed_in": "yes"}
         assert browser.post("/teams/red/demand", form).status_code == 302
         assert browser.post("/teams/red/demand", {"namespace": "default", "approvals": "3"}).status_code == 302
