@@ -15,13 +15,14 @@ def demand_get(*, team: str = "", namespace: str = "") -> Demand:
     return Demand(f"team {team}" if team else f"namespace {namespace}") if found is None else found.demand
 
 
-def demands_of_namespaces(*, team: str) -> list[DemandRow]:
-    """Return the demands of the namespaces that the team owns, by name."""
+def demands_within(*, team: str) -> list[Demand]:
+    """Return the demand of the team, then those of the namespaces that it owns, by name; one query."""
     owned = Ownership.objects.filter(kind=Owned.NAMESPACE)
     named = Q(namespace__in=owned.filter(team__name=team).values("name"))
     if team == DEFAULT_TEAM:
         named = ~Q(namespace__in=owned.exclude(team__name=team).values("name"))
-    return list(_rows().filter(named, team=None).order_by("namespace"))
+    rows = _rows().filter(Q(team__name=team) | Q(named, team=None)).order_by("namespace")
+    return [row.demand for row in rows]
 
 
 def demands_on(kind: Owned, names: Iterable[str]) -> dict[str, tuple[Demand, ...]]:

@@ -15,7 +15,7 @@ from accounts.domain.demand import MOST_APPROVALS, Demand
 from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.selectors import owning_team
-from accounts.selectors.demands import demand_get, demands_of_namespaces
+from accounts.selectors.demands import demands_within
 from accounts.services import teams
 from accounts.services.demands import namespace_demand_set, team_demand_set
 from common.errors import InvalidInput
@@ -63,7 +63,7 @@ def team_detail_page(request: HttpRequest, team: str) -> HttpResponse:
         "is_default": team == DEFAULT_TEAM,
         "roles": [(role.value, meaning) for role, meaning in _ROLES.items()],
         "kinds": [kind.value for kind in Owned],
-        "demands": [each for each in (demand_get(team=team), *_of_namespaces(team)) if each],
+        "demands": demands_within(team=team),
         "may_manage": may(token, Scope.ADMIN, Place.team(team)),
         "most_approvals": MOST_APPROVALS,
         "may_give": may(token, Scope.ADMIN, Place.installation()),
@@ -141,10 +141,6 @@ def demand_action(request: HttpRequest, team: str) -> HttpResponse:
         team_demand_set(team=team, demand=demand, **who)
     messages.success(request, f"The {demand.of} demands {demand} now.")
     return leave(request, "accounts:team-detail", team)
-
-
-def _of_namespaces(team: str) -> list[Demand]:
-    return [row.demand for row in demands_of_namespaces(team=team)]
 
 
 def _number(text: str) -> int:
