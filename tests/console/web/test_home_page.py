@@ -327,7 +327,7 @@ def test_the_number_of_queries_does_not_grow(
 ) -> None:
     client = signed_in()
     _one_of_each("a")
-    with django_assert_max_num_queries(34) as shown:
+    with django_assert_max_num_queries(35) as shown:
         client.get("/")
 
     for name in ("b", "c"):
