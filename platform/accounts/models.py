@@ -7,6 +7,8 @@ from typing import Any, Never
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
+from accounts.domain.approver import Approver
+from accounts.domain.demand import Demand
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 
@@ -71,6 +73,7 @@ class ApiToken(models.Model):
         is_session: made by a sign-in at a provider for one browser, which ends it by signing out; its secret is
             unknown.
         needs_proof: ends a day after the provider last confirmed its user's account there.
+        made_by: the user who made it, by name (`accounts.domain.approver`); empty where that is not known.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
@@ -84,6 +87,7 @@ class ApiToken(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     is_session = models.BooleanField(default=False, db_default=False)
     needs_proof = models.BooleanField(default=False, db_default=False)
+    made_by = models.CharField(max_length=150, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
@@ -98,6 +102,17 @@ class ApiToken(models.Model):
     def allows(self, scope: Scope) -> bool:
         """Return whether the token's scope includes `scope`."""
         return Scope(self.scope).includes(scope)
+
+    @property
+    def approver(self) -> Approver:
+        """Return its user as the author of a decision."""
+        username = self.user.username
+        return Approver(username, self.made_by, is_signed_in=self.is_session or self.made_by == username)
+
+    @property
+    def made_for_another(self) -> bool:
+        """Return whether another user made it."""
+        return self.approver.is_of_another
 
     @cached_property
     def roles(self) -> dict[str, Role]:
@@ -151,6 +166,46 @@ class Ownership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+class DemandRow(models.Model):
+    """Demand of a team or of a namespace, which need not exist yet (`accounts.domain.demand`).
+
+    Attributes:
+        namespace: empty for the demand of a team.
+    """
+
+    team = models.OneToOneField(Team, null=True, on_delete=models.CASCADE, related_name="demand")
+    namespace = models.CharField(max_length=63, blank=True, default="")
+    policies = models.JSONField(default=list, blank=True)
+    approvals = models.PositiveSmallIntegerField(default=0)
+    signed_in = models.BooleanField(default=False)
+    changed_at = models.DateTimeField()
+    changed_by = models.CharField(max_length=300)
+
+    class Meta:
+        db_table = "accounts_demand"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(team__isnull=True) ^ models.Q(namespace=""), name="demand_of_team_or_namespace"
+            ),
+            models.UniqueConstraint(
+                fields=["namespace"], condition=~models.Q(namespace=""), name="demand_of_namespace_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"demand of {self.demand.of}"
+
+    def is_of(self, *, team: str, namespace: str | None) -> bool:
+        """Return whether it is the demand of the team or of the namespace; the team must be loaded."""
+        return self.namespace == namespace if self.team is None else self.team.name == team
+
+    @property
+    def demand(self) -> Demand:
+        """Return its value; the team must be loaded."""
+        of = f"namespace {self.namespace}" if self.team is None else f"team {self.team.name}"
+        return Demand(of, tuple(self.policies), self.approvals, self.signed_in)
 
 
 class AnsweredRequest(models.Model):

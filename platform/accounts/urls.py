@@ -18,6 +18,7 @@ urlpatterns = [
     path("teams/<str:team>/delete", teams.team_delete_action, name="team-delete"),
     path("teams/<str:team>/members", teams.member_set_action, name="member-set"),
     path("teams/<str:team>/members/remove", teams.member_delete_action, name="member-delete"),
+    path("teams/<str:team>/demand", teams.demand_action, name="team-demand"),
     path("teams/<str:team>/owned/give", teams.ownership_action, {"verb": "give"}, name="ownership-give"),
     path("teams/<str:team>/owned/take", teams.ownership_action, {"verb": "take"}, name="ownership-take"),
     path("users/", users.user_list_page, name="user-list"),

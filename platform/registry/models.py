@@ -5,6 +5,7 @@ from django.db import models
 from jobs.models import ClaimedJob
 from registry.domain.approval import DECISIONS, Approval, unfit
 from registry.domain.import_lifecycle import ImportStatus
+from registry.domain.rules import Rules
 from registry.domain.version_lifecycle import CheckState, Status
 
 
@@ -35,6 +36,38 @@ class RegisteredModel(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def rules(self) -> Rules:
+        """Return the rules that only admins change."""
+        return Rules(self.requires_approval, tuple(self.protected_aliases))
+
+
+class KeptRules(models.Model):
+    """Rules of a deleted model, by its name, with which the next model of that name begins.
+
+    Attributes:
+        team: the team that owned the name at the deletion; where another one does now, only administrators of the
+            installation remove them.
+    """
+
+    name = models.CharField(max_length=128, unique=True)
+    requires_approval = models.BooleanField(default=False, db_default=False)
+    protected_aliases = models.JSONField(default=list, blank=True, db_default=models.Value([], models.JSONField()))
+    team = models.CharField(max_length=63)
+    kept_at = models.DateTimeField()
+    kept_by = models.CharField(max_length=300)
+
+    class Meta:
+        verbose_name_plural = "kept rules"
+
+    def __str__(self) -> str:
+        return f"kept rules of {self.name}"
+
+    @property
+    def rules(self) -> Rules:
+        """Return the rules."""
+        return Rules(self.requires_approval, tuple(self.protected_aliases))
 
 
 class ModelVersion(models.Model):

@@ -14,6 +14,7 @@ urlpatterns = [
     path("models/<str:name>/tags", views.tag_action, name="model-tag"),
     path("models/<str:name>/description", views.description_action, name="model-describe"),
     path("models/<str:name>/delete", views.model_delete_action, name="model-delete"),
+    path("models/<str:name>/kept-rules/remove", governance_views.kept_rules_action, name="model-forget-rules"),
     path("models/<str:name>/protection", governance_views.protection_action, name="model-protect"),
     path("models/<str:name>/approval", governance_views.approval_rule_action, name="model-approval"),
     path("models/<str:name>/imports/<int:import_id>/stop", import_views.import_stop_action, name="import-stop"),

@@ -4,6 +4,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
+from accounts.domain.approver import Approver
 from deployments.domain.phases import Code, Phase
 from deployments.models import Rollout
 from registry.domain.approval import Approval
@@ -74,7 +75,7 @@ def test_a_version_is_approved_by_the_way_that_home_shows(page: Page) -> None:
     page.go_back()
     expect(waiting).to_contain_text("fraud-scores version 7")
 
-    said = {"decision": Approval.APPROVED, "comment": "", "username": "bob", "actor": "bob"}
+    said = {"decision": Approval.APPROVED, "comment": "", "approver": Approver("bob"), "actor": "bob"}
     version_decide(model=row.model.name, number=row.number, now=timezone.now(), **said)
     expect(waiting).to_contain_text("Nothing.")
 

@@ -18,7 +18,7 @@ from accounts.services import teams, token_create, user_get_or_create
 from common.uris import parse_prefixes
 from events.services.subscriptions import webhook_test
 from recordings.services.recordings import RecordingOrder, recording_start
-from registry.models import ModelVersion
+from registry.models import KeptRules, ModelVersion
 from registry.services import alias_set
 from registry.services.imports import import_request
 from tests import scenes
@@ -56,6 +56,9 @@ TABLE: dict[str, tuple[str, Role]] = {
     "PUT /models/{name}/aliases/{alias}/protection": (OWNER, ADMIN),
     "DELETE /models/{name}/aliases/{alias}/protection": (OWNER, ADMIN),
     "PUT /models/{name}/approval": (OWNER, ADMIN),
+    "GET /kept-rules": (ANY, ADMIN),
+    "GET /models/{name}/kept-rules": (OWNER, ADMIN),
+    "DELETE /models/{name}/kept-rules": (OWNER, ADMIN),
     "GET /models/{name}/imports": (OWNER, VIEWER),
     "POST /models/{name}/imports": (OWNER, DEPLOYER),
     "GET /models/{name}/imports/{import_id}": (OWNER, VIEWER),
@@ -130,6 +133,10 @@ TABLE: dict[str, tuple[str, Role]] = {
     "POST /teams": (DEFAULT, ADMIN),
     "GET /teams/{team}": (OWNER, VIEWER),
     "DELETE /teams/{team}": (DEFAULT, ADMIN),
+    "GET /teams/{team}/demand": (OWNER, VIEWER),
+    "PUT /teams/{team}/demand": (OWNER, ADMIN),
+    "GET /namespaces/{namespace}/demand": (OWNER, VIEWER),
+    "PUT /namespaces/{namespace}/demand": (OWNER, ADMIN),
     "GET /teams/{team}/members": (OWNER, VIEWER),
     "PUT /teams/{team}/members/{user}": (OWNER, ADMIN),
     "DELETE /teams/{team}/members/{user}": (OWNER, ADMIN),
@@ -219,6 +226,7 @@ def _everything(now: datetime) -> dict[str, int]:
     teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
     teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
 
+    KeptRules.objects.create(name="digits", requires_approval=True, team="red", kept_at=now, kept_by="test")
     coming = import_request(model="digits", uri="https://models.example.com/digits.onnx", now=now, actor="test")
     order = RecordingOrder("The clients agreed to it in writing.")
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)

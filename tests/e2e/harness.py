@@ -155,15 +155,24 @@ class Platform:
 
     def change(self, code: str) -> None:
         """Run code on the platform's database, as `manage.py shell` does."""
+        self._manage("shell", "--command", code)
+
+    def token_of(self, username: str, scope: str = "write") -> str:
+        """Return a token of a user that the server's operator makes: no other user has it."""
+        name = f"{username}-laptop"
+        return self._manage("token_create", "--name", name, "--scope", scope, "--user", username).strip()
+
+    def _manage(self, *arguments: str) -> str:
         home = Home(self.home)
-        subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), "shell", "--command", code],
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), *arguments],
             env=self.environment | {"FAIRLEAD_SECRET_KEY_FILE": str(home.secret_key)},
             capture_output=True,
             text=True,
             timeout=120,
             check=True,
         )
+        return done.stdout
 
     def record(self, component: str) -> dict[str, Any]:
         """Return the running process of a part, once it runs."""

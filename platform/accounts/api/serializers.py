@@ -15,10 +15,25 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
     """A token without its secret, which is not stored."""
 
     user = serializers.CharField(source="user.username", read_only=True)
+    made_by = serializers.CharField(
+        read_only=True,
+        help_text="User who made the token; empty if not known. A token of another maker cannot approve or reject.",
+    )
 
     class Meta:
         model = ApiToken
-        fields = ["id", "name", "user", "hint", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"]
+        fields = [
+            "id",
+            "name",
+            "user",
+            "made_by",
+            "hint",
+            "scope",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "revoked_at",
+        ]
         read_only_fields = fields
 
 

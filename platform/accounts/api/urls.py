@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts.api import schema, teams, users, views  # noqa: F401 - schema registers itself with drf-spectacular
+from accounts.api import demands, schema, teams, users, views  # noqa: F401 - schema registers itself with drf-spectacular
 
 app_name = "accounts_api"
 urlpatterns = [
@@ -16,6 +16,8 @@ urlpatterns = [
     path("teams/<str:team>/owned", teams.OwnedListView.as_view(), name="owned-list"),
     path("teams/<str:team>/namespaces/<str:name>", teams.NamespaceDetailView.as_view(), name="owned-namespace"),
     path("teams/<str:team>/models/<str:name>", teams.ModelDetailView.as_view(), name="owned-model"),
+    path("teams/<str:team>/demand", demands.TeamDemandView.as_view(), name="team-demand"),
+    path("namespaces/<str:namespace>/demand", demands.NamespaceDemandView.as_view(), name="namespace-demand"),
     path("users", users.UserListView.as_view(), name="user-list"),
     path("users/<str:user>", users.UserDetailView.as_view(), name="user-detail"),
     path("users/<str:user>/invitation", users.UserInvitationView.as_view(), name="user-invitation"),

@@ -65,6 +65,7 @@ class TokenListView(ListAPIView[ApiToken]):
             lifetime=asked.lifetime(),
             now=now,
             actor=actor,
+            maker=caller_token(request).approver,
         )
         body = CreatedTokenSerializer(created.token, context={"secret": created.secret}).data
         return Response(body, status=status.HTTP_201_CREATED)

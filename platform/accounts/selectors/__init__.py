@@ -1,11 +1,12 @@
 """Queries of users and tokens. Read-only."""
 
 import hashlib
+import re
 from collections.abc import Iterable
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 
 from accounts.domain.proof import has_lapsed
@@ -13,6 +14,7 @@ from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, Membership, Ownership, User
 from common.errors import NotAuthenticated, NotFound
+from common.identifiers import token_prefix
 
 SESSION_KEY = "api_token_id"
 TOKEN_PREFIX = "flt_"  # noqa: S105 - what secret scanners look for, not a secret
@@ -85,6 +87,32 @@ def token_of_session(*, request: HttpRequest, now: datetime) -> ApiToken | None:
     if token is None or not token.is_live(now) or not token.user.is_active:
         return None
     return None if proof_refusal(token=token, now=now) else token
+
+
+def makers_of_tokens(actors: Iterable[str]) -> dict[str, set[str]]:
+    """Return, by name of an actor, the users who made a token of that user and name for him; one query for all.
+
+    Names of tokens are not unique, so an actor may have several makers. Actors without such a token are left out.
+    """
+    tokens: dict[tuple[str, str], str] = {}
+    for actor in actors:
+        for at in re.finditer(re.escape(token_prefix("")), actor):
+            tokens[actor[: at.start()], actor[at.end() : -1]] = actor
+    if not tokens:
+        return {}
+    named = ApiToken.objects.filter(
+        user__username__in={user for user, _ in tokens}, name__in={name for _, name in tokens}
+    )
+    found: dict[str, set[str]] = {}
+    for user, name, maker in (
+        named.exclude(made_by="")
+        .exclude(made_by=F("user__username"))
+        .values_list("user__username", "name", "made_by")
+        .distinct()
+    ):
+        if (user, name) in tokens:
+            found.setdefault(tokens[user, name], set()).add(maker)
+    return found
 
 
 def token_list(*, user: User | None) -> QuerySet[ApiToken]:

@@ -10,6 +10,8 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Q
 from django.http import HttpRequest
 
+from accounts import hooks
+from accounts.domain.approver import Approver, token_by
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.domain.scopes import Scope
 from accounts.models import AnsweredRequest, ApiToken, AuditEntry, Identity, Membership, Team, User
@@ -151,9 +153,20 @@ def user_for_token(*, username: str, scope: Scope, actor: str, now: datetime) ->
 
 @transaction.atomic
 def token_create(
-    *, user: User, name: str, scope: Scope, lifetime: timedelta, now: datetime, actor: str
+    *,
+    user: User,
+    name: str,
+    scope: Scope,
+    lifetime: timedelta,
+    now: datetime,
+    actor: str,
+    maker: Approver | None = None,
 ) -> CreatedToken:
-    """Create a token for `user` with `scope` for `lifetime`."""
+    """Create a token for `user` with `scope` for `lifetime`.
+
+    Args:
+        maker: the caller, who is recorded as its maker; None for the server's command line.
+    """
     if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
         raise InvalidInput(f"name is {name[:40]!r}; expected 1 to {_MAX_NAME} printable characters", field="name")
     if not timedelta(0) < lifetime <= _MAX_LIFETIME:
@@ -170,7 +183,9 @@ def token_create(
         created_at=now,
         expires_at=now + lifetime,
         needs_proof=Identity.objects.filter(user=user).exists(),
+        made_by="" if maker is None else token_by(maker, user.username),
     )
+    is_for_another = token.made_for_another
     audit_record(
         actor=actor,
         action="token.create",
@@ -183,7 +198,10 @@ def token_create(
             "expires_at": token.expires_at.isoformat(),
             "revoked_at": None,
         },
+        detail={"made_for_another_by": token.made_by} if is_for_another else None,
     )
+    if is_for_another:
+        hooks.token_made_for_another(token, now)
     return CreatedToken(token, secret)
 
 

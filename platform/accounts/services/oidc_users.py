@@ -56,6 +56,7 @@ def person_signin(
             last_used_at=now,
             is_session=True,
             needs_proof=True,
+            made_by=user.username,
         )
         session_open(request=request, token=token, now=now, detail={"issuer": person.issuer})
     return token

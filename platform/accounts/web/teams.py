@@ -1,4 +1,6 @@
-"""Team pages: members and their roles, owned namespaces and models, and forms to change them."""
+"""Team pages: members and their roles, owned namespaces and models, demands, and forms to change them."""
+
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -9,9 +11,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.auth.access import Place, may, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
+from accounts.domain.demand import MOST_APPROVALS, Demand
 from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
 from accounts.domain.scopes import Scope
+from accounts.selectors import owning_team
+from accounts.selectors.demands import demands_within
 from accounts.services import teams
+from accounts.services.demands import namespace_demand_set, team_demand_set
 from common.errors import InvalidInput
 from common.http.error_pages import leave
 
@@ -57,7 +63,9 @@ def team_detail_page(request: HttpRequest, team: str) -> HttpResponse:
         "is_default": team == DEFAULT_TEAM,
         "roles": [(role.value, meaning) for role, meaning in _ROLES.items()],
         "kinds": [kind.value for kind in Owned],
+        "demands": demands_within(team=team),
         "may_manage": may(token, Scope.ADMIN, Place.team(team)),
+        "most_approvals": MOST_APPROVALS,
         "may_give": may(token, Scope.ADMIN, Place.installation()),
     }
     return render(request, "accounts/team_detail.html", context)
@@ -109,3 +117,34 @@ def ownership_action(request: HttpRequest, team: str, verb: str) -> HttpResponse
     change(team=team, kind=Owned(kind), name=name, actor=page_actor(request), now=timezone.now())
     messages.success(request, f"The {kind} {name} belongs to {team if verb == 'give' else DEFAULT_TEAM} now.")
     return leave(request, "accounts:team-detail", team)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def demand_action(request: HttpRequest, team: str) -> HttpResponse:
+    """Set what the team or one of its namespaces demands, by the form; without values, lift it."""
+    token, namespace = page_token(request), request.POST.get("namespace", "").strip()
+    require(token, Scope.ADMIN, Place.team(team))
+    who: dict[str, Any] = {"actor": page_actor(request), "now": timezone.now()}
+    demand = Demand(
+        f"namespace {namespace}" if namespace else f"team {team}",
+        tuple(dict.fromkeys(request.POST.get("policies", "").replace(",", " ").split())),
+        _number(request.POST.get("approvals", "")),
+        bool(request.POST.get("signed_in")),
+    )
+    if namespace:
+        require(token, Scope.ADMIN, Place.namespace(namespace))
+        if owning_team(kind=Owned.NAMESPACE, name=namespace) != team:
+            raise InvalidInput(f"namespace {namespace[:63]} is not one of team {team}", field="namespace")
+        namespace_demand_set(namespace=namespace, demand=demand, **who)
+    else:
+        team_demand_set(team=team, demand=demand, **who)
+    messages.success(request, f"The {demand.of} demands {demand} now.")
+    return leave(request, "accounts:team-detail", team)
+
+
+def _number(text: str) -> int:
+    text = text.strip() or "0"
+    if not (text.isascii() and text.isdecimal() and len(text) < 4):
+        raise InvalidInput(f"approvals is {text[:20]!r}; expected a number of people", field="approvals")
+    return int(text)

@@ -93,6 +93,7 @@ def _create(request: HttpRequest) -> CreatedToken:
         lifetime=lifetime,
         now=now,
         actor=actor,
+        maker=caller.approver,
     )
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from accounts.auth.access import Place, may, may_names, permitted, visible
+from accounts.domain.approver import Approver
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
@@ -62,14 +63,12 @@ def home_page(token: ApiToken) -> Page:
     ended = rollouts_ended_badly(only=only, now=now, within=BADLY_WITHIN, limit=SHOWN)
     decides_in = may_names(token, Scope.WRITE, Owned.NAMESPACE, {row.service.namespace for row in going})
     views = {view.id: view for view in rollout_views([*going, *ended], now=timezone.now())}
-    in_progress = [
-        _row(row, views, token.user.username, may_decide=row.service.namespace in decides_in) for row in going
-    ]
+    in_progress = [_row(row, views, token.approver, may_decide=row.service.namespace in decides_in) for row in going]
     waiting = [row for row in in_progress if row.asks]
     rolling = [row for row in in_progress if not row.asks]
     cuts = repartitions_proposed(limit=SHOWN) if may(token, Scope.ADMIN, Place.installation()) else []
     decided_of = permitted(token, Scope.WRITE, Owned.MODEL, "model__name")
-    versions = versions_to_approve(only=decided_of, username=token.user.username, limit=SHOWN)
+    versions = versions_to_approve(only=decided_of, approver=token.approver, limit=SHOWN)
     clusters = clusters_broken()
     of_models = visible(token, Owned.MODEL, "model_version__model__name")
     making = works_going(only=of_models, limit=SHOWN)
@@ -99,7 +98,7 @@ def home_page(token: ApiToken) -> Page:
             "rolling": rolling[:SHOWN],
             "rolling_count": _others(counts.rolling, len(waiting), len(rolling)),
             "broken": _of(broken, rows),
-            "ended": [_row(row, views, "", may_decide=False) for row in ended],
+            "ended": [_row(row, views, token.approver, may_decide=False) for row in ended],
             "clusters": clusters,
             "making": making,
             "unmade": unmade,
@@ -112,10 +111,10 @@ def home_page(token: ApiToken) -> Page:
     )
 
 
-def asks_of(rollout: RolloutView, user: str) -> str:
+def asks_of(rollout: RolloutView, viewer: Approver) -> str:
     """Return the pending action of a user who may move the rollout; empty where it needs none. Pure."""
     if rollout.approvals.is_awaited:
-        return "" if rollout.approvals.refusal(user) else "Approve or reject"
+        return "" if rollout.approvals.refusal(viewer) else "Approve or reject"
     return "Promote or abort" if rollout.phase == Phase.PAUSED else ""
 
 
@@ -128,9 +127,9 @@ def _others(in_progress: int, waiting: int, seen: int) -> int:
     return in_progress if in_progress > MOST else max(in_progress - waiting, seen)
 
 
-def _row(row: Rollout, views: dict[int, RolloutView], user: str, *, may_decide: bool) -> RolloutRow:
+def _row(row: Rollout, views: dict[int, RolloutView], viewer: Approver, *, may_decide: bool) -> RolloutRow:
     view = views[row.pk]
-    asks = asks_of(view, user) if may_decide else ""
+    asks = asks_of(view, viewer) if may_decide else ""
     return RolloutRow(row.service.namespace, row.service.name, view, progress_of(view), asks)
 
 

@@ -85,4 +85,4 @@ class MyApprovalsSerializer(ApprovalsSerializer):
 
     def get_why_not(self, view: ApprovalsView) -> str:
         """Return why it would be rejected; empty if it would be accepted."""
-        return str(self.context["lacks_role"]) or view.refusal(str(self.context["user"]))
+        return str(self.context["lacks_role"]) or view.refusal(self.context["approver"])

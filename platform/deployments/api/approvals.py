@@ -33,7 +33,7 @@ class RolloutApprovalsView(OfRollout, APIView):
         """Approve the rollout at its current point; valid only for the current artifact, configuration and policy."""
         services.rollout_approve(
             rollout_id=rollout_id,
-            user=caller_token(request).user,
+            approver=caller_token(request).approver,
             comment=said(request),
             actor=actor_of(request),
             now=timezone.now(),
@@ -44,7 +44,7 @@ class RolloutApprovalsView(OfRollout, APIView):
     def delete(self, request: Request, rollout_id: int) -> Response:
         """Withdraw the caller's own approval while the rollout waits."""
         services.rollout_withdraw(
-            rollout_id=rollout_id, user=caller_token(request).user, actor=actor_of(request), now=timezone.now()
+            rollout_id=rollout_id, approver=caller_token(request).approver, actor=actor_of(request), now=timezone.now()
         )
         return Response(self._shown(request, rollout_id))
 
@@ -55,7 +55,7 @@ class RolloutApprovalsView(OfRollout, APIView):
         except NotPermitted as error:
             lacks_role = error.message
         view = selectors.rollout_detail(rollout_id=rollout_id, now=timezone.now()).approvals
-        return MyApprovalsSerializer(view, context={"user": token.user.username, "lacks_role": lacks_role}).data
+        return MyApprovalsSerializer(view, context={"approver": token.approver, "lacks_role": lacks_role}).data
 
 
 class RolloutRejectView(OfRollout, APIView):
@@ -67,7 +67,7 @@ class RolloutRejectView(OfRollout, APIView):
         """Reject a rollout that waits for approvals, with a reason. Aborts it."""
         services.rollout_reject(
             rollout_id=rollout_id,
-            user=caller_token(request).user,
+            approver=caller_token(request).approver,
             comment=said(request, ReasonedSerializer),
             actor=actor_of(request),
             now=timezone.now(),

@@ -6,7 +6,7 @@ The number of queries does not depend on the number of services, revisions or ro
 from deployments.selectors.change_marks import change_marks
 from deployments.selectors.policies import policy_get, policy_query
 from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
-from deployments.selectors.rollouts.approvals import approval_tally
+from deployments.selectors.rollouts.approvals import approval_tally, rollout_authors
 from deployments.selectors.rollouts.comparisons import ComparisonView, comparison_newest, comparison_views
 from deployments.selectors.rollouts.evidence import Evidence, Series, evidence
 from deployments.selectors.rollouts.rollouts import (
@@ -69,6 +69,7 @@ __all__ = [
     "replica_metrics",
     "revision_query",
     "revision_views",
+    "rollout_authors",
     "rollout_detail",
     "rollout_namespace",
     "rollout_of_service",

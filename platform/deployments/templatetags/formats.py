@@ -7,6 +7,7 @@ from datetime import timedelta
 from django import template
 from django.urls import reverse
 
+from accounts.domain.approver import Approver
 from common import durations
 from common.db import count as counting
 from deployments.domain.analysis.verdict import Measurement
@@ -122,15 +123,21 @@ def decides(measurement: Measurement, ended: object) -> str:
 
 
 @register.filter
-def refusal_for(approvals: ApprovalsView, user: str) -> str:
+def refusal_for(approvals: ApprovalsView, viewer: Approver) -> str:
     """Return why a user whose role allows it may not approve; empty where he may."""
-    return approvals.refusal(user)
+    return approvals.refusal(viewer)
 
 
 @register.filter
-def has_of(approvals: ApprovalsView, user: str) -> bool:
+def token_refusal_for(approvals: ApprovalsView, viewer: Approver) -> str:
+    """Return why the viewer's token neither approves nor rejects; empty where it may."""
+    return approvals.token_refusal(viewer)
+
+
+@register.filter
+def has_of(approvals: ApprovalsView, viewer: Approver) -> bool:
     """Return whether an approval of the user counts now."""
-    return approvals.has_of(user)
+    return approvals.has_of(viewer.username)
 
 
 @register.filter

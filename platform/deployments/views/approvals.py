@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from deployments.domain.rollout.approvals import Author, Tally, refusal
+from accounts.domain.approver import Approver
+from accounts.domain.demand import Demand
+from deployments.domain.rollout.approvals import Author, Tally, refusal, token_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class ApprovalsView:
         is_awaited: approvals can be given now.
         point: their subject.
         given: all approvals ever given, oldest first.
+        demands: those on the service's namespace.
     """
 
     asked: Tally | None
@@ -45,12 +48,17 @@ class ApprovalsView:
     point: str
     authors: tuple[Author, ...]
     given: tuple[ApprovalView, ...]
+    demands: tuple[Demand, ...] = ()
 
-    def refusal(self, user: str) -> str:
+    def refusal(self, approver: Approver) -> str:
         """Return why a user whose role allows it may not approve now; empty where he may."""
         if self.asked is None or not self.is_awaited:
             return "the rollout waits for no approval now"
-        return refusal(user, self.asked.rule, self.authors, self.asked.judged)
+        return refusal(approver, self.asked.rule, self.authors, self.asked.judged, self.demands)
+
+    def token_refusal(self, approver: Approver) -> str:
+        """Return why the user's token neither approves nor rejects now; empty where it may."""
+        return "" if self.asked is None else token_refusal(approver, self.asked.rule, self.demands)
 
     def has_of(self, user: str) -> bool:
         """Return whether an approval of the user counts now."""

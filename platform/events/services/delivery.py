@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from accounts.domain.roles import Owned
+from accounts.models import ApiToken
 from accounts.selectors import owning_team
 from common.encryption import unseal
 from events.domain.kinds import Kind
@@ -31,7 +32,8 @@ CONFIRM = "ConfirmRollout"
 """Not an event: webhooks registered for it decide whether a rollout continues (`reconcile.participants.gates`)."""
 OF_VERSIONS = {Status.READY: "VersionReady", Status.REJECTED: "VersionRejected"}
 OF_DECISIONS = {Approval.APPROVED: "VersionApproved", Approval.DECLINED: "VersionDeclined"}
-EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values(), *OF_DECISIONS.values(), CONFIRM)
+TOKEN_MADE = "TokenMadeForAnother"  # noqa: S105 - the name of an event, not a secret
+EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values(), *OF_DECISIONS.values(), TOKEN_MADE, CONFIRM)
 PENDING, DELIVERED, FAILED = "PENDING", "DELIVERED", "FAILED"
 RETRY_AFTER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 120, 600, 1800, 7200, 21600))
 TRY_TAKES = timedelta(seconds=60)
@@ -131,6 +133,14 @@ def version_decided(version: ModelVersion) -> None:
     message = f"model {model} version {version.number} was {decision} by {version.approval_by}{why}"
     about = {"model": model, "version": version.number, "by": version.approval_by}
     deliveries_queue([Notice(OF_DECISIONS[decision], at, message, about, (Owned.MODEL, model))])
+
+
+def token_made_for_another(token: ApiToken, now: datetime) -> None:
+    """Queue that a user made a token for another one; accounts call it in the transaction that makes the token."""
+    user, by = token.user.username, token.made_by
+    message = f"{by} made the token {token.name} with scope {token.scope} for {user}; it cannot approve or reject"
+    about = {"token": token.pk, "user": user, "by": by}
+    deliveries_queue([Notice(TOKEN_MADE, now, message, about)])
 
 
 def deliver_soon(delivery_ids: Sequence[int]) -> None:

@@ -121,7 +121,7 @@ def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source) ->
         "csrf_token": get_token(request),
         "may_write": may(token, Scope.WRITE, place),
         "may_admin": may(token, Scope.ADMIN, place),
-        "viewer": token.user.username,
+        "viewer": token.approver,
     }
     may_watch = partial(_may_watch, request, place, source.scope)
     content = _messages(topic, Fragments(extra, seen=_seen(request)), may_watch, source)
@@ -208,7 +208,7 @@ def page_or_none(load: Callable[[], Page]) -> Page | None:
 def whole_page(request: HttpRequest, page: Page, place: Place) -> HttpResponse:
     """Return a page that is kept up to date, for the viewer."""
     token = page_token(request)
-    viewing = {"may_write": may(token, Scope.WRITE, place), "viewer": token.user.username}
+    viewing = {"may_write": may(token, Scope.WRITE, place), "viewer": token.approver}
     return render(request, page.template, {**page.context, "cursor": page.cursor, **viewing})
 
 

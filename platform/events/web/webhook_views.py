@@ -188,6 +188,7 @@ _ABOUT = {
     "Models and versions": ("Model", "Version", "Import", "Alias"),
     "Recorded requests": ("Recording", "Replay"),
     "Clusters": ("Component", "Limit", "Repartition"),
+    "Tokens": ("Token",),
 }
 """Prefixes of the names of a group's events."""
 _REST = "Others"

@@ -7,6 +7,15 @@ from fairlead_cli.commands import models
 from fairlead_cli.context import Call
 from fairlead_cli.output import render
 
+_KEPT: render.Columns = {
+    "model": "name",
+    "approval": "requires_approval",
+    "protected": "protected_aliases",
+    "team": "team",
+    "owner": "owner",
+    "deleted": "kept_at",
+}
+
 
 def protect(call: Call) -> None:
     """Restricts setting, moving and deleting an alias to admins of the owning team."""
@@ -35,6 +44,18 @@ def require_approval(call: Call) -> None:
     )
     rule = "only approved versions come" if changed["requires_approval"] else "versions come without an approval"
     call.done(f"model {options.name}: {rule} into services", **changed)
+
+
+def list_kept_rules(call: Call) -> None:
+    """Lists the rules that deleted models left, with which the next models of their names begin."""
+    call.show_list(call.client.all("kept-rules"), _KEPT)
+
+
+def remove_kept_rules(call: Call) -> None:
+    """Removes the rules that a deleted model left."""
+    name = call.options.name
+    call.client.delete(path("models", name, "kept-rules"))
+    call.done(f"the next model {name} begins without rules", removed=name)
 
 
 def approve_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,12 @@ from fairlead_cli.output import render
 _COLUMNS: render.Columns = {"name": "name", "created": "created_at"}
 _MEMBERS: render.Columns = {"user": "user", "role": "role"}
 _OWNED: render.Columns = {"owns": "kind", "name": "name"}
+_DEMAND: render.Columns = {
+    "of": "of",
+    "policies": lambda row: ", ".join(row["policies"]) or "any",
+    "approvals": "approvals",
+    "signed in": "signed_in",
+}
 _PLACES = {"namespace": "namespaces", "model": "models"}
 
 
@@ -63,6 +69,36 @@ def take(call: Call) -> None:
     options = call.options
     call.client.delete(path("teams", options.team, _PLACES[options.kind], options.name))
     call.done(f"took {options.kind} {options.name} from team {options.team}", taken=options.name, kind=options.kind)
+
+
+def demand_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=("team", "namespace"), help="whose demand it is")
+    parser.add_argument("name", metavar="NAME", help="name of the team or the namespace")
+
+
+def set_demand_arguments(parser: argparse.ArgumentParser) -> None:
+    demand_arguments(parser)
+    parser.add_argument(
+        "--policy", action="append", default=[], metavar="POLICY", help="policy that services may use; repeatable"
+    )
+    parser.add_argument(
+        "--approvals", type=int, default=0, metavar="N", help="approvals that the policy of a rollout must ask for"
+    )
+    parser.add_argument(
+        "--signed-in", action="store_true", help="accepts approvals only of people who signed in themselves"
+    )
+
+
+def show_demand(call: Call) -> None:
+    """Shows what a team or a namespace demands of rollouts and approvals."""
+    call.show(call.client.get(path(f"{call.options.kind}s", call.options.name, "demand")), _DEMAND)
+
+
+def set_demand(call: Call) -> None:
+    """Sets what a team or a namespace demands of rollouts and approvals; without options, lifts it."""
+    options = call.options
+    demand = {"policies": options.policy, "approvals": options.approvals, "signed_in": options.signed_in}
+    call.show(call.client.put(path(f"{options.kind}s", options.name, "demand"), demand), _DEMAND)
 
 
 def list_members(call: Call) -> None:

@@ -1,21 +1,34 @@
-"""Governance of a model: protected aliases, the approval rule, and approvals of versions."""
+"""Governance of a model: protected aliases, the approval rule, rules that outlive it, and approvals of versions."""
 
 from typing import ClassVar
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
+from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.auth.access import Place, permitted, require
 from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from registry import selectors
 from registry.api.access import OfModel
-from registry.api.serializers import ApprovalRuleSerializer, DecisionSerializer, ModelSerializer, VersionSerializer
+from registry.api.serializers import (
+    ApprovalRuleSerializer,
+    DecisionSerializer,
+    KeptRulesSerializer,
+    ModelSerializer,
+    VersionSerializer,
+)
 from registry.domain.approval import parse_decision
+from registry.models import KeptRules
+from registry.selectors.kept_rules import has_changed_hands, kept_rules_get, kept_rules_list
 from registry.services import governance
+from registry.services.model_rows import kept_rules_remove
 
 
 class ProtectedAliasView(OfModel, APIView):
@@ -55,6 +68,41 @@ class ApprovalRuleView(OfModel, APIView):
         return Response(ModelSerializer(selectors.model_get(name=name)).data)
 
 
+class KeptRulesListView(ListAPIView[KeptRules]):
+    """List the rules that deleted models left, by name, of the names whose team the caller administers."""
+
+    scopes: ClassVar = {"GET": Scope.ADMIN}
+    serializer_class = KeptRulesSerializer
+    ordering = "name"
+    orderings = ("-name", "kept_at", "-kept_at")
+
+    def place(self) -> Place:
+        """Return the place whose role is required: any team's, whose names the list has."""
+        return Place.anywhere()
+
+    def get_queryset(self) -> QuerySet[KeptRules]:
+        return kept_rules_list(only=permitted(caller_token(self.request), Scope.ADMIN, Owned.MODEL, "name"))
+
+
+class KeptRulesView(OfModel, APIView):
+    """The rules that the deleted model of a name left; the next model of that name begins with them."""
+
+    scopes: ClassVar = {"GET": Scope.ADMIN, "DELETE": Scope.ADMIN}
+
+    @extend_schema(responses=KeptRulesSerializer)
+    def get(self, _request: Request, name: str) -> Response:
+        """Return the kept rules."""
+        return Response(KeptRulesSerializer(kept_rules_get(name=name)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Remove them; needs an admin of the installation where the name belongs to another team since the deletion."""
+        if has_changed_hands(name=name):
+            require(caller_token(request), Scope.ADMIN, Place.installation())
+        kept_rules_remove(name=name, now=timezone.now(), actor=actor_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
 class ApprovalView(OfModel, APIView):
     """The approval of a version."""
 
@@ -68,7 +116,7 @@ class ApprovalView(OfModel, APIView):
             number=number,
             decision=parse_decision(asked.validated_data["state"]),
             comment=asked.validated_data["comment"],
-            username=caller_token(request).user.username,
+            approver=caller_token(request).approver,
             now=timezone.now(),
             actor=actor_of(request),
         )

@@ -10,7 +10,7 @@ from common.identifiers import MAX_COMMENT
 from registry.domain.approval import DECISIONS, Approval
 from registry.domain.lineage import Lineage
 from registry.domain.version_metadata import Particulars
-from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
+from registry.models import Alias, KeptRules, ModelImport, ModelVersion, RegisteredModel
 from registry.services.annotations import Changes
 from registry.services.upload_preflight import Offer, OfferedFile
 
@@ -61,6 +61,19 @@ class ModelSerializer(serializers.ModelSerializer[RegisteredModel]):
             "created_at",
             "created_by",
         ]
+        read_only_fields = fields
+
+
+class KeptRulesSerializer(serializers.ModelSerializer[KeptRules]):
+    """Rules of a deleted model, with which the next model of that name begins."""
+
+    protected_aliases = serializers.ListField(child=serializers.CharField())
+    team = serializers.CharField(help_text="Team that owned the name when the model was deleted.")
+    owner = serializers.CharField(help_text="Team that owns the name now.")
+
+    class Meta:
+        model = KeptRules
+        fields = ["name", "requires_approval", "protected_aliases", "team", "owner", "kept_at", "kept_by"]
         read_only_fields = fields
 
 

@@ -25,6 +25,8 @@ urlpatterns = [
         name="alias-protection",
     ),
     path("models/<str:name>/approval", governance.ApprovalRuleView.as_view(), name="approval-rule"),
+    path("kept-rules", governance.KeptRulesListView.as_view(), name="kept-rules-list"),
+    path("models/<str:name>/kept-rules", governance.KeptRulesView.as_view(), name="kept-rules"),
     path(
         "models/<str:name>/versions/<int:number>/approval", governance.ApprovalView.as_view(), name="version-approval"
     ),

@@ -83,7 +83,11 @@ class ModelDetailView(OfModel, APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete the model with its versions and aliases. Fails with 409 while a service uses a version."""
+        """Delete the model with its versions and aliases. Fails with 409 while a service uses a version.
+
+        A model that requires approvals or protects aliases needs an admin; its rules are kept for the next model of
+        that name.
+        """
         services.model_delete(
             name=name, now=timezone.now(), actor=actor_of(request), by_admin=self.is_by_admin(request)
         )

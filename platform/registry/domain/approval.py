@@ -5,9 +5,10 @@
 REJECTED is the outcome of the platform's check (`version_lifecycle`); declined is a user's decision.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
+from accounts.domain.approver import Approver
 from common.errors import InvalidInput
 from common.identifiers import check_comment, is_user
 
@@ -39,14 +40,24 @@ def check_said(decision: Approval, comment: str) -> str:
     return said
 
 
-def refusal(username: str, registered_by: Iterable[str]) -> str:
+def refusal(approver: Approver, registered_by: Mapping[str, Collection[str]]) -> str:
     """Return why a user with a sufficient role may not approve a version; empty where he may.
 
     Args:
-        registered_by: who registered the version or imported its files, as the audit log names them.
+        registered_by: who registered the version or imported its files, as the audit log names them, each with the
+            users who made that token for its user.
     """
-    if any(is_user(actor, username) for actor in registered_by):
-        return f"{username} registered it, and it takes four eyes; somebody else has to approve"
+    if approver.refusal:
+        return approver.refusal
+    username = approver.username
+    for actor, makers in registered_by.items():
+        if is_user(actor, username):
+            return f"{username} registered it, and it takes four eyes; somebody else has to approve"
+        if username in makers:
+            return (
+                f"{username} made the token of {actor}, who registered it, and it takes four eyes; somebody else has "
+                "to approve"
+            )
     return ""
 
 

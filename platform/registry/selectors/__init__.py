@@ -1,13 +1,18 @@
 """Queries of the registry. Read-only; versions come with their model and aliases: no list needs a query per row."""
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
+from accounts.domain.approver import Approver
+from accounts.domain.demand import signed_in_refusal
 from accounts.domain.roles import DEFAULT_TEAM, Owned
 from accounts.models import Ownership
+from accounts.selectors import makers_of_tokens
+from accounts.selectors.demands import demands_on
 from common.errors import InvalidInput, NotFound
 from registry.domain.approval import Approval, refusal
 from registry.domain.import_lifecycle import ImportStatus
@@ -99,7 +104,26 @@ def alias_get(*, model: str, name: str) -> Alias:
     return alias
 
 
-def versions_to_approve(*, only: Q, username: str, limit: int) -> list[ModelVersion]:
+def registered_by(versions: Iterable[ModelVersion]) -> dict[int, dict[str, set[str]]]:
+    """Return, by version's id, who registered it or imported its files, each with the makers of that token."""
+    actors = {version.pk: version.brought_by() for version in versions}
+    makers = makers_of_tokens({actor for found in actors.values() for actor in found})
+    return {pk: {actor: makers.get(actor, set()) for actor in found} for pk, found in actors.items()}
+
+
+def approval_refusal(*, version: ModelVersion, approver: Approver) -> str:
+    """Return why the user may not approve the version although the role allows it; empty where he may."""
+    return decision_refusal(model=version.model.name, approver=approver) or refusal(
+        approver, registered_by([version])[version.pk]
+    )
+
+
+def decision_refusal(*, model: str, approver: Approver) -> str:
+    """Return why the user's token decides nothing about versions of the model; empty where it may."""
+    return approver.refusal or signed_in_refusal(approver, demands_on(Owned.MODEL, [model])[model])
+
+
+def versions_to_approve(*, only: Q, approver: Approver, limit: int) -> list[ModelVersion]:
     """Return READY versions that wait for approval and that the user may approve, newest first.
 
     For a user who registered many himself, those of others are searched among the newest 60 only.
@@ -111,7 +135,9 @@ def versions_to_approve(*, only: Q, username: str, limit: int) -> list[ModelVers
     brought = Prefetch("imports", ModelImport.objects.only("version", "created_by"))
     rows = rows.select_related("model").only("number", "created_at", "created_by", "model__name")
     newest = rows.prefetch_related(brought).order_by("-pk")[:_LOOKED_THROUGH]
-    return [version for version in newest if not refusal(username, version.brought_by())][:limit]
+    behind, demands = registered_by(newest), demands_on(Owned.MODEL, {version.model.name for version in newest})
+    decidable = (each for each in newest if not signed_in_refusal(approver, demands[each.model.name]))
+    return [version for version in decidable if not refusal(approver, behind[version.pk])][:limit]
 
 
 def newest_to_approve() -> list[int]:

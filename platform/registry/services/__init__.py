@@ -6,6 +6,8 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import ProtectedError, RestrictedError
 
+from accounts.domain.roles import Owned
+from accounts.selectors import owning_team
 from accounts.services import audit_record
 from common.errors import Conflict, NotPermitted
 from common.identifiers import check_alias, check_model_name
@@ -17,6 +19,7 @@ from registry.domain.version_metadata import Particulars, check_description
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.selectors import alias_get, model_get, model_version_get
 from registry.services import compatibility
+from registry.services.model_rows import row_of, rules_keep
 from registry.services.version_checks import check_again
 from registry.storage import UnusedArtifact, delete_unused
 
@@ -26,12 +29,13 @@ _NOTHING_SAID = Particulars()
 
 @transaction.atomic
 def model_create(*, name: str, description: str, now: datetime, actor: str) -> RegisteredModel:
-    """Create a model without versions; raises Conflict where the name is taken."""
+    """Create a model without versions, with the rules that a deleted one of its name left.
+
+    Raises Conflict where the name is taken.
+    """
     check_model_name(name)
     check_description(description)
-    model, created = RegisteredModel.objects.get_or_create(
-        name=name, defaults={"description": description, "created_at": now, "created_by": actor}
-    )
+    model, created = row_of(name=name, now=now, actor=actor, description=description)
     if not created:
         raise Conflict(f"model {name!r} is there already; add a version to it or choose another name", field="name")
     audit_record(
@@ -44,16 +48,21 @@ def model_create(*, name: str, description: str, now: datetime, actor: str) -> R
 def model_delete(*, name: str, now: datetime, actor: str, by_admin: bool = False) -> None:
     """Delete the model with its versions and aliases; raises Conflict while a version is in use.
 
+    Its rules are kept, and the next model of that name begins with them.
+
     Args:
-        by_admin: whether the caller is an admin of the owning team, who alone may delete protected aliases.
+        by_admin: whether the caller is an admin of the owning team, who alone may delete a model with rules.
     """
     model = _locked(model_get(name=name))
-    if not by_admin:
-        for alias in model.aliases.filter(name__in=model.protected_aliases).order_by("name")[:1]:
-            _refuse_protected(model, alias.name)
+    if model.rules and not by_admin:
+        team = owning_team(kind=Owned.MODEL, name=name)
+        raise NotPermitted(
+            f"model {name!r} {model.rules}: only an admin of team {team} or of the installation may delete it"
+        )
     versions = list(model.versions.values_list("pk", flat=True))
     _refuse_if_used(versions, f"model {name!r}")
     hooks.forget_history(versions, now)
+    rules_keep(model=model, now=now, actor=actor)
     _delete(model, f"model {name!r}")
     audit_record(
         actor=actor,
@@ -61,6 +70,7 @@ def model_delete(*, name: str, now: datetime, actor: str, by_admin: bool = False
         target=f"models/{name}",
         now=now,
         before={"description": model.description, "versions": len(versions)},
+        detail={"kept_rules": model.rules.as_json()} if model.rules else None,
     )
 
 
@@ -74,7 +84,8 @@ def version_register(
     actor: str,
     particulars: Particulars = _NOTHING_SAID,
 ) -> tuple[ModelVersion, bool]:
-    """Return the model's version with these files, and whether it is new; an unknown model is created.
+    """Return the model's version with these files, and whether it is new; an unknown model is created, with the rules
+    that a deleted one of its name left.
 
     An existing version keeps its own particulars; one that is REJECTED for what the installation lacked is checked
     again. Raises Conflict where it does not fit the required compatibility.
@@ -84,8 +95,7 @@ def version_register(
     """
     check_model_name(model)
     particulars.check()
-    RegisteredModel.objects.get_or_create(name=model, defaults={"created_at": now, "created_by": actor})
-    owner = RegisteredModel.objects.select_for_update().get(name=model)
+    owner, _ = row_of(name=model, now=now, actor=actor)
     required = compatibility.requirement(model=model, asked=particulars.compatible_with)
     known = ModelVersion.objects.filter(model=owner, digest=artifact.digest).values_list("number", flat=True).first()
     if known is not None:

@@ -1,21 +1,23 @@
 """Governance of models: protected aliases, and approval of versions.
 
 Admins of the team that owns the model set which aliases are protected, and whether versions need an approval: the edges
-check that. A deployer of a version approves or declines it; the user who registered or imported it may not approve it.
+check that. A deployer of a version approves or declines it; the user who registered or imported it, or made the token
+that did, may not approve it, and a token that another user made decides nothing.
 """
 
 from datetime import datetime
 
 from django.db import transaction
 
+from accounts.domain.approver import Approver
 from accounts.services import audit_record
 from common.errors import Conflict, InvalidInput, NotPermitted
 from common.identifiers import check_alias
 from registry import hooks
-from registry.domain.approval import Approval, check_said, refusal
+from registry.domain.approval import Approval, check_said
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
-from registry.selectors import model_get, model_version_get
+from registry.selectors import approval_refusal, decision_refusal, model_get, model_version_get
 
 MAX_PROTECTED = 50
 
@@ -69,28 +71,32 @@ def approval_require(*, model: str, is_required: bool, now: datetime, actor: str
 
 @transaction.atomic
 def version_decide(
-    *, model: str, number: int, decision: Approval, comment: str, username: str, now: datetime, actor: str
+    *, model: str, number: int, decision: Approval, comment: str, approver: Approver, now: datetime, actor: str
 ) -> ModelVersion:
     """Approve or decline a version, and return it; the newest decision counts.
 
     Raises:
         NotFound: no such version.
         InvalidInput: the comment is too long, or missing when declining.
-        NotPermitted: the user registered the version, or imported its files, and tries to approve it.
+        NotPermitted: another user made the caller's token; approvers have to sign in themselves; the user registered
+            the version, imported its files, or made the token that did, and tries to approve it.
         Conflict: a version is approved that is not READY.
     """
     said = check_said(decision, comment)
     # Of the row alone: nothing else changes during the decision.
     ModelVersion.objects.select_for_update(of=("self",)).filter(model__name=model, number=number).first()
     version = model_version_get(model=model, number=number)
+    if decision is Approval.APPROVED and version.status != Status.READY.value:
+        raise Conflict(f"{version} is {version.status}; only a READY version can be approved")
     if decision is Approval.APPROVED:
-        if version.status != Status.READY.value:
-            raise Conflict(f"{version} is {version.status}; only a READY version can be approved")
-        if why := refusal(username, version.brought_by()):
-            raise NotPermitted(f"{version} is not approved: {why}")
+        why = approval_refusal(version=version, approver=approver)
+    else:
+        why = decision_refusal(model=model, approver=approver)
+    if why:
+        raise NotPermitted(f"{version} is not {decision}: {why}")
     before = {"approval": version.approval, "comment": version.approval_comment}
     version.approval, version.approval_comment = decision.value, said
-    version.approval_by, version.approval_at = username, now
+    version.approval_by, version.approval_at = approver.username, now
     version.save(update_fields=["approval", "approval_comment", "approval_by", "approval_at"])
     hooks.version_decided(version)
     hooks.model_moved(model)  # waiting participants need not wait for the next sweep

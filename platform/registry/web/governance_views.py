@@ -13,7 +13,9 @@ from accounts.domain.scopes import Scope
 from common.errors import InvalidInput
 from common.http.error_pages import leave
 from registry.domain.approval import parse_decision
+from registry.selectors.kept_rules import has_changed_hands
 from registry.services import governance
+from registry.services.model_rows import kept_rules_remove
 
 
 @require_POST
@@ -47,6 +49,19 @@ def approval_rule_action(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_POST
+@page_scope(Scope.ADMIN)
+def kept_rules_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Remove the rules that a deleted model left; redirect to the list of models."""
+    token = page_token(request)
+    require(token, Scope.ADMIN, Place.model(name))
+    if has_changed_hands(name=name):
+        require(token, Scope.ADMIN, Place.installation())
+    kept_rules_remove(name=name, now=timezone.now(), actor=page_actor(request))
+    messages.success(request, f"The next model {name} begins without rules.")
+    return leave(request, "registry:model-list")
+
+
+@require_POST
 @page_scope(Scope.WRITE)
 def approval_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """Approve or decline the version, by the form; redirect to the page."""
@@ -57,7 +72,7 @@ def approval_action(request: HttpRequest, name: str, number: int) -> HttpRespons
         number=number,
         decision=decision,
         comment=request.POST.get("comment", ""),
-        username=page_token(request).user.username,
+        approver=page_token(request).approver,
         now=timezone.now(),
         actor=page_actor(request),
     )

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.auth.access import Place, may, require, seen_names, visible
+from accounts.auth.access import Place, is_administrator, may, permitted, require, seen_names, visible
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
@@ -17,13 +17,14 @@ from common.errors import InvalidInput
 from common.http.error_pages import is_fragment, leave, newest
 from jobs.services import hints
 from registry import hooks, selectors, services
-from registry.domain.approval import Approval, refusal
+from registry.domain.approval import Approval
 from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.lineage import Lineage, unset
 from registry.domain.version_lifecycle import Status
 from registry.hooks import Use
 from registry.models import RegisteredModel
 from registry.selectors.filters import OF_MODELS, OF_VERSIONS
+from registry.selectors.kept_rules import kept_rules_list
 from registry.services import annotations
 from registry.services.annotations import Changes
 from registry.services.version_checks import check_again
@@ -37,13 +38,17 @@ _IMPORTS_SHOWN = 5
 _OTHERS_SHOWN = 50
 _WORKS_SHOWN = 4
 _USES_SHOWN = 20
+_KEPT_SHOWN = 50
 
 
 @never_cache
 @require_safe
 @page_scope(Scope.READ)
 def model_list_page(request: HttpRequest) -> HttpResponse:
-    """Show the models that the caller may see, newest first, filtered by the form; to htmx, only the list."""
+    """Show the models that the caller may see, newest first, filtered by the form; to htmx, only the list.
+
+    Admins also see the rules that deleted models left.
+    """
     asked = {one.name: request.GET.get(one.name, "").strip() for one in OF_MODELS}
     conditions = [one.condition(asked[one.name]) for one in OF_MODELS if asked[one.name]]
     seen = selectors.model_overview().filter(visible(page_token(request), Owned.MODEL, "name"))
@@ -57,7 +62,14 @@ def model_list_page(request: HttpRequest) -> HttpResponse:
         "may_write": may(page_token(request), Scope.WRITE, Place.anywhere()),
         **_limits(),
     }
-    return render(request, "registry/_models.html" if is_fragment(request) else "registry/model_list.html", context)
+    if is_fragment(request):
+        return render(request, "registry/_models.html", context)
+    token = page_token(request)
+    if may(token, Scope.ADMIN, Place.anywhere()):
+        kept = kept_rules_list(only=permitted(token, Scope.ADMIN, Owned.MODEL, "name"))
+        context["kept_rules"] = kept.order_by("name")[:_KEPT_SHOWN]
+        context["is_administrator"] = is_administrator(token)
+    return render(request, "registry/model_list.html", context)
 
 
 @never_cache
@@ -87,6 +99,7 @@ def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
         return render(request, "registry/model_coming.html", context)
     model = context["model"] = selectors.model_get(name=name)
     context["is_admin"] = may(page_token(request), Scope.ADMIN, Place.model(name))
+    context["may_delete"] = context["may_write"] and (context["is_admin"] or not model.rules)
     pointing = {alias.name: alias.version.number for alias in model.aliases.all()}
     context["protected"] = [(alias, pointing.get(alias)) for alias in model.protected_aliases]
     return render(request, "registry/model_detail.html", context | _versions(request, model))
@@ -139,7 +152,8 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         "may_deploy": may(page_token(request), Scope.WRITE, Place.anywhere()),
         "works": hooks.works_of(version.pk, _WORKS_SHOWN),
         "is_admin": may(page_token(request), Scope.ADMIN, Place.model(name)),
-        "may_not_approve": refusal(page_token(request).user.username, version.brought_by()),
+        "may_not_decide": selectors.decision_refusal(model=name, approver=page_token(request).approver),
+        "may_not_approve": selectors.approval_refusal(version=version, approver=page_token(request).approver),
         "is_used_elsewhere": any(use.namespace not in seen for use in uses),
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
     }

@@ -5,10 +5,12 @@ from datetime import timedelta
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from accounts.domain.demand import Demand
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from accounts.services import teams
+from accounts.services.demands import namespace_demand_set, team_demand_set
 from accounts.services.invitations import invitation_create
 from tests import scenes
 from tests.browser.states.state import PageStates, Stage, State
@@ -73,6 +75,10 @@ def _team_busy(_: Stage) -> str:
     for name in ("production", "n" * 63):
         teams.ownership_set(team="vision", kind=Owned.NAMESPACE, name=name, actor="test", now=now)
     teams.ownership_set(team="vision", kind=Owned.MODEL, name="m" * 128, actor="test", now=now)
+    demand = Demand("team vision", ("careful", "p" * 63), 2, signed_in=True)
+    team_demand_set(team="vision", demand=demand, actor="test", now=now)
+    of_namespace = Demand("namespace production", approvals=3)
+    namespace_demand_set(namespace="production", demand=of_namespace, actor="test", now=now)
     return "/teams/vision/"
 
 
@@ -95,6 +101,7 @@ def _user_busy(_: Stage) -> str:
 def _tokens_busy(_: Stage) -> str:
     for number, name in enumerate(("ci", "n" * 100, "notebook", "old", "lost")):
         scenes.token(list(Scope)[number % len(Scope)], name)
+    ApiToken.objects.filter(name="ci").update(made_by="a" * 150)
     now = timezone.now()
     ApiToken.objects.filter(name="old").update(expires_at=now - timedelta(days=3))
     ApiToken.objects.filter(name="lost").update(revoked_at=now)

@@ -3,7 +3,6 @@
 Whoever started it may not approve it. What one does the others see without a reload.
 """
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -26,14 +25,6 @@ steps:
   pause: {approvals: 2, fourEyes: true}
 scaleDownDelay: 1s
 """
-
-
-def colleague(platform: Platform, name: str) -> str:
-    """Return the token of a user who may deploy."""
-    made = platform.fairlead(
-        "tokens", "create", "--name", f"{name}-laptop", "--scope", "write", "--user", name, "-o", "json"
-    )
-    return str(json.loads(made.stdout)["token"])
 
 
 def at_rollout(page: Page) -> None:
@@ -75,7 +66,7 @@ def test_two_colleagues_decide_on_a_rollout_and_each_sees_what_the_other_did(
     expect(starter.get_by_role("button", name="Approve…")).to_have_count(0)
     answered_by(platform, "linear", OLD, NEW)
 
-    bea, cy = desk.page(colleague(platform, "bea")), desk.page(colleague(platform, "cy"))
+    bea, cy = desk.page(platform.token_of("bea")), desk.page(platform.token_of("cy"))
     cy.set_viewport_size({"width": 390, "height": 844})  # at the telephone, at night
     cy.emulate_media(color_scheme="dark")
     at_rollout(bea)

@@ -1,6 +1,5 @@
 """Models on their pages: brought, described, tagged, ruled, approved, followed by a service, compared, taken away."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -107,10 +106,7 @@ def test_a_model_is_ruled_and_its_service_follows_what_was_approved(
     desk.look(page, "service-waits-for-approval")
     assert is_by(platform, 0)
 
-    made = platform.fairlead(
-        "tokens", "create", "--name", "review", "--user", "grace", "--scope", "write", "-o", "json"
-    )
-    other = desk.page(json.loads(made.stdout)["token"])
+    other = desk.page(platform.token_of("grace"))
     other.goto("/models/linear/versions/2/")
     expect(other.get_by_test_id("admins-move")).to_be_visible()
     ask(other, "Approve…", "Approve", {"What you looked at": "its answers on four rows"})
@@ -145,7 +141,7 @@ def test_a_model_is_ruled_and_its_service_follows_what_was_approved(
     assert is_by(platform, 1)
 
 
-@drives("POST import-start", "POST import-stop", "POST model-delete", "POST signout")
+@drives("POST import-start", "POST import-stop", "POST model-delete", "POST model-forget-rules", "POST signout")
 def test_an_import_is_stopped_and_its_model_taken_away(desk: Desk, platform: Platform, place: HalfSent) -> None:
     page = desk.page()
     page.goto("/models/")
@@ -181,8 +177,15 @@ def test_an_import_is_stopped_and_its_model_taken_away(desk: Desk, platform: Pla
     expect(page.get_by_text("REJECTED", exact=True)).to_be_visible(timeout=WAIT_MS)
     page.get_by_label("Breadcrumb").get_by_role("link", name="fetched").click()
     until(lambda: list((platform.home / "artifacts" / ".incoming").glob("import-*")) == [], what="an empty folder")
+    ask(page, "Require approval…", "Require approval")
+    expect(page.get_by_test_id("approved-only")).to_be_visible()
     ask(page, "Delete…", "Delete")
     page.wait_for_url("**/models/")
+    kept = page.locator("#kept-rules")
+    expect(kept.get_by_text("requires approval of its versions")).to_be_visible()
+    desk.look(page, "models-kept-rules")
+    ask(page, "Remove…", "Remove")
+    expect(kept).to_have_count(0)
     expect(page.get_by_role("link", name="fetched")).to_have_count(0)
     page.get_by_role("button", name="Sign out").click()
     page.goto("/models/")

@@ -99,6 +99,7 @@ def test_a_token_opens_the_platform_until_it_is_revoked(desk: Desk, platform: Pl
     "POST member-delete",
     "POST ownership-give",
     "POST ownership-take",
+    "POST team-demand",
     "POST team-delete",
 )
 def test_what_a_member_may_push_follows_the_teams_page(
@@ -138,6 +139,11 @@ def test_what_a_member_may_push_follows_the_teams_page(
     see(page, "READY")
 
     page.goto("/teams/vision/")
+    page.get_by_label("Approvals").fill("2")
+    page.get_by_label("Approvers").select_option("yes")
+    page.get_by_role("button", name="Set demand").click()
+    see(page, "2 approvals of each rollout; approvers who signed in themselves")
+    desk.look(page, "team-demand")
     ask(page, "Delete team…", "Delete team")
     see(page, re.compile("Team 'vision' owns model faces; give that to another team first"))
     ask(page, "Take away…", "Take away")

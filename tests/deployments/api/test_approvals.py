@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts.domain.approver import Approver
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, User
@@ -35,9 +36,10 @@ def waiting(platform: Platform, actor: str = "alice", **policy: Any) -> Rollout:
 
 
 def approve(platform: Platform, user: str, rollout: Rollout | None = None) -> None:
+    user_get_or_create(username=user, now=timezone.now())
     rollout_approve(
         rollout_id=(rollout or platform.rollout()).pk,
-        user=user_get_or_create(username=user, now=timezone.now()),
+        approver=Approver(user),
         comment="",
         actor=f"{user} (token laptop)",
         now=platform.clock(),

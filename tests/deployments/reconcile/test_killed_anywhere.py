@@ -18,6 +18,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.domain.approver import Approver
 from accounts.services import user_get_or_create
 from common.errors import Unavailable
 from deployments.domain.autoscaling import rollout_capacity
@@ -205,8 +206,9 @@ def asks(life: Life) -> None:
     assert question is not None
     question_end(of=question, status=200, answer='{"verdict": "go"}', now=platform.clock())
     life.until(life.phase_is(Phase.PAUSED))
-    bob = user_get_or_create(username="bob", now=timezone.now())
-    rollout_approve(rollout_id=platform.rollout().pk, user=bob, comment="", actor="bob", now=platform.clock())
+    user_get_or_create(username="bob", now=timezone.now())
+    bob = Approver("bob")
+    rollout_approve(rollout_id=platform.rollout().pk, approver=bob, comment="", actor="bob", now=platform.clock())
     life.until(life.phase_is(Phase.HEALTHY))
     assert WebhookQuestion.objects.count() == 1
     assert Approval.objects.get().used_at is not None

@@ -8,6 +8,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from rest_framework.test import APIClient
 
+from accounts.domain.approver import Approver
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, NotPermitted
@@ -26,7 +27,8 @@ MODEL, VERSION = "/api/v1/models/digits", "/api/v1/models/digits/versions/1"
 
 
 def decide(decision: Approval, comment: str = "", username: str = "bob") -> ModelVersion:
-    said: dict[str, Any] = {"comment": comment, "username": username, "now": NOW, "actor": f"{username} (token x)"}
+    said: dict[str, Any] = {"comment": comment, "now": NOW, "actor": f"{username} (token x)"}
+    said["approver"] = Approver(username)
     return governance.version_decide(model="digits", number=1, decision=decision, **said)
 
 
@@ -42,7 +44,7 @@ class TestProtectedAliases:
         for forbidden in (lambda: services.alias_set(number=2, **said), lambda: services.alias_delete(**said)):
             with pytest.raises(NotPermitted):
                 forbidden()
-        with pytest.raises(NotPermitted, match="'champion' of model 'digits' is protected"):
+        with pytest.raises(NotPermitted, match="model 'digits' protects the alias champion: only an admin"):
             services.model_delete(name="digits", **WHO)
         assert services.alias_set(model="digits", name="other", number=2, **WHO)[1]
         services.alias_delete(by_admin=True, **said)
@@ -174,4 +176,4 @@ def test_what_may_be_served(state: Approval, is_required: bool, told: str) -> No
     [("alice", True), ("alice (token ci)", True), ("alice2", False), ("bob (token alice)", False)],
 )
 def test_who_registered_it_is_known_with_every_token(actor: str, is_refused: bool) -> None:
-    assert bool(refusal("alice", ["carol", actor])) == is_refused
+    assert bool(refusal(Approver("alice"), {"carol": (), actor: ()})) == is_refused

@@ -23,6 +23,11 @@ class ApprovalRule:
     four_eyes: bool = False
     expires: timedelta = timedelta(hours=24)
 
+    @property
+    def is_of_people(self) -> bool:
+        """Return whether it matters who approves: a token that another user made is refused."""
+        return self.four_eyes or self.approvals > 1
+
 
 def parse_approval(document: Document) -> ApprovalRule:
     """Return the rule of an object of the file; raises InvalidInput."""

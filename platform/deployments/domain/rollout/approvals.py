@@ -8,11 +8,13 @@ An approval is for exactly one `Subject`. It is compared with the present subjec
 was approved is rolled out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from accounts.domain.approver import Approver
+from accounts.domain.demand import Demand, signed_in_refusal
 from common import durations, identifiers
 from deployments.domain.policy import ApprovalRule
 
@@ -157,14 +159,44 @@ def judge(
     return Judged(approval, Standing.EXPIRED, why) if why else Judged(approval, Standing.COUNTS)
 
 
-def refusal(user: str, rule: ApprovalRule, authors: Iterable[Author], judged: Iterable[Judged]) -> str:
-    """Return why a user whose role allows it may not approve; empty where he may."""
+def refusal(
+    approver: Approver,
+    rule: ApprovalRule,
+    authors: Iterable[Author],
+    judged: Iterable[Judged],
+    demands: Iterable[Demand] = (),
+) -> str:
+    """Return why a user whose role allows it may not approve; empty where he may.
+
+    Args:
+        demands: those on the service's namespace.
+    """
+    user = approver.username
     if any(each.standing is Standing.COUNTS and each.approval.user == user for each in judged):
         return f"{user} has approved already; {_of_others(rule)}"
+    if why := token_refusal(approver, rule, demands):
+        return why
     author = next((author for author in authors if author.is_user(user)), None) if rule.four_eyes else None
     if author is None:
         return ""
     return f"{user} {author.did}, and the policy asks for four eyes; somebody else has to approve"
+
+
+def token_refusal(approver: Approver, rule: ApprovalRule, demands: Iterable[Demand]) -> str:
+    """Return why a token neither approves nor rejects under the rule and the demands; empty where it may."""
+    return (approver.refusal if rule.is_of_people else "") or signed_in_refusal(approver, demands)
+
+
+def with_makers(authors: Iterable[Author], makers: Mapping[str, Collection[str]]) -> Iterator[Author]:
+    """Yield the authors, and the users who made their tokens for them.
+
+    Args:
+        makers: by name of an actor.
+    """
+    for author in authors:
+        yield author
+        for maker in sorted(makers.get(author.actor, ())):
+            yield Author(maker, f"made the token of {author.actor}, who {author.did}")
 
 
 def _of_others(rule: ApprovalRule) -> str:

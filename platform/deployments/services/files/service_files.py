@@ -27,6 +27,7 @@ from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
 from deployments.services.files.import_models import begin_import, must_import
+from deployments.services.revisions.demands import check_demands
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.revision_change import check_ready, turn_to
 from deployments.services.rollout.contracts import accepted
@@ -84,7 +85,7 @@ def service_apply(
             model's process does not get.
         NotFound: the model, version, alias, policy or cluster it names does not exist.
         Conflict: the version is not READY, or not approved where its model requires that; the service is being deleted,
-            or runs on another cluster.
+            or runs on another cluster; its policy does not meet a demand of the team or the namespace.
         ContractBroken: it would break clients of the live revision.
         NotPermitted: it has `egress: true`, which the service lacks, and the actor may not grant it.
     """
@@ -198,6 +199,8 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
         return None
     else:
         change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
+    if earlier is None or earlier.policy != spec.policy:
+        check_demands(service, applied.policy)
     before = None if created else {"document": service.document}
     service.document, service.policy = applied.document, applied.policy
     service.drift_policy = spec.drift or DriftPolicy.HEAL

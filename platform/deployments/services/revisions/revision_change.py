@@ -25,6 +25,7 @@ from deployments.domain.service_state.desired import Role
 from deployments.models import Revision, Rollout, RolloutPolicy
 from deployments.reconcile.service_change import Change
 from deployments.selectors import stable_before
+from deployments.services.revisions.demands import check_demands, check_rolled_out
 from deployments.services.revisions.egress import egress_after
 from deployments.services.revisions.gpu_assignment import placed
 from deployments.services.rollout.contracts import contract_agreed, kept_from
@@ -90,7 +91,8 @@ def turn_to(
         accept: why `actor` accepts what would break clients; None where that is refused.
 
     Raises:
-        Conflict: the version cannot be served, is not approved where its model requires that, or does not fit.
+        Conflict: the version cannot be served, is not approved where its model requires that, or does not fit; the
+            policy does not meet a demand of the team or the namespace.
         ContractBroken: it would break clients of the live one.
     """
     stable = change.revision(Role.STABLE)
@@ -98,6 +100,8 @@ def turn_to(
     if stable is None or change.service.live_at is None:
         if stable is None or not mapping.is_what(stable, spec, version.pk):
             check_agreed(version)
+            check_demands(change.service, policy)
+            check_rolled_out(change.service, stable, version)
             _replace(change, stable, spec=spec, version=version, actor=actor, accept=accept)
         return None
     going = change.rollout
@@ -126,13 +130,14 @@ def begin(
     """Start a rollout to a new revision; one in progress is superseded. Without a policy there are no steps.
 
     Raises:
-        Conflict: the version is another one, and lacks the required approvals.
+        Conflict: the version is another one, and lacks the required approvals; the policy does not meet a demand.
         ContractBroken: it would break clients of the stable revision, and the breaks are not accepted.
     """
     if version.pk != stable.model_version_id:
         check_agreed(version)
     contract = contract_agreed(stable, spec=spec, version=version, accept=accept, actor=actor)
     chosen = DIRECT if policy is None else stored_policy(policy.document)
+    check_demands(change.service, None if policy is None else chosen)
     check_measurable(chosen)
     give_up(change, by)
     replicas = spec.scaling.within(stable.replicas)

@@ -23,6 +23,7 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.reconcile import hints
 from deployments.reconcile.participants.gates import questions_let_pass
 from deployments.reconcile.service_change import Change, changing
+from deployments.services.revisions.demands import check_demands
 from deployments.services.revisions.egress import check_egress, has_egress
 from deployments.services.revisions.revision_change import begin, check_agreed, check_ready
 from deployments.services.rollout.contracts import accepted
@@ -129,7 +130,8 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
     Raises:
         InvalidTransition: it is in another phase, is not the service's newest, or the service has changed its revision
             since.
-        Conflict: the service is stopped; its version is not approved any more, and its model requires that.
+        Conflict: the service is stopped; its version is not approved any more, and its model requires that; its policy
+            does not meet a demand of the team or the namespace.
         NotPermitted: its revision has egress, which the service has lost since.
     """
     check_comment(comment)
@@ -137,6 +139,7 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
     def again(change: Change, state: RolloutState) -> RolloutState:
         row, stable = change.newest, change.revision(Role.STABLE)
         _refuse_if_stopped(change)
+        check_demands(change.service, state.policy if state.policy.steps else None)
         if row is None or row.pk != rollout_id:
             newest = row.pk if row is not None else None
             raise InvalidTransition(

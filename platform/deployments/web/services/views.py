@@ -102,7 +102,7 @@ def rollout_approval_action(request: HttpRequest, rollout_id: int, verb: str) ->
     token = page_token(request)
     require(token, Scope.WRITE, Place.namespace(rollout_namespace(rollout_id=rollout_id)))
     said = {} if verb == "withdraw" else {"comment": request.POST.get("comment", "")}
-    rollout = act(rollout_id=rollout_id, user=token.user, actor=page_actor(request), now=timezone.now(), **said)
+    rollout = act(rollout_id=rollout_id, approver=token.approver, actor=page_actor(request), now=timezone.now(), **said)
     return _decided(request, rollout, done)
 
 
@@ -138,7 +138,7 @@ def _decided(request: HttpRequest, rollout: Rollout, what: str) -> HttpResponse:
     if request.POST.get("on") != "rollout":
         return _done(request, namespace, name, what)
     if is_fragment(request):
-        viewing = {"may_write": True, "viewer": page_token(request).user.username}
+        viewing = {"may_write": True, "viewer": page_token(request).approver}
         context = {**rollout_page(namespace, name, rollout.pk).context, **viewing}
         return render(request, "deployments/_rollout_header.html", context)
     messages.success(request, what)
@@ -149,7 +149,7 @@ def _done(request: HttpRequest, namespace: str, name: str, what: str) -> HttpRes
     """Answer htmx with the rollout's new state, others with the service's page."""
     if is_fragment(request):
         page = detail_page(namespace, name)
-        viewing = {"may_write": True, "viewer": page_token(request).user.username}
+        viewing = {"may_write": True, "viewer": page_token(request).approver}
         return render(request, "deployments/_rollout.html", {**page.context, **viewing})
     messages.success(request, what)
     return redirect("deployments:service-detail", namespace, name)

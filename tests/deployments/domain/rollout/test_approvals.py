@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accounts.domain.approver import Approver
 from common.errors import InvalidTransition
 from deployments.domain.analysis.verdict import Finding, Verdict
 from deployments.domain.phases import Code, Phase
@@ -133,8 +134,8 @@ def test_who_may_not_approve_is_told_why(user: str, four_eyes: bool, why: str) -
     rule = replace(TWO, four_eyes=four_eyes)
     authors = [Author("ann (token ci)", "started the rollout"), Author("max", "registered digits version 2")]
     judged = tally(rule, [approval("carol")], HERE, NOW).judged
-    assert refusal(user, rule, authors, judged).startswith(why)
-    assert bool(refusal(user, rule, authors, judged)) is bool(why)
+    assert refusal(Approver(user), rule, authors, judged).startswith(why)
+    assert bool(refusal(Approver(user), rule, authors, judged)) is bool(why)
 
 
 # --- the machine

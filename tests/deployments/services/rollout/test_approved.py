@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from accounts.domain.approver import Approver
 from common.errors import Conflict
 from deployments.models import InferenceService, Rollout
 from deployments.services import (
@@ -29,7 +30,7 @@ def ask(platform: Platform, *, is_required: bool = True) -> None:
 
 
 def decide(platform: Platform, decision: Approval, number: int = 2, comment: str = "it is slow") -> None:
-    said: dict[str, Any] = {"comment": comment, "username": "bob", "now": platform.clock(), "actor": "bob"}
+    said: dict[str, Any] = {"comment": comment, "approver": Approver("bob"), "now": platform.clock(), "actor": "bob"}
     version_decide(model="digits", number=number, decision=decision, **said)
 
 

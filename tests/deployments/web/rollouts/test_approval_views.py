@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from accounts.domain.approver import Approver
 from accounts.domain.scopes import Scope
 from accounts.services import user_get_or_create
 from deployments.domain.phases import Phase
@@ -35,8 +36,8 @@ def text(client: Client) -> str:
 
 
 def approve(rollout: Rollout, name: str, comment: str = "") -> None:
-    user = user_get_or_create(username=name, now=timezone.now())
-    rollout_approve(rollout_id=rollout.pk, user=user, comment=comment, actor=name, now=timezone.now())
+    user_get_or_create(username=name, now=timezone.now())
+    rollout_approve(rollout_id=rollout.pk, approver=Approver(name), comment=comment, actor=name, now=timezone.now())
 
 
 def test_who_may_approve_sees_the_button_and_who_did(rollout: Rollout) -> None:
