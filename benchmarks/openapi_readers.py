@@ -2,9 +2,9 @@
 
     python -m benchmarks.openapi_readers [--readers 16] [--seconds 20]
 
-One control plane on SQLite, as `fairlead up` starts it. One client lists models with a token, over one connection, first
-alone and then beside anonymous clients in another process that fetch the document in a loop. Prints its median, p99 and
-slowest answer, and how many documents were read.
+One control plane on SQLite, as `fairlead up` starts it. One client lists models with a token, over one connection,
+first alone and then beside anonymous clients in another process that fetch the document in a loop. Prints its median,
+p99 and slowest response, and how many documents were read.
 """
 
 import argparse
