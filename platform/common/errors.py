@@ -10,6 +10,7 @@
     │   ├── ContractBroken      a rollout would break clients; `details` says by what
     │   └── DoesNotFit          the cluster has no room for it
     ├── TooLarge            more bytes than the limit
+    ├── TooManyRequests     more requests than the limit; `retry_after_s` says when the next is allowed
     └── Unavailable         try again later; the only one worth a retry
         └── NoRoom              a disk is full
 
@@ -80,6 +81,14 @@ class TooLarge(FairleadError):
     code = "too_large"
 
 
+class TooManyRequests(FairleadError):
+    code = "throttled"
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = max(1, retry_after_s)
+
+
 class Unavailable(FairleadError):
     code = "unavailable"
 
@@ -95,6 +104,7 @@ STATUS: dict[type[FairleadError], int] = {
     NotFound: 404,
     Conflict: 409,
     TooLarge: 413,
+    TooManyRequests: 429,
     Unavailable: 503,
     NoRoom: 507,
 }

@@ -16,6 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, 
 from prometheus_client.registry import Collector
 from rest_framework.authentication import get_authorization_header
 
+from accounts.auth import rate_limits
 from accounts.auth.access import Place, require
 from accounts.domain.scopes import Scope
 from accounts.services import token_use
@@ -89,7 +90,12 @@ def _check_scrape(request: HttpRequest) -> None:
             "the metrics page needs a token with scope read in `Authorization: Bearer flt_…`; Prometheus sends it by "
             "`authorization.credentials_file`"
         )
-    token = token_use(secret=words[1].decode("latin-1"), now=timezone.now())
+    try:
+        token = token_use(secret=words[1].decode("latin-1"), now=timezone.now())
+    except NotAuthenticated:
+        rate_limits.count_failed_signin(request)
+        raise
+    rate_limits.count_token(request, token)
     require(token, Scope.READ, Place.installation())
 
 

@@ -62,6 +62,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "common.http.error_pages.ErrorPageMiddleware",
+    "accounts.auth.rate_limits.RateLimitMiddleware",
 ]
 ROOT_URLCONF = "control_plane.urls"
 ASGI_APPLICATION = "control_plane.asgi.application"
@@ -151,6 +152,11 @@ OIDC_GROUP_ROLES = env.group_roles("FAIRLEAD_OIDC_GROUP_ROLES")
 OIDC_DEFAULT_ROLE = env.choice("FAIRLEAD_OIDC_DEFAULT_ROLE", "viewer", ["none", *Role])
 OIDC_LABEL = env.text("FAIRLEAD_OIDC_LABEL", "Sign in with single sign-on")
 OIDC_SESSION = timedelta(hours=env.integer("FAIRLEAD_OIDC_SESSION_HOURS", 12, minimum=1))
+
+# --- limits of requests, 0 for none -----------------------------------------------------------------------------------
+TOKEN_REQUESTS_PER_MINUTE = env.integer("FAIRLEAD_TOKEN_REQUESTS_PER_MINUTE", 3000)
+ANONYMOUS_REQUESTS_PER_MINUTE = env.integer("FAIRLEAD_ANONYMOUS_REQUESTS_PER_MINUTE", 600)
+SIGNIN_FAILURES_PER_MINUTE = env.integer("FAIRLEAD_SIGNIN_FAILURES_PER_MINUTE", 30)
 
 # --- API --------------------------------------------------------------------------------------------------------------
 TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))

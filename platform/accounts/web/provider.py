@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from accounts.auth import rate_limits
 from accounts.services import session_refuse
 from accounts.services.oidc_users import person_of, person_signin
 from accounts.web.signin import destination, signin_form
@@ -25,6 +26,7 @@ _TIME_TO_SIGN_IN_S = 3600
 @require_GET
 def begin(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider."""
+    rate_limits.check_signin(request)
     provider, wanted = _provider(), request.GET.get("next", "")
     try:
         answer = oidc.begin(request, provider, back_to=_ours("accounts:provider-back"))
@@ -40,6 +42,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 @require_GET
 def back(request: HttpRequest) -> HttpResponse:
     """Open a session for a user returning from the provider, and redirect to the requested page."""
+    rate_limits.check_signin(request)
     provider, now = _provider(), timezone.now()
     wanted = str(request.session.get(_NEXT_KEY, ""))
     names = {settings.OIDC_USERNAME_CLAIM, settings.OIDC_GROUPS_CLAIM} - {""}
@@ -54,6 +57,7 @@ def back(request: HttpRequest) -> HttpResponse:
         person_signin(request=request, person=person, now=now)
     except FairleadError as error:
         if isinstance(error, NotAuthenticated):
+            rate_limits.count_failed_signin(request)
             session_refuse(request=request, reason=error.message, now=now)
         return signin_form(request, wanted=wanted, provider_error=error)
     request.session.pop(_NEXT_KEY, None)

@@ -17,7 +17,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from common.errors import FairleadError, status_of
+from common.errors import FairleadError, TooManyRequests, status_of
 from common.http import request_id
 from common.http.full_disk import full_disk
 
@@ -68,6 +68,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
         response = _of_framework(error)
     else:
         response = _unexpected(error, context)
+    if isinstance(error, TooManyRequests):
+        response.headers["Retry-After"] = str(error.retry_after_s)
     if response.status_code == status.HTTP_401_UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = 'Bearer realm="fairlead"'
     return response
