@@ -158,6 +158,10 @@ TOKEN_REQUESTS_PER_MINUTE = env.integer("FAIRLEAD_TOKEN_REQUESTS_PER_MINUTE", 30
 ANONYMOUS_REQUESTS_PER_MINUTE = env.integer("FAIRLEAD_ANONYMOUS_REQUESTS_PER_MINUTE", 600)
 SIGNIN_FAILURES_PER_MINUTE = env.integer("FAIRLEAD_SIGNIN_FAILURES_PER_MINUTE", 30)
 
+# Live streams of pages, which stay open.
+STREAMS_PER_TOKEN = env.integer("FAIRLEAD_STREAMS_PER_TOKEN", 20)
+STREAMS_PER_PROCESS = env.integer("FAIRLEAD_STREAMS_PER_PROCESS", 500)
+
 # --- API --------------------------------------------------------------------------------------------------------------
 TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))
 REST_FRAMEWORK = {
