@@ -1,6 +1,7 @@
 """What readers of the OpenAPI document cost other clients of the control plane.
 
     python -m benchmarks.openapi_readers [--readers 16] [--seconds 20]
+    FAIRLEAD_ANONYMOUS_REQUESTS_PER_MINUTE=600 python -m benchmarks.openapi_readers    # with the default limit
 
 One control plane on SQLite, as `fairlead up` starts it. One client lists models with a token, over one connection,
 first alone and then beside anonymous clients in another process that fetch the document in a loop. Prints its median,
@@ -49,6 +50,7 @@ print(sum(counts))
 def control_plane(home: Path) -> Iterator[tuple[int, str]]:
     """Run a control plane whose state is in `home`; yields its port and a token."""
     environment = {
+        "FAIRLEAD_ANONYMOUS_REQUESTS_PER_MINUTE": "0",
         **os.environ,
         "PYTHONPATH": str(_ROOT / "platform"),
         "DJANGO_SETTINGS_MODULE": "control_plane.settings",
@@ -56,7 +58,6 @@ def control_plane(home: Path) -> Iterator[tuple[int, str]]:
         "FAIRLEAD_SECRET_KEY": "of-this-benchmark-alone-" * 2,
         # The client that measures asks more often than any real one.
         "FAIRLEAD_TOKEN_REQUESTS_PER_MINUTE": "0",
-        "FAIRLEAD_ANONYMOUS_REQUESTS_PER_MINUTE": "0",
     }
     token = home / "token"
     prepare = [sys.executable, "-m", "django", "prepare_home", "--token", str(token)]

@@ -21,7 +21,7 @@ from accounts.auth.access import Place, require
 from accounts.domain.scopes import Scope
 from accounts.services import token_use
 from common.errors import FairleadError, NotAuthenticated, status_of
-from common.http.api_errors import error_body
+from common.http.error_body import error_body
 from control_plane.monitoring.collector import ControlPlaneCollector
 
 # Apart from the default registry, which the worker shows too: only web queries the database for its page.

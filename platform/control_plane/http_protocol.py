@@ -93,9 +93,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _expire(self) -> None:
         if self.flow.read_paused:
-            self._start_timer(
-                BODY_IDLE_S
-            )  # the server is slow: it reads a body, or responds to an earlier request
+            self._start_timer(BODY_IDLE_S)  # the server is slow: it reads a body, or responds to an earlier request
         else:
             self._end(_TIMEOUT)
 

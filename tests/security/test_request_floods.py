@@ -1,8 +1,11 @@
 """Floods of requests: each client has its limit, other clients keep theirs, and refusals write nothing."""
 
+import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
@@ -10,6 +13,7 @@ from pytest_django.fixtures import Settings
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services import token_create, user_get_or_create
+from control_plane.handler import ControlPlaneHandler
 from tests import scenes
 
 pytestmark = pytest.mark.django_db
@@ -102,3 +106,24 @@ def test_a_stream_counts_as_its_page(settings: Settings) -> None:
     browser = Client()
     browser.post("/signin/", {"token": bearer("alice")["Authorization"].removeprefix("Bearer ")})
     assert browser.get("/stream").headers["RateLimit-Remaining"] == "499"
+
+
+def test_a_flood_of_the_api_is_refused_before_django(settings: Settings) -> None:
+    async def ask() -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        async def receive() -> dict[str, Any]:
+            raise AssertionError("nothing of the request is read")
+
+        scope = {"type": "http", "method": "GET", "path": "/api/v1/schema/", "headers": [], "client": (ELSEWHERE, 1)}
+        await ControlPlaneHandler().handle(scope, receive, send)
+        return sent
+
+    assert statuses("/api/v1/schema/", REMOTE_ADDR=ELSEWHERE)[-1] == 429
+    start, body = async_to_sync(ask)()
+    assert start["status"] == 429
+    assert {name for name, _ in start["headers"]} >= {b"retry-after", b"ratelimit-limit"}
+    assert json.loads(body["body"])["error"]["code"] == "throttled"

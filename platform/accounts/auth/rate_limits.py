@@ -5,8 +5,10 @@ the connection, or what a proxy in `--forwarded-allow-ips` says; of IPv6 the fir
 """
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
@@ -14,7 +16,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from accounts.models import ApiToken
 from common.errors import TooManyRequests
-from common.http.api_errors import error_body
+from common.http.error_body import error_body
 from common.http.error_pages import error_page
 from common.token_buckets import TokenBuckets, Verdict
 
@@ -48,9 +50,33 @@ def count_failed_signin(request: HttpRequest) -> None:
     _take(request, *_of_failures(request))
 
 
+def refused_at_once(scope: Mapping[str, Any]) -> Verdict | None:
+    """Return why an ASGI request to the API is refused before Django sees it; None to go on. Counts nothing.
+
+    A refusal that passes through Django costs the server as much as a response.
+    """
+    path, most = scope["path"], settings.ANONYMOUS_REQUESTS_PER_MINUTE
+    if not most or not scope.get("client") or not (path.startswith("/api/") or path in _PUBLIC):
+        return None
+    if path not in _PUBLIC and any(name in (b"authorization", b"cookie") for name, _ in scope["headers"]):
+        return None
+    key = ("address", _counted(scope["client"][0]))
+    verdict = BUCKETS.take(key, per_minute=most, now=time.monotonic(), count=0)
+    return None if verdict.allowed else verdict
+
+
+def anonymous_sentence(verdict: Verdict) -> str:
+    """Return the sentence of a refusal of a request without a token."""
+    most = settings.ANONYMOUS_REQUESTS_PER_MINUTE
+    return f"more than {most} requests a minute come without a token; try again in {verdict.wait_s} s"
+
+
 def address_of(request: HttpRequest) -> str:
     """Return the address whose requests count together."""
-    text = request.META.get("REMOTE_ADDR", "")
+    return _counted(request.META.get("REMOTE_ADDR", ""))
+
+
+def _counted(text: str) -> str:
     try:
         address = ip_address(text)
     except ValueError:
