@@ -8,7 +8,8 @@
     ├── Conflict            right in itself, but not in the present state
     │   ├── InvalidTransition   a rollout cannot do that in its phase
     │   ├── ContractBroken      a rollout would break clients; `details` says by what
-    │   └── DoesNotFit          the cluster has no room for it
+    │   ├── DoesNotFit          the cluster has no room for it
+    │   └── QuotaExceeded       the team has as much as its quota allows
     ├── TooLarge            more bytes than the limit
     ├── TooManyRequests     more requests than the limit; `retry_after_s` says when the next is allowed
     └── Unavailable         try again later; the only one worth a retry
@@ -75,6 +76,10 @@ class ContractBroken(Conflict):
 
 class DoesNotFit(Conflict):
     code = "does_not_fit"
+
+
+class QuotaExceeded(Conflict):
+    code = "quota_exceeded"
 
 
 class TooLarge(FairleadError):

@@ -17,6 +17,6 @@ def most_unpacked(archive_bytes: int) -> int:
 def refusal(archive_bytes: int) -> str:
     """Return the end of a sentence about an archive that unpacks to more."""
     return (
-        f"has {archive_bytes} bytes and unpacks to more than {most_unpacked(archive_bytes)}, over {MOST_TIMES} times as "
-        "much; pack it without compression"
+        f"has {archive_bytes} bytes and unpacks to more than {most_unpacked(archive_bytes)}, "
+        f"over {MOST_TIMES} times as much; pack it without compression"
     )

@@ -130,6 +130,8 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /teams/{team}": (OWNER, VIEWER),
     "DELETE /teams/{team}": (DEFAULT, ADMIN),
     "GET /teams/{team}/members": (OWNER, VIEWER),
+    "GET /teams/{team}/quota": (OWNER, VIEWER),
+    "PUT /teams/{team}/quota": (DEFAULT, ADMIN),
     "PUT /teams/{team}/members/{user}": (OWNER, ADMIN),
     "DELETE /teams/{team}/members/{user}": (OWNER, ADMIN),
     "GET /teams/{team}/owned": (OWNER, VIEWER),

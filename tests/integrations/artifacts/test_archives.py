@@ -193,9 +193,8 @@ def test_an_archive_that_expands_far_is_refused_below_the_limit_of_bytes(tmp_pat
     store = ArtifactStore(tmp_path / "artifacts", max_bytes=1 << 30)
     files = {"1/model.onnx": bytes((64 << 20) + 1)}
     content = zipped(files) if filename == "m.zip" else gzip.compress(tar(files))
-    with pytest.raises(
-        TooLarge, match=rf"has {len(content)} bytes and unpacks to more than \d+, over 100 times as much"
-    ):
+    sentence = rf"has {len(content)} bytes and unpacks to more than \d+, over 100 times as much"
+    with pytest.raises(TooLarge, match=sentence):
         put(store, content, filename)
     assert left_over(store) == []
 
