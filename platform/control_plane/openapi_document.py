@@ -22,6 +22,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 _making = threading.Lock()
+_made: "dict[type[BaseRenderer], Document]" = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,13 @@ class Document:
 def document(renderer: type[BaseRenderer]) -> Document:
     """Return the document as `renderer` writes it; makes it once per process, others wait meanwhile."""
     with _making:
-        return _rendered(renderer)
+        if renderer not in _made:
+            _made[renderer] = _rendered(renderer)
+        return _made[renderer]
 
 
-@cache
 def _rendered(renderer: type[BaseRenderer]) -> Document:
-    content: bytes = renderer().render(_schema(), renderer.media_type, {})
+    content: Any = renderer().render(_schema(), renderer.media_type, {})
     return Document(content, gzip.compress(content, mtime=0), hashlib.sha256(content).hexdigest()[:32])
 
 

@@ -16,7 +16,7 @@ ADDRESS = "/api/v1/schema/"
 
 @pytest.fixture(autouse=True)
 def _of_a_new_process() -> None:
-    openapi_document._rendered.cache_clear()
+    openapi_document._made.clear()
     openapi_document._schema.cache_clear()
 
 
