@@ -102,7 +102,7 @@ def crashed(state: CheckState, now: datetime) -> CheckState:
     if state.attempts >= MAX_ATTEMPTS:
         text = (
             f"its check ended its worker in the last of {state.attempts} attempts, as a model may that takes all "
-            "memory; it is parked, so that it holds up no other check; run `fairlead versions recheck` to check it again"
+            "memory; it is parked, so that it holds up no other check; `fairlead versions recheck` checks it again"
         )
         return replace(state, status=Status.REJECTED, reason=text, next_check_at=None)
     wait = _FIRST_PARKED * (1 << max(0, state.attempts - 1))
