@@ -37,6 +37,7 @@ from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 from rest_framework.test import APIClient  # noqa: E402
 
+from accounts.auth import rate_limits  # noqa: E402
 from accounts.domain.scopes import Scope  # noqa: E402
 from accounts.services import token_create, user_get_or_create  # noqa: E402
 from tests.cluster._support.gateway import gateway_api  # noqa: E402
@@ -70,6 +71,12 @@ def pytest_runtest_teardown() -> None:
     """Fail a test that leaves signals blocked: what later tests start would inherit that, and never end."""
     blocked = signal.pthread_sigmask(signal.SIG_SETMASK, _BLOCKED)
     assert blocked == _BLOCKED, f"signals that are still blocked: {blocked - _BLOCKED}"
+
+
+@pytest.fixture(autouse=True)
+def _no_requests_before() -> None:
+    """Give each test full buckets: all requests of a process come from one address."""
+    rate_limits.BUCKETS.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

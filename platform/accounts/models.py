@@ -126,10 +126,16 @@ class ApiToken(models.Model):
 
 
 class Team(models.Model):
-    """Users who own namespaces and models together; the team `default` owns everything without another owner."""
+    """Users who own namespaces and models together; the team `default` owns everything without another owner.
+
+    Attributes:
+        max_versions, max_bytes: quota of the versions of its models; None for no limit.
+    """
 
     name = models.CharField(max_length=63, unique=True)
     created_at = models.DateTimeField()
+    max_versions = models.PositiveIntegerField(null=True, blank=True)
+    max_bytes = models.PositiveBigIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name

@@ -16,6 +16,7 @@ urlpatterns = [
     path("teams/create", teams.team_create_action, name="team-create"),
     path("teams/<str:team>/", teams.team_detail_page, name="team-detail"),
     path("teams/<str:team>/delete", teams.team_delete_action, name="team-delete"),
+    path("teams/<str:team>/quota", teams.quota_action, name="team-quota"),
     path("teams/<str:team>/members", teams.member_set_action, name="member-set"),
     path("teams/<str:team>/members/remove", teams.member_delete_action, name="member-delete"),
     path("teams/<str:team>/demand", teams.demand_action, name="team-demand"),

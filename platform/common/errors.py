@@ -8,8 +8,10 @@
     ├── Conflict            right in itself, but not in the present state
     │   ├── InvalidTransition   a rollout cannot do that in its phase
     │   ├── ContractBroken      a rollout would break clients; `details` says by what
-    │   └── DoesNotFit          the cluster has no room for it
+    │   ├── DoesNotFit          the cluster has no room for it
+    │   └── QuotaExceeded       the team has as much as its quota allows
     ├── TooLarge            more bytes than the limit
+    ├── TooManyRequests     more requests than the limit; `retry_after_s` says when the next is allowed
     └── Unavailable         try again later; the only one worth a retry
         └── NoRoom              a disk is full
 
@@ -76,8 +78,20 @@ class DoesNotFit(Conflict):
     code = "does_not_fit"
 
 
+class QuotaExceeded(Conflict):
+    code = "quota_exceeded"
+
+
 class TooLarge(FairleadError):
     code = "too_large"
+
+
+class TooManyRequests(FairleadError):
+    code = "throttled"
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = max(1, retry_after_s)
 
 
 class Unavailable(FairleadError):
@@ -95,6 +109,7 @@ STATUS: dict[type[FairleadError], int] = {
     NotFound: 404,
     Conflict: 409,
     TooLarge: 413,
+    TooManyRequests: 429,
     Unavailable: 503,
     NoRoom: 507,
 }

@@ -13,13 +13,16 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402
 
-from common.http.asgi import StreamingASGIHandler  # noqa: E402 - reads settings when it is made
+from control_plane import health  # noqa: E402
 from control_plane.database.prepared import wait_until_prepared  # noqa: E402
 from control_plane.database.sqlite_files import hold_open  # noqa: E402
+from control_plane.handler import ControlPlaneHandler  # noqa: E402 - reads settings when it is made
+from control_plane.monitoring.telemetry import serve  # noqa: E402
 
-application = StreamingASGIHandler()
+application = ControlPlaneHandler()
 import_module(settings.ROOT_URLCONF)  # all views, which otherwise the first request would wait for
 gc.freeze()
 gc.enable()
 wait_until_prepared()
 hold_open()
+serve(settings.WEB_METRICS_ADDRESS, health.OWN_PORT)

@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "common.http.error_pages.ErrorPageMiddleware",
+    "accounts.auth.rate_limits.RateLimitMiddleware",
 ]
 ROOT_URLCONF = "control_plane.urls"
 ASGI_APPLICATION = "control_plane.asgi.application"
@@ -134,6 +135,8 @@ BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
 EGRESS_ALLOWED_NETWORKS = env.networks("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", earlier="FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
 SCALE_DOWN_WINDOW = timedelta(seconds=env.integer("FAIRLEAD_SCALE_DOWN_WINDOW_S", 300))
 RECONCILE_INTERVAL_S = 2.0
+METRICS_ACCESS = env.choice("FAIRLEAD_METRICS_ACCESS", "anyone", ["anyone", "token"])
+WEB_METRICS_ADDRESS = env.address("FAIRLEAD_WEB_METRICS_ADDRESS")
 METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
 BEAT_METRICS_ADDRESS = env.address("FAIRLEAD_BEAT_METRICS_ADDRESS")
 WATCHER_METRICS_ADDRESS = env.address("FAIRLEAD_WATCHER_METRICS_ADDRESS")
@@ -153,6 +156,15 @@ OIDC_LONGEST_OUTAGE = (
     timedelta(hours=env.integer("FAIRLEAD_OIDC_OUTAGE_HOURS", 0)) if env.text("FAIRLEAD_OIDC_OUTAGE_HOURS") else None
 )
 OIDC_SESSION = timedelta(hours=env.integer("FAIRLEAD_OIDC_SESSION_HOURS", 12, minimum=1))
+
+# --- limits of requests, 0 for none -----------------------------------------------------------------------------------
+TOKEN_REQUESTS_PER_MINUTE = env.integer("FAIRLEAD_TOKEN_REQUESTS_PER_MINUTE", 3000)
+ANONYMOUS_REQUESTS_PER_MINUTE = env.integer("FAIRLEAD_ANONYMOUS_REQUESTS_PER_MINUTE", 600)
+SIGNIN_FAILURES_PER_MINUTE = env.integer("FAIRLEAD_SIGNIN_FAILURES_PER_MINUTE", 30)
+
+# Live streams of pages, which stay open.
+STREAMS_PER_TOKEN = env.integer("FAIRLEAD_STREAMS_PER_TOKEN", 20)
+STREAMS_PER_PROCESS = env.integer("FAIRLEAD_STREAMS_PER_PROCESS", 500)
 
 # --- API --------------------------------------------------------------------------------------------------------------
 TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))

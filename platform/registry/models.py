@@ -74,6 +74,7 @@ class ModelVersion(models.Model):
     """One set of model files, known by its digest. Its files never change; `status` says whether it can be served.
 
     `claim` is the id of the running check: its holder may write the outcome, until another begins at `next_check_at`.
+    `check_begun_at` is when the last one began: teams take turns by it.
     `lineage` is `Lineage.as_json()`. `required_signature` is the signature required at registration
     (`registry.services.compatibility`). `of_installation` says that it was REJECTED for what this installation lacks,
     and is checked again when its files are pushed again. `approval_by` is the user who decided last, at `approval_at`,
@@ -107,6 +108,7 @@ class ModelVersion(models.Model):
     attempts = models.PositiveSmallIntegerField(default=0)
     next_check_at = models.DateTimeField(null=True, blank=True)
     claim = models.UUIDField(null=True, blank=True)
+    check_begun_at = models.DateTimeField(null=True, blank=True)
     of_installation = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
@@ -127,6 +129,11 @@ class ModelVersion(models.Model):
         indexes = [
             models.Index(
                 fields=["next_check_at"], condition=models.Q(status=Status.PENDING.value), name="version_pending_checks"
+            ),
+            models.Index(
+                fields=["check_begun_at"],
+                condition=models.Q(check_begun_at__isnull=False),
+                name="version_check_begun",
             ),
             models.Index(fields=["model", "-id"], name="version_newest"),
             models.Index(fields=["model", "size_bytes", "id"], name="version_by_size"),

@@ -18,10 +18,13 @@ from integrations.v2.labels import Labels, labels_in
 from registry.models import ModelVersion
 
 
-def store() -> ArtifactStore:
-    """Return the store of uploads."""
+def store(*, most_bytes: int | None = None) -> ArtifactStore:
+    """Return the store of uploads, which takes at most `most_bytes` where that is less than usual."""
+    usual = settings.MAX_ARTIFACT_BYTES
     return ArtifactStore(
-        settings.ARTIFACTS_FOLDER, max_bytes=settings.MAX_ARTIFACT_BYTES, max_files=settings.MAX_ARTIFACT_FILES
+        settings.ARTIFACTS_FOLDER,
+        max_bytes=usual if most_bytes is None else min(usual, most_bytes),
+        max_files=settings.MAX_ARTIFACT_FILES,
     )
 
 

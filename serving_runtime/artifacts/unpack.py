@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from serving_runtime.common.errors import ModelError
+from serving_runtime.shared.archive_limits import most_unpacked, refusal
 from serving_runtime.shared.model_files import (
     ACCEPTED,
     HEAD_BYTES,
@@ -47,7 +48,7 @@ def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, st
     """Turn a received file into the artifact's `folder`, and remove the file. Returns each path's sha256 in hex.
 
     Raises:
-        ModelError: its name has no known type, or the archive is invalid.
+        ModelError: its name has no known type, or the archive is invalid or unpacks to far more than its size.
     """
     folder.mkdir(parents=True)
     if name := stored_name(filename) or _name_by_content(file, filename):
@@ -57,7 +58,7 @@ def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, st
         raise ModelError(f"{filename!r} is neither a model ({ACCEPTED}) nor an archive ({', '.join(ARCHIVES)})")
     try:
         members = _zip(file) if filename.lower().endswith(".zip") else _tar(file)
-        files = {name: _write(content, folder, name) for name, content in members}
+        files = _write_all(members, folder, file.stat().st_size, filename)
     except _BROKEN as error:
         raise ModelError(f"the archive {filename} cannot be unpacked: {error or type(error).__name__}") from error
     file.unlink()
@@ -90,18 +91,32 @@ def _zip(file: Path) -> Iterator[tuple[str, IO[bytes]]]:
                     yield entry.filename, content
 
 
-def _write(content: IO[bytes], folder: Path, name: str) -> str:
+def _write_all(
+    members: Iterator[tuple[str, IO[bytes]]], folder: Path, archive_bytes: int, filename: str
+) -> dict[str, str]:
+    files, left = {}, most_unpacked(archive_bytes)
+    for name, content in members:
+        files[name], size_bytes = _write(content, folder, name, left)
+        left -= size_bytes
+        if left < 0:
+            raise ModelError(f"the archive {filename} {refusal(archive_bytes)}")
+    return files
+
+
+def _write(content: IO[bytes], folder: Path, name: str, most: int) -> tuple[str, int]:
+    """Write at most one piece more than `most` bytes; return their sha256 in hex and their number."""
     parts = name.removeprefix("./").split("/")
     if any(part in ("", ".", "..") for part in parts) or "\\" in name or "\0" in name:
         raise ModelError(f"{name[:200]!r} in the archive is not a path below its top")
     path = folder.joinpath(*parts)
     path.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
+    digest, size_bytes = hashlib.sha256(), 0
     with path.open("xb") as written:
-        while piece := content.read(_CHUNK_BYTES):
+        while size_bytes <= most and (piece := content.read(_CHUNK_BYTES)):
             digest.update(piece)
             written.write(piece)
-    return digest.hexdigest()
+            size_bytes += len(piece)
+    return digest.hexdigest(), size_bytes
 
 
 def without_wrapping(folder: Path, files: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import pytest
 from django.core.signals import request_started
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
+from pytest_django.fixtures import Settings
 
 from deployments.models import Rollout
 from deployments.services import rollout_abort
@@ -134,4 +135,19 @@ def test_a_server_that_is_started_again_is_found_again(
     for tab in tabs:
         is_as_if_loaded_now(tab)
     assert all("ERR_" in text for text in complaints)
+    complaints.clear()
+
+
+def test_a_page_more_than_allowed_says_so_and_is_live_again_when_one_is_closed(
+    tabs: list[Page], context: BrowserContext, settings: Settings, complaints: list[str]
+) -> None:
+    settings.STREAMS_PER_TOKEN = len(tabs)
+    further = context.new_page()
+    further.clock.install()
+    further.goto("/services/")
+    expect(further.locator("live-stream")).to_have_text("Not live: too many live pages are open. Close some")
+    tabs.pop().close()
+    further.clock.run_for(31_000)
+    expect(further.locator("live-stream")).to_have_text("Live")
+    assert all("429" in text for text in complaints)
     complaints.clear()

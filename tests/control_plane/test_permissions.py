@@ -138,6 +138,8 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /namespaces/{namespace}/demand": (OWNER, VIEWER),
     "PUT /namespaces/{namespace}/demand": (OWNER, ADMIN),
     "GET /teams/{team}/members": (OWNER, VIEWER),
+    "GET /teams/{team}/quota": (OWNER, VIEWER),
+    "PUT /teams/{team}/quota": (DEFAULT, ADMIN),
     "PUT /teams/{team}/members/{user}": (OWNER, ADMIN),
     "DELETE /teams/{team}/members/{user}": (OWNER, ADMIN),
     "GET /teams/{team}/owned": (OWNER, VIEWER),

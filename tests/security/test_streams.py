@@ -1,5 +1,6 @@
 """Streams of pages: the admin of another team gets not one byte, and one function makes them all."""
 
+import gc
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -7,14 +8,17 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from django.http import HttpResponseBase
+from asgiref.sync import async_to_sync
+from django.http import HttpResponseBase, StreamingHttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.services import teams, token_create, user_get_or_create
+from events.services.stream_seats import SEATS
 from events.web import live_updates
 from recordings.services.recordings import RecordingOrder, recording_start
 from tests import scenes
@@ -85,6 +89,40 @@ def test_another_team_does_not_learn_which_clusters_there_are() -> None:
 def test_who_may_see_a_stream_gets_it() -> None:
     answer = admin_of("default").get(everything()["cluster-gpus-stream"])
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
+
+
+def test_a_token_has_so_many_streams_and_one_that_ends_makes_room(settings: Settings) -> None:
+    settings.STREAMS_PER_TOKEN, settings.STREAMS_PER_PROCESS = 2, 0
+    scenes.service()
+    browser = admin_of("default")
+    opened = [cast(StreamingHttpResponse, browser.get("/stream")) for _ in range(2)]
+    refused = browser.get("/stream")
+    assert refused.status_code == 429
+    assert "2 live pages are open with your token; close some" in " ".join(refused.content.decode().split())
+    assert refused.headers["Retry-After"] == "30"
+    async_to_sync(begin_and_end)(opened.pop())
+    opened.append(cast(StreamingHttpResponse, browser.get("/stream")))
+    assert [each.status_code for each in opened] == [200, 200]
+    del opened
+    gc.collect()
+    assert browser.get("/stream").status_code == 200, "streams that were dropped before their first byte make room"
+
+
+def test_a_process_has_so_many_streams_of_all_tokens(settings: Settings) -> None:
+    gc.collect()
+    settings.STREAMS_PER_TOKEN, settings.STREAMS_PER_PROCESS = 20, len(SEATS) + 2
+    scenes.service()
+    browsers = [admin_of("default") for _ in range(3)]
+    opened = [browser.get("/stream") for browser in browsers]
+    assert [each.status_code for each in opened] == [200, 200, 429]
+    assert "live pages open, as many as it keeps" in opened[-1].content.decode()
+
+
+async def begin_and_end(response: StreamingHttpResponse) -> None:
+    """Read the first bytes of a stream, and leave it."""
+    content = aiter(response.streaming_content)
+    await anext(content)
+    await content.aclose()  # type: ignore[attr-defined]
 
 
 def test_every_stream_is_asked_for_above() -> None:

@@ -18,6 +18,8 @@ type Connection = "connecting" | "open" | "lost";
 const SILENCE_MS = 40_000; // more than twice the server's pulse
 const STALE_MS = 5000; // a restart of the server is over by then
 const LOOK_MS = 1000;
+const TOO_MANY = 429;
+const TOO_MANY_WAIT_MS = 30_000; // what the server asks for
 
 class LiveStream extends HTMLElement {
   private source: EventSource | undefined;
@@ -25,6 +27,7 @@ class LiveStream extends HTMLElement {
   private heardAt = Date.now();
   private shownAt = Date.now();
   private isStale = false;
+  private isRefused = false;
   private timer: number | undefined;
 
   connectedCallback(): void {
@@ -75,11 +78,22 @@ class LiveStream extends HTMLElement {
     // The browser connects again by itself, unless the answer was no stream (a proxy's 502, a restart).
     if (source.readyState !== EventSource.CLOSED || source !== this.source) return;
     this.close();
-    setTimeout(() => document.hidden || this.open(), 3000);
+    void this.retry(source.url);
+  }
+
+  /** Ask why: an EventSource keeps the status to itself. Too many open pages are worth a longer wait and a word. */
+  private async retry(url: string): Promise<void> {
+    const asking = new AbortController();
+    const status = await fetch(url, { signal: asking.signal }).then((response) => response.status, () => 0);
+    asking.abort();
+    this.isRefused = status === TOO_MANY;
+    this.show("lost");
+    setTimeout(() => document.hidden || this.open(), this.isRefused ? TOO_MANY_WAIT_MS : 3000);
   }
 
   private heard(): void {
     this.heardAt = Date.now();
+    this.isRefused = false;
     this.show("open");
   }
 
@@ -132,6 +146,7 @@ class LiveStream extends HTMLElement {
 
   private label(connection: Connection): string {
     if (connection === "open") return "Live";
+    if (this.isRefused) return "Not live: too many live pages are open. Close some";
     if (!this.isStale) return connection === "lost" ? "Reconnecting" : "Connecting";
     return `Not live: this is how it was ${spoken(Date.now() - this.heardAt)} ago. Reconnecting`;
   }

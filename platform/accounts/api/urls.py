@@ -2,7 +2,14 @@
 
 from django.urls import path
 
-from accounts.api import demands, schema, teams, users, views  # noqa: F401 - schema registers itself with drf-spectacular
+from accounts.api import (  # schema registers itself with drf-spectacular
+    demands,
+    quotas,
+    schema,  # noqa: F401
+    teams,
+    users,
+    views,
+)
 
 app_name = "accounts_api"
 urlpatterns = [
@@ -11,6 +18,7 @@ urlpatterns = [
     path("audit", views.AuditListView.as_view(), name="audit-list"),
     path("teams", teams.TeamListView.as_view(), name="team-list"),
     path("teams/<str:team>", teams.TeamDetailView.as_view(), name="team-detail"),
+    path("teams/<str:team>/quota", quotas.QuotaView.as_view(), name="team-quota"),
     path("teams/<str:team>/members", teams.MemberListView.as_view(), name="member-list"),
     path("teams/<str:team>/members/<str:user>", teams.MemberDetailView.as_view(), name="member-detail"),
     path("teams/<str:team>/owned", teams.OwnedListView.as_view(), name="owned-list"),

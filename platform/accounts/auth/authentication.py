@@ -9,6 +9,7 @@ from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.request import Request
 
+from accounts.auth import rate_limits
 from accounts.models import ApiToken, User
 from accounts.selectors import token_of_session
 from accounts.services import token_use
@@ -25,7 +26,12 @@ class TokenAuthentication(BaseAuthentication):
             return None
         if len(words) != 2 or words[0].lower() != b"bearer":
             raise NotAuthenticated("the Authorization header is not of the form `Bearer flt_…`")
-        token = token_use(secret=words[1].decode("latin-1"), now=timezone.now())
+        try:
+            token = token_use(secret=words[1].decode("latin-1"), now=timezone.now())
+        except NotAuthenticated:
+            rate_limits.count_failed_signin(request._request)
+            raise
+        rate_limits.count_token(request._request, token)
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
@@ -41,6 +47,7 @@ class SessionAuthentication(BaseAuthentication):
         token = token_of_session(request=request._request, now=timezone.now())
         if token is None:
             return None
+        rate_limits.count_token(request._request, token)
         _enforce_csrf(request._request)
         return token.user, token
 

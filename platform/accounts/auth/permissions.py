@@ -12,6 +12,7 @@ from django.utils import timezone
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
+from accounts.auth import rate_limits
 from accounts.auth.access import Place, require
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
@@ -101,6 +102,7 @@ def _admit(request: HttpRequest, needed: Scope, namespace: str | None) -> HttpRe
     if token is None:
         return redirect_to_login(request.get_full_path())
     request.token = token  # type: ignore[attr-defined] # also on the page of a refusal, for its way to sign out
+    rate_limits.count_token(request, token)
     if not token.allows(needed):
         raise PermissionDenied(f"this needs a token with scope {needed.value}; you signed in with scope {token.scope}")
     require(token, needed, Place.anywhere() if namespace is None else Place.namespace(namespace))

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from accounts.auth import rate_limits
 from accounts.domain.person import claims_wanted, person_of
 from accounts.services import session_refuse
 from accounts.services.oidc_users import person_signin
@@ -26,6 +27,7 @@ _NEXT_KEY = "signin_next"
 @require_GET
 def begin(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider."""
+    rate_limits.check_signin(request)
     wanted = request.GET.get("next", "")
     try:
         invitations.accept(request)
@@ -49,6 +51,7 @@ def _lead_there(request: HttpRequest, wanted: str, *, is_offline: bool = True) -
 @require_GET
 def back(request: HttpRequest) -> HttpResponse:
     """Open a session for a user returning from the provider, and redirect to the requested page."""
+    rate_limits.check_signin(request)
     provider, now = _provider(), timezone.now()
     wanted = str(request.session.get(_NEXT_KEY, ""))
     names = {"username_claim": settings.OIDC_USERNAME_CLAIM, "groups_claim": settings.OIDC_GROUPS_CLAIM}
@@ -65,6 +68,7 @@ def back(request: HttpRequest) -> HttpResponse:
         return _lead_there(request, wanted, is_offline=False)  # people get in without a refresh token
     except FairleadError as error:
         if isinstance(error, NotAuthenticated):
+            rate_limits.count_failed_signin(request)
             session_refuse(request=request, reason=error.message, now=now)
         return signin_form(request, wanted=wanted, provider_error=error)
     request.session.pop(_NEXT_KEY, None)

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.auth import rate_limits
 from accounts.services import session_signin, session_signout
 from common.errors import FairleadError, NotAuthenticated, NotPermitted, status_of
 
@@ -23,9 +24,11 @@ def signin(request: HttpRequest) -> HttpResponse:
     wanted = request.POST.get("next", "")
     if not settings.TOKEN_SIGNIN:
         raise NotPermitted("browsers do not sign in with a token here; sign in at the provider")
+    rate_limits.check_signin(request)
     try:
         session_signin(request=request, secret=request.POST.get("token", ""), now=timezone.now())
     except NotAuthenticated as error:
+        rate_limits.count_failed_signin(request)
         return signin_form(request, wanted=wanted, token_error=error)
     return redirect(destination(request, wanted))
 

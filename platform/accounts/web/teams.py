@@ -12,12 +12,14 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.auth.access import Place, may, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.demand import MOST_APPROVALS, Demand
+from accounts.domain.quota import Quota
 from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.selectors import owning_team
 from accounts.selectors.demands import demands_within
 from accounts.services import teams
 from accounts.services.demands import namespace_demand_set, team_demand_set
+from accounts.services.quotas import quota_and_usage, quota_set
 from common.errors import InvalidInput
 from common.http.error_pages import leave
 
@@ -56,14 +58,16 @@ def team_detail_page(request: HttpRequest, team: str) -> HttpResponse:
     """Show a team's members and what it owns, with forms for users who may change that."""
     token = page_token(request)
     require(token, Scope.READ, Place.team(team))
+    found = teams.team_get(name=team)
     context = {
-        "team": teams.team_get(name=team),
+        "team": found,
         "members": teams.member_query(team=team).order_by("user__username"),
         "owned": teams.owned_query(team=team).order_by("kind", "name"),
         "is_default": team == DEFAULT_TEAM,
         "roles": [(role.value, meaning) for role, meaning in _ROLES.items()],
         "kinds": [kind.value for kind in Owned],
         "demands": demands_within(team=team),
+        "quota": quota_and_usage(found),
         "may_manage": may(token, Scope.ADMIN, Place.team(team)),
         "most_approvals": MOST_APPROVALS,
         "may_give": may(token, Scope.ADMIN, Place.installation()),
@@ -79,6 +83,26 @@ def team_delete_action(request: HttpRequest, team: str) -> HttpResponse:
     teams.team_delete(name=team, actor=page_actor(request), now=timezone.now())
     messages.success(request, f"Team {team} is deleted.")
     return leave(request, "accounts:team-list")
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def quota_action(request: HttpRequest, team: str) -> HttpResponse:
+    """Set the quota of the team; an empty field is no limit."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    quota = Quota(_limit(request, "max_versions", most=2**31 - 1), _limit(request, "max_bytes", most=2**63 - 1))
+    quota_set(team=team, quota=quota, actor=page_actor(request), now=timezone.now())
+    messages.success(request, "Saved.")
+    return leave(request, "accounts:team-detail", team)
+
+
+def _limit(request: HttpRequest, name: str, *, most: int) -> int | None:
+    text = request.POST.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= most):
+        raise InvalidInput(f"{name} is {text[:40]!r}; expected a whole number up to {most}, or nothing", field=name)
+    return int(text)
 
 
 @require_POST

@@ -5,7 +5,6 @@
 and beside these `"details": ["one sentence", ...]` where the message is about several things.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -17,8 +16,8 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from common.errors import FairleadError, status_of
-from common.http import request_id
+from common.errors import FairleadError, TooManyRequests, status_of
+from common.http.error_body import error_body
 from common.http.full_disk import full_disk
 
 _CODES = {
@@ -33,19 +32,6 @@ _CODES = {
     exceptions.UnsupportedMediaType: "unsupported_media_type",
     exceptions.Throttled: "throttled",
 }
-
-
-def error_body(
-    code: str, message: str, field: str | None = None, details: Sequence[str] = ()
-) -> dict[str, dict[str, object]]:
-    """Return the JSON of an error, with the current request's id."""
-    body: dict[str, object] = {
-        "code": code,
-        "message": message,
-        "field": field,
-        "request_id": request_id.current() or None,
-    }
-    return {"error": {**body, "details": list(details)} if details else body}
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
@@ -68,6 +54,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
         response = _of_framework(error)
     else:
         response = _unexpected(error, context)
+    if isinstance(error, TooManyRequests):
+        response.headers["Retry-After"] = str(error.retry_after_s)
     if response.status_code == status.HTTP_401_UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = 'Bearer realm="fairlead"'
     return response

@@ -17,7 +17,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest
 
-from common.http.api_errors import error_body
+from common.http.error_body import error_body
 
 _STREAMED = b"application/octet-stream"
 Message = MutableMapping[str, Any]
@@ -36,10 +36,10 @@ class StreamingASGIHandler(ASGIHandler):
             await super().handle(scope, receive, send)
         elif scope["method"] in ("GET", "HEAD"):
             # No view reads it, and until it is read the disconnect of a streaming client goes unnoticed.
-            await _refuse(send, 413, "too_large", f"{scope['method']} takes no large body; send none")
+            await refuse(send, 413, "too_large", f"{scope['method']} takes no large body; send none")
         elif b"content-length" not in headers and headers.get(b"content-type") != _STREAMED:
             # DRF takes a body without a length for an empty one.
-            await _refuse(send, 411, "length_required", "the body has no Content-Length; send it with its length")
+            await refuse(send, 411, "length_required", "the body has no Content-Length; send it with its length")
         else:
             body = LazyBody(receive, limit_bytes)
             await super().handle(scope, body.disconnected, send)
@@ -128,8 +128,10 @@ def _is_small(headers: Mapping[bytes, bytes], limit_bytes: int) -> bool:
     return length.isdigit() and int(length) <= limit_bytes
 
 
-async def _refuse(send: Send, status: int, code: str, message: str) -> None:
+async def refuse(send: Send, status: int, code: str, message: str, more: Mapping[str, str] | None = None) -> None:
+    """Send an error in the API's format, with more headers."""
     body = json.dumps(error_body(code, message)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers += [(name.lower().encode(), value.encode()) for name, value in (more or {}).items()]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.deprecation import MiddlewareMixin
 
-from common.errors import FairleadError, InvalidInput, NoRoom, status_of
+from common.errors import FairleadError, InvalidInput, NoRoom, TooManyRequests, status_of
 from common.http import request_id
 from common.http.full_disk import full_disk
 
@@ -28,6 +28,7 @@ TITLES = {
     404: "There is nothing here",
     409: "Not possible now",
     413: "Too large",
+    429: "Too many requests",
     503: "Not available for the moment",
     507: "The disk is full",
 }
@@ -103,7 +104,10 @@ class ErrorPageMiddleware(MiddlewareMixin):
         if status >= 500 and not isinstance(error, NoRoom):
             logger.error("%s %s: %s", request.method, request.path, message, exc_info=error)
         further = error.further if isinstance(error, FairleadError) else ()
-        return error_page(request, status=status, message=_sentence(message), further=further)
+        response = error_page(request, status=status, message=_sentence(message), further=further)
+        if isinstance(error, TooManyRequests):
+            response.headers["Retry-After"] = str(error.retry_after_s)
+        return response
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         """Make htmx reload the page where a redirect (to the sign-in page) would land inside of a fragment."""

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from common.errors import NotFound
-from common.http.api_errors import error_body
+from common.http.error_body import error_body
 
 
 class NothingHereView(APIView):

@@ -1,8 +1,8 @@
 """Metrics of Celery's processes: counted by Celery's signals, served on their own page.
 
-Web shows its metrics at `/metrics`. The worker listens on `FAIRLEAD_METRICS_ADDRESS` and beat on
-`FAIRLEAD_BEAT_METRICS_ADDRESS`, where those are set. Counters live in the process, so a worker must run its tasks on
-threads (`--pool threads`), as `fairlead up` does.
+Web shows its metrics at `/metrics`, and listens on `FAIRLEAD_WEB_METRICS_ADDRESS`, the worker on
+`FAIRLEAD_METRICS_ADDRESS` and beat on `FAIRLEAD_BEAT_METRICS_ADDRESS`, where those are set. Counters live in the
+process, so a worker must run its tasks on threads (`--pool threads`), as `fairlead up` does.
 """
 
 import logging
@@ -11,7 +11,7 @@ from typing import Any
 
 from celery.signals import after_task_publish, beat_init, task_failure, task_postrun, task_prerun, worker_ready
 from django.conf import settings
-from prometheus_client import Counter, Histogram, start_http_server
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, start_http_server
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def _serve_beat(**_: object) -> None:
     serve(settings.BEAT_METRICS_ADDRESS)
 
 
-def serve(address: tuple[str, int] | None) -> None:
+def serve(address: tuple[str, int] | None, registry: CollectorRegistry = REGISTRY) -> None:
     """Serve this process's metrics, where an address for them is set.
 
     A port in use is logged and leaves the process without a page: it must not keep services from being reconciled.
@@ -68,7 +68,7 @@ def serve(address: tuple[str, int] | None) -> None:
         return
     host, port = address
     try:
-        start_http_server(port, addr=host)
+        start_http_server(port, addr=host, registry=registry)
     except OSError as error:
         logger.error("metrics cannot be served on %s:%s: %s", host, port, error.strerror or error)
     else:

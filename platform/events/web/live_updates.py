@@ -7,13 +7,15 @@ makes it reload the page: signed out, or the service is gone.
 
 import asyncio
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
@@ -31,6 +33,7 @@ from accounts.selectors import token_of_session
 from common.errors import NotFound
 from events.domain import sse
 from events.services.live_feed import NOTHING, Feed, Marks, Topic
+from events.services.stream_seats import SEATS, Seat
 
 PERIOD_S = 1.0
 HEARTBEAT_S = 15.0
@@ -124,14 +127,26 @@ def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source) ->
         "viewer": token.approver,
     }
     may_watch = partial(_may_watch, request, place, source.scope)
-    content = _messages(topic, Fragments(extra, seen=_seen(request)), may_watch, source)
+    seat = SEATS.take(token.pk, of_holder=settings.STREAMS_PER_TOKEN, of_process=settings.STREAMS_PER_PROCESS)
+    content = _messages(topic, Fragments(extra, seen=_seen(request)), may_watch, source, seat)
     # X-Accel-Buffering: reverse proxies would keep a stream back until it ends.
     return StreamingHttpResponse(content, content_type=sse.CONTENT_TYPE, headers={"X-Accel-Buffering": "no"})
 
 
 async def _messages(
-    topic: Topic, fragments: "Fragments", may_watch: Callable[[], bool], source: Source
+    topic: Topic, fragments: "Fragments", may_watch: Callable[[], bool], source: Source, seat: Seat
 ) -> AsyncIterator[bytes]:
+    try:
+        async with aclosing(_updates(topic, fragments, may_watch, source)) as updates:
+            async for message in updates:
+                yield message
+    finally:
+        SEATS.free(seat)
+
+
+async def _updates(
+    topic: Topic, fragments: "Fragments", may_watch: Callable[[], bool], source: Source
+) -> AsyncGenerator[bytes]:
     loop = asyncio.get_running_loop()
     feed = source.feeds.setdefault(loop, Feed(source.marks, PERIOD_S, RightsWatch().has_changed))
     next_check = loop.time() + HEARTBEAT_S

@@ -15,6 +15,12 @@ _DEMAND: render.Columns = {
     "approvals": "approvals",
     "signed in": "signed_in",
 }
+_QUOTA: render.Columns = {
+    "versions": "used_versions",
+    "most versions": "max_versions",
+    "bytes": "used_bytes",
+    "most bytes": "max_bytes",
+}
 _PLACES = {"namespace": "namespaces", "model": "models"}
 
 
@@ -50,6 +56,40 @@ def delete_team(call: Call) -> None:
     """Deletes a team that owns nothing."""
     call.client.delete(path("teams", call.options.team))
     call.done(f"deleted team {call.options.team}", deleted=call.options.team)
+
+
+def quota_arguments(parser: argparse.ArgumentParser) -> None:
+    team_argument(parser)
+    parser.add_argument(
+        "--max-versions", type=_limit, metavar="NUMBER", help="most versions of the team's models; `none` for no limit"
+    )
+    parser.add_argument(
+        "--max-bytes", type=_limit, metavar="BYTES", help="most bytes of these versions together; `none` for no limit"
+    )
+
+
+def quota(call: Call) -> None:
+    """Shows the quota of a team and its usage; with options sets it, as administrators of the installation may."""
+    options, address = call.options, path("teams", call.options.team, "quota")
+    asked = {"max_versions": options.max_versions, "max_bytes": options.max_bytes}
+    found = call.client.get(address)
+    if any(value is not None for value in asked.values()):
+        wanted = {name: found[name] if value is None else _or_none(value) for name, value in asked.items()}
+        found = call.client.put(address, wanted)
+    call.show(found, _QUOTA)
+
+
+def _limit(text: str) -> int:
+    """Return a limit from the command line, -1 for `none`."""
+    if text == "none":
+        return -1
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no limit; expected a whole number, or none")
+    return int(text)
+
+
+def _or_none(limit: int) -> int | None:
+    return None if limit < 0 else limit
 
 
 def owned_arguments(parser: argparse.ArgumentParser) -> None:

@@ -173,6 +173,7 @@ COMMANDS = (
     Command("teams show", teams.show_team, teams.team_argument),
     Command("teams create", teams.create_team, teams.team_argument),
     Command("teams delete", teams.delete_team, teams.team_argument),
+    Command("teams quota", teams.quota, teams.quota_arguments),
     Command("teams give", teams.give, teams.owned_arguments),
     Command("teams take", teams.take, teams.owned_arguments),
     Command("teams demand", teams.show_demand, teams.demand_arguments),

@@ -76,6 +76,7 @@ def components(
     python = sys.executable
     web = [python, "-m", "uvicorn", "control_plane.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
+    web += ["--http", "control_plane.http_protocol:HttpProtocol"]
     web += ["--timeout-graceful-shutdown", "3"]
     # Checks are of the code, and would import all pages; those of settings are made when the home is prepared.
     worker = [python, "-m", "celery", "-A", "control_plane", "--skip-checks", "worker", "-B", "--pool", "threads"]

@@ -17,11 +17,12 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from common.errors import InvalidInput, TooLarge
+from serving_runtime.shared.archive_limits import most_unpacked, refusal
 from serving_runtime.shared.model_files import IN_FOLDERS, WITHOUT_CODE, ensemble_in, has_model, is_pickle
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
@@ -37,10 +38,26 @@ _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, E
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of an archive's content."""
+    """Limits of an archive's content.
+
+    Attributes:
+        archive_bytes: size of the archive, which limits what may come out of it; None for a folder.
+    """
 
     bytes: int
     files: int
+    archive_bytes: int | None = None
+
+    @property
+    def most_bytes(self) -> int:
+        """Return how many bytes may come out."""
+        return self.bytes if self.archive_bytes is None else min(self.bytes, most_unpacked(self.archive_bytes))
+
+    def too_large(self) -> TooLarge:
+        """Return the error for more bytes."""
+        if self.archive_bytes is None or self.most_bytes == self.bytes:
+            return TooLarge(f"the archive has more than the {self.bytes} bytes that are allowed")
+        return TooLarge(f"the archive {refusal(self.archive_bytes)}")
 
 
 class Readable(Protocol):
@@ -63,8 +80,9 @@ def unpack(archive: Path, target: Path, limits: Limits) -> dict[str, str]:
 
     Raises:
         InvalidInput: the archive is damaged, holds something that is no plain file, or is no model's folder.
-        TooLarge: it holds more files or bytes than allowed.
+        TooLarge: it holds more files or bytes than allowed, or far more bytes than it has itself.
     """
+    limits = replace(limits, archive_bytes=archive.stat().st_size)
     try:
         return lay_down(_members(archive, limits), target, limits, "archive")
     except _BROKEN as error:
@@ -75,7 +93,7 @@ def lay_down(members: Iterable[Member], target: Path, limits: Limits, what: str)
     """Write the members under `target`, as `unpack` does; `what` names their source, in a word."""
     target.mkdir()
     written: dict[str, str] = {}
-    left = limits.bytes
+    left = limits.most_bytes
     for member in members:
         name = _checked(member.name, written, what)
         if len(written) == limits.files:
@@ -174,7 +192,7 @@ def _gunzipped(archive: Path, limits: Limits) -> Path:
     """Return the tar of a .tar.gz, as a separate file: tarfile seeks back and forth, gzip cannot."""
     plain = archive.with_name("plain.tar")
     with gzip.open(archive) as content:
-        _write(content, plain, limits.bytes + limits.files * _PER_MEMBER_BYTES, limits)
+        _write(content, plain, limits.most_bytes + limits.files * _PER_MEMBER_BYTES, limits)
     return plain
 
 
@@ -186,7 +204,7 @@ def _write(content: Readable, path: Path, most: int, limits: Limits) -> tuple[st
         while piece := content.read(_CHUNK_BYTES):
             size += len(piece)
             if size > most:
-                raise TooLarge(f"the archive has more than the {limits.bytes} bytes that are allowed")
+                raise limits.too_large()
             digest.update(piece)
             file.write(piece)
         file.flush()

@@ -11,6 +11,7 @@ from common.identifiers import check_model_name
 from registry import selectors
 from registry.api.access import OfModel
 from registry.api.serializers import OfferCreateSerializer, OfferSerializer
+from registry.services.quotas import check_quota
 from registry.services.upload_preflight import offer
 from registry.storage import store
 
@@ -32,6 +33,7 @@ class VersionCheckView(OfModel, APIView):
                 f"model {name!r} is there already; upload a new version on its page, or choose another name",
                 field="name",
             )
+        check_quota(model=name, size_bytes=sum(file.size_bytes for file in files))
         limits = store()
         found = offer(files, model=name, max_bytes=limits.max_bytes, max_files=limits.max_files)
         return Response(OfferSerializer(found).data)

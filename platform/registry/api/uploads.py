@@ -8,7 +8,10 @@ from rest_framework.exceptions import UnsupportedMediaType
 
 from common.errors import InvalidInput, TooLarge, Unavailable
 from common.http.asgi import allow_body
-from integrations.artifacts.store import ArtifactStore, ArtifactWriter, StoredArtifact
+from integrations.artifacts.store import ArtifactStore, ArtifactWriter, StoredArtifact, digest_of
+from registry.services.quotas import body_limit, check_quota, is_registered
+from registry.storage import store
+from serving_runtime.shared.model_files import stored_name
 
 MEDIA_TYPE = "application/octet-stream"
 SHA256_HEADER = "X-Content-SHA256"
@@ -51,6 +54,31 @@ def receive(request: HttpRequest, store: ArtifactStore, *, filename: str = "") -
         raise InvalidInput(f"the body could not be read to its end: {error}") from error
     except OSError as error:
         raise Unavailable(f"the model file could not be stored: {error.strerror or error}") from error
+
+
+def receive_within_quota(request: HttpRequest, *, model: str) -> StoredArtifact:
+    """Store the body as `receive` does, no more of it than the quota of the team that owns the model has room for.
+
+    Files that the model has already are taken whatever the quota, as far as a single file's announced SHA-256 shows it.
+
+    Raises:
+        QuotaExceeded: at once by the announced length, else when the body is longer than the room.
+    """
+    if _is_registered(request, model):
+        return receive(request, store())
+    length = request.headers.get("Content-Length", "")
+    room = check_quota(model=model, size_bytes=int(length) if length.isascii() and length.isdecimal() else 0)
+    try:
+        return receive(request, store(most_bytes=None if room is None else body_limit(room)))
+    except TooLarge:
+        if room is not None:
+            check_quota(model=model, size_bytes=room + 1)
+        raise
+
+
+def _is_registered(request: HttpRequest, model: str) -> bool:
+    name, sha256 = stored_name(request.GET.get("filename", "")), request.headers.get(SHA256_HEADER, "").lower()
+    return bool(name and _SHA256.fullmatch(sha256)) and is_registered(model=model, digest=digest_of({name: sha256}))
 
 
 def _copy(request: HttpRequest, writer: ArtifactWriter) -> None:

@@ -131,7 +131,7 @@ class VersionListView(OfModel, ListAPIView[ModelVersion]):
         check_model_name(name)
         particulars = queries.particulars_of(request.query_params)
         compatibility.requirement(model=name, asked=particulars.compatible_with)  # refuses before the bytes come in
-        artifact = uploads.receive(request._request, store())
+        artifact = uploads.receive_within_quota(request._request, model=name)
         version, created = services.version_register(
             model=name,
             artifact=artifact,

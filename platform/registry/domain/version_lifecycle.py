@@ -3,12 +3,15 @@
                        accepted
     PENDING ───────────────────────────────▶ READY
      │  ▲ │
-     │  └─┘ could not be checked: again after a growing delay
+     │  └─┘ could not be checked, or ended its worker: again after a growing delay
      │
-     └── refused by the runtime, or could not be checked MAX_ATTEMPTS times ──▶ REJECTED
+     └── refused by the runtime, could not be checked or ended its worker MAX_ATTEMPTS times ──▶ REJECTED
 
 READY is final: a version is immutable, and so is the outcome of its check. REJECTED is checked again on request, and by
 a push of the same files where the reason is the installation's: a missing library, or what it does not allow.
+
+A check whose worker ended (its lease expired) is parked: it waits, so that others have their turn, and after its last
+attempt only a request checks it again, since a push of a CI job would end further workers.
 """
 
 from collections.abc import Mapping
@@ -18,6 +21,7 @@ from enum import StrEnum
 
 MAX_ATTEMPTS = 3
 _FIRST_DELAY = timedelta(seconds=5)
+_FIRST_PARKED = timedelta(seconds=30)
 _AGAIN = "push the same files again, or run `fairlead versions recheck`, to have it checked again"
 
 
@@ -91,6 +95,19 @@ def begin(state: CheckState, now: datetime, lease: timedelta) -> CheckState:
     if state.attempts >= MAX_ATTEMPTS:
         return _given_up(state, state.reason or "the check began and did not end")
     return replace(state, attempts=state.attempts + 1, next_check_at=now + lease)
+
+
+def crashed(state: CheckState, now: datetime) -> CheckState:
+    """Return the state after the lease of a check expired: its worker ended, or was stopped, while it ran."""
+    if state.attempts >= MAX_ATTEMPTS:
+        text = (
+            f"its check ended its worker in the last of {state.attempts} attempts, as a model may that takes all "
+            "memory; it is parked, so that it holds up no other check; `fairlead versions recheck` checks it again"
+        )
+        return replace(state, status=Status.REJECTED, reason=text, next_check_at=None)
+    wait = _FIRST_PARKED * (1 << max(0, state.attempts - 1))
+    text = f"its check ended its worker; parked for {wait.total_seconds():.0f} s, then checked again"
+    return replace(state, reason=text, next_check_at=now + wait)
 
 
 def end(state: CheckState, outcome: Outcome, now: datetime) -> CheckState:

@@ -1,11 +1,12 @@
 """Queries of the registry. Read-only; versions come with their model and aliases: no list needs a query per row."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, F, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, Value, Window
+from django.db.models.functions import Coalesce, RowNumber
 
 from accounts.domain.approver import Approver
 from accounts.domain.demand import signed_in_refusal
@@ -22,6 +23,7 @@ from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
 _LOOKED_THROUGH = 60
 _EARLIER = 20
 """Limit of earlier versions that are read."""
+_TURNS_REMEMBERED = timedelta(hours=1)
 _URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<alias>[^/@]+))")
 
 
@@ -146,9 +148,27 @@ def newest_to_approve() -> list[int]:
 
 
 def versions_to_check(*, now: datetime, limit: int) -> list[int]:
-    """Return the ids of versions whose check is due, oldest first."""
-    due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
-    return list(due.order_by("next_check_at", "pk").values_list("pk", flat=True)[:limit])
+    """Return the ids of versions whose check is due, in turns of the teams that own the models.
+
+    A team whose last check began longest ago is first, and a check that runs counts as its team's turn.
+    """
+    owners = Ownership.objects.filter(kind=Owned.MODEL, name=OuterRef("model__name"))
+    of_teams = ModelVersion.objects.annotate(
+        team=Coalesce(Subquery(owners.values("team__name")[:1]), Value(DEFAULT_TEAM))
+    )
+    pending = of_teams.filter(status=Status.PENDING.value)
+    oldest = Window(RowNumber(), partition_by=F("team"), order_by=["next_check_at", "pk"])
+    due = pending.filter(next_check_at__lte=now).annotate(turn=oldest).filter(turn__lte=limit)
+    running = Counter(pending.filter(next_check_at__gt=now).exclude(claim=None).values_list("team", flat=True))
+    recent = (
+        of_teams.filter(check_begun_at__gt=now - _TURNS_REMEMBERED).values("team").annotate(at=Max("check_begun_at"))
+    )
+    last = {row["team"]: row["at"] for row in recent}
+    waiting = [
+        (turn + running[team], last.get(team, now - _TURNS_REMEMBERED), at, pk)
+        for pk, team, turn, at in due.values_list("pk", "team", "turn", "next_check_at")
+    ]
+    return [pk for *_, pk in sorted(waiting)[:limit]]
 
 
 def rows_of_earlier_versions(version_id: int) -> int:

@@ -20,6 +20,7 @@ from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.selectors import alias_get, model_get, model_version_get
 from registry.services import compatibility
 from registry.services.model_rows import row_of, rules_keep
+from registry.services.quotas import check_quota_locked
 from registry.services.version_checks import check_again
 from registry.storage import UnusedArtifact, delete_unused
 
@@ -88,7 +89,7 @@ def version_register(
     that a deleted one of its name left.
 
     An existing version keeps its own particulars; one that is REJECTED for what the installation lacked is checked
-    again. Raises Conflict where it does not fit the required compatibility.
+    again. Raises Conflict where it does not fit the required compatibility, and QuotaExceeded.
 
     The model's row is locked while its next number is taken and used, so numbers have no gaps and no repeats. (On
     SQLite every transaction that writes is alone.)
@@ -104,6 +105,7 @@ def version_register(
         if version.status == Status.REJECTED.value and version.of_installation:
             version = check_again(model=model, number=known, now=now, actor=actor)
         return version, False
+    check_quota_locked(model=model, size_bytes=artifact.size_bytes)
     owner.latest_number += 1
     owner.save(update_fields=["latest_number"])
     version = ModelVersion.objects.create(

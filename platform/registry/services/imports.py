@@ -24,6 +24,7 @@ from registry.domain.version_metadata import Particulars, particulars_of_json
 from registry.models import ModelImport
 from registry.selectors import import_get
 from registry.services import compatibility, version_register
+from registry.services.quotas import check_quota
 from registry.storage import store
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ def import_order(
     Raises:
         InvalidInput: the URI, a name or a particular is wrong, or FAIRLEAD_IMPORT_FROM does not allow the URI.
         NotFound, Conflict: the version of its compatibility requirement does not exist, or is not READY.
+        QuotaExceeded: the team that owns the model may have no further version.
     """
     check_model_name(model)
     said = particulars or Particulars()
@@ -84,6 +86,7 @@ def import_order(
     if sha256 and (len(sha256) != 64 or set(sha256) - set("0123456789abcdef")):
         raise InvalidInput(f"sha256 is {sha256[:80]!r}; expected 64 hex digits in lower case", field="sha256")
     compatibility.requirement(model=model, asked=said.compatible_with)
+    check_quota(model=model, size_bytes=0)
     return ModelImport(
         model=model,
         uri=address.url,

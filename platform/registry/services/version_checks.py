@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from accounts.services import audit_record
 from common.errors import Conflict
@@ -21,7 +22,7 @@ from registry.domain import version_lifecycle
 from registry.domain.lineage import origin_of
 from registry.domain.version_lifecycle import Accepted, CheckState, Outcome, Status
 from registry.models import ModelVersion
-from registry.selectors import model_version_get
+from registry.selectors import model_version_get, versions_to_check
 from registry.services import compatibility
 
 MAX_CONCURRENT = 2
@@ -43,28 +44,47 @@ class Claim:
 
 
 def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | None:
-    """Claim the version's check; None where none is due, or the limit of concurrent checks is reached."""
+    """Claim the version's check; None where none is due, it is not its turn, or the limit of checks is reached.
+
+    A check whose lease expired is parked instead.
+    """
     version = ModelVersion.objects.select_related("model").filter(pk=version_id).first()
     if version is None or not version_lifecycle.may_begin(version.check_state, now):
         return None
+    if version.claim is not None:
+        _park(version, now)
+        return None
     running = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__gt=now).exclude(claim=None)
-    if running.count() >= MAX_CONCURRENT:
+    free = MAX_CONCURRENT - running.count()
+    if free <= 0 or version.pk not in versions_to_check(now=now, limit=free):
         return None
     state = version_lifecycle.begin(version.check_state, now, lease)
     lineage = version.lineage
     claim = Claim(new_id(), version.pk, version.artifact_uri, version.digest, origin_of(lineage), resources_of(lineage))
     with transaction.atomic():
         begun = state.status is Status.PENDING
-        won = ModelVersion.objects.filter(
-            pk=version.pk,
-            status=Status.PENDING.value,
-            attempts=version.attempts,
-            next_check_at=version.next_check_at,
-            claim=version.claim,
-        ).update(**_columns(state), claim=claim.id if begun else None)
+        won = _as_read(version).update(**_columns(state), claim=claim.id if begun else None, check_begun_at=now)
         if won and not begun:
             _record_outcome(version, state, now)
     return claim if won and begun else None
+
+
+@transaction.atomic
+def _park(version: ModelVersion, now: datetime) -> None:
+    state = version_lifecycle.crashed(version.check_state, now)
+    if _as_read(version).update(**_columns(state), claim=None) and state.status is not Status.PENDING:
+        _record_outcome(version, state, now)
+
+
+def _as_read(version: ModelVersion) -> QuerySet[ModelVersion]:
+    """Return the row if it is as it was read: of several workers one changes it."""
+    return ModelVersion.objects.filter(
+        pk=version.pk,
+        status=Status.PENDING.value,
+        attempts=version.attempts,
+        next_check_at=version.next_check_at,
+        claim=version.claim,
+    )
 
 
 def check_renew(*, claim: Claim, now: datetime, lease: timedelta) -> bool:

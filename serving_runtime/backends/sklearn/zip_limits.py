@@ -3,10 +3,9 @@
 import zipfile
 
 from serving_runtime.common.errors import ModelError
+from serving_runtime.shared.archive_limits import MOST_TIMES, most_unpacked
 
 _MOST_ENTRIES = 500_000
-_ALWAYS_BYTES = 64 << 20
-_MOST_TIMES = 100
 
 
 def check_sizes(archive: zipfile.ZipFile, archive_bytes: int, name: str) -> None:
@@ -19,10 +18,10 @@ def check_sizes(archive: zipfile.ZipFile, archive_bytes: int, name: str) -> None
     total = sum(entry.file_size for entry in entries)
     if len(entries) > _MOST_ENTRIES:
         raise ModelError(f"{name} has {len(entries)} entries; served are archives of at most {_MOST_ENTRIES}")
-    if total > max(_ALWAYS_BYTES, _MOST_TIMES * archive_bytes):
+    if total > most_unpacked(archive_bytes):
         raise ModelError(
             f"{name} has {archive_bytes} bytes and would be unpacked to {total}, "
-            f"more than {_MOST_TIMES} times as much; save it without compression"
+            f"more than {MOST_TIMES} times as much; save it without compression"
         )
     if len({entry.filename for entry in entries}) != len(entries):
         raise ModelError(f"{name} has an entry twice; save it again")

@@ -186,3 +186,19 @@ def test_an_encrypted_zip_is_refused(store: ArtifactStore) -> None:
     struct.pack_into("<H", content, directory + 8, 1)
     with pytest.raises(InvalidInput, match="encrypted"):
         put(store, bytes(content), "m.zip")
+
+
+@pytest.mark.parametrize("filename", ["m.zip", "m.tgz"])
+def test_an_archive_that_expands_far_is_refused_below_the_limit_of_bytes(tmp_path: Path, filename: str) -> None:
+    store = ArtifactStore(tmp_path / "artifacts", max_bytes=1 << 30)
+    files = {"1/model.onnx": bytes((64 << 20) + 1)}
+    content = zipped(files) if filename == "m.zip" else gzip.compress(tar(files))
+    sentence = rf"has {len(content)} bytes and unpacks to more than \d+, over 100 times as much"
+    with pytest.raises(TooLarge, match=sentence):
+        put(store, content, filename)
+    assert left_over(store) == []
+
+
+def test_a_small_archive_may_expand_to_something_usual(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path / "artifacts", max_bytes=1 << 30)
+    assert put(store, zipped({"1/model.onnx": bytes(8 << 20)}), "m.zip").size_bytes == 8 << 20

@@ -12,6 +12,7 @@ from registry.domain.version_lifecycle import (
     Unchecked,
     again,
     begin,
+    crashed,
     end,
     may_begin,
 )
@@ -94,6 +95,18 @@ def test_checks_that_begin_and_never_end_are_given_up_too() -> None:
     assert begun == MAX_ATTEMPTS
     assert state.status is Status.REJECTED
     assert "the check began and did not end" in state.reason
+
+
+def test_a_check_that_ends_its_worker_is_parked_longer_each_time_and_rejected_at_last() -> None:
+    state, now, waits = NEW, NOW, []
+    while state.status is Status.PENDING:
+        state = crashed(begin(state, now, LEASE), now)
+        if state.next_check_at is not None:
+            waits.append((state.next_check_at - now).total_seconds())
+            now = state.next_check_at
+    assert waits == [30, 60]
+    assert (state.status, state.attempts, state.of_installation) == (Status.REJECTED, MAX_ATTEMPTS, False)
+    assert "it is parked, so that it holds up no other check" in state.reason
 
 
 def test_what_the_installation_lacks_is_said_and_can_be_checked_again() -> None:

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
+from accounts.domain.roles import Owned
 from accounts.models import AuditEntry
+from accounts.services import teams
 from common.errors import Conflict
 from registry.domain.version_lifecycle import MAX_ATTEMPTS, Accepted, Refused, Status, Unchecked
 from registry.models import ModelVersion
@@ -14,6 +16,7 @@ from registry.services.version_checks import MAX_CONCURRENT, Claim, check_again,
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LEASE = timedelta(minutes=2)
+PARKED = timedelta(seconds=30)
 SIGNATURE = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}], "outputs": []}
 ACCEPTED = Accepted(SIGNATURE, "onnxruntime_onnx", {"load_seconds": 0.1, "batches": []})
 Register = Callable[..., ModelVersion]
@@ -87,15 +90,18 @@ def test_who_comes_second_gets_nothing_until_the_lease_is_over(pending: ModelVer
     claimed(pending)
     assert begin(pending) is None
     assert begin(pending, NOW + LEASE - timedelta(seconds=1)) is None
-    assert begin(pending, NOW + LEASE) is not None
+    assert begin(pending, NOW + LEASE) is None, "its worker ended: it is parked"
+    assert begin(pending, NOW + LEASE + PARKED) is not None
 
 
 def test_the_outcome_of_a_lost_claim_is_dropped(pending: ModelVersion) -> None:
     slow = claimed(pending)
-    other = claimed(pending, NOW + LEASE)
-    assert not check_renew(claim=slow, now=NOW + LEASE, lease=LEASE)
-    assert not check_end(claim=slow, outcome=Refused("late"), now=NOW + LEASE)
-    assert check_end(claim=other, outcome=ACCEPTED, now=NOW + LEASE)
+    assert begin(pending, NOW + LEASE) is None
+    later = NOW + LEASE + PARKED
+    other = claimed(pending, later)
+    assert not check_renew(claim=slow, now=later, lease=LEASE)
+    assert not check_end(claim=slow, outcome=Refused("late"), now=later)
+    assert check_end(claim=other, outcome=ACCEPTED, now=later)
     pending.refresh_from_db()
     assert pending.status == "READY"
 
@@ -105,7 +111,11 @@ def test_a_renewed_claim_is_held_longer(pending: ModelVersion) -> None:
     later = NOW + LEASE - timedelta(seconds=1)
     assert check_renew(claim=claim, now=later, lease=LEASE)
     assert begin(pending, NOW + LEASE) is None
-    assert begin(pending, later + LEASE) is not None
+    pending.refresh_from_db()
+    assert pending.claim is not None
+    assert begin(pending, later + LEASE) is None
+    pending.refresh_from_db()
+    assert pending.claim is None, "its lease is over"
 
 
 def test_a_version_deleted_meanwhile_is_no_fault(pending: ModelVersion) -> None:
@@ -116,14 +126,20 @@ def test_a_version_deleted_meanwhile_is_no_fault(pending: ModelVersion) -> None:
 
 
 def test_a_version_whose_checks_take_their_worker_down_is_rejected_in_the_end(pending: ModelVersion) -> None:
-    now = NOW
+    now, parked = NOW, []
     for _ in range(MAX_ATTEMPTS):
         assert begin(pending, now) is not None
         now += LEASE
-    assert begin(pending, now) is None
-    pending.refresh_from_db()
-    assert (pending.status, pending.next_check_at) == ("REJECTED", None)
-    assert f"could not be checked in {MAX_ATTEMPTS} attempts" in pending.reason
+        assert begin(pending, now) is None
+        pending.refresh_from_db()
+        if pending.next_check_at is not None:
+            assert pending.reason.startswith("its check ended its worker; parked for ")
+            parked.append((pending.next_check_at - now).total_seconds())
+            now = pending.next_check_at
+    assert parked == [30, 60]
+    assert (pending.status, pending.next_check_at, pending.of_installation) == ("REJECTED", None, False)
+    assert f"ended its worker in the last of {MAX_ATTEMPTS} attempts" in pending.reason
+    assert "fairlead versions recheck" in pending.reason
     assert AuditEntry.objects.filter(action="model_version.check").count() == 1
 
 
@@ -139,6 +155,36 @@ def test_no_more_checks_at_a_time_than_the_worker_has_room_for(register: Registe
     assert claims[0] is not None
     check_end(claim=claims[0], outcome=ACCEPTED, now=NOW)
     assert begin(versions[-1]) is not None
+
+
+def test_a_parked_check_leaves_its_place_to_others(register: Register) -> None:
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(MAX_CONCURRENT + 1)]
+    for version in versions[:MAX_CONCURRENT]:
+        claimed(version)
+    for version in versions[:MAX_CONCURRENT]:
+        assert begin(version, NOW + LEASE) is None
+    assert begin(versions[-1], NOW + LEASE) is not None
+
+
+def test_teams_take_turns(register: Register) -> None:
+    """A team that pushes many versions does not delay another's; who is not due in his turn gets no claim."""
+    for team in ("red", "blue"):
+        teams.team_create(name=team, actor="test", now=NOW)
+        teams.ownership_set(team=team, kind=Owned.MODEL, name=team, actor="test", now=NOW)
+    many = [register("red", content=f"red {n}", status=Status.PENDING) for n in range(9)]
+    few = [register("blue", content=f"blue {n}", status=Status.PENDING) for n in range(2)]
+    free = register("nobodys", content="nobody's", status=Status.PENDING)
+    order = versions_to_check(now=NOW, limit=12)
+    assert order == [each.pk for each in (many[0], few[0], free, many[1], few[1], *many[2:])]
+    assert begin(many[1]) is None, "blue's is first"
+    began, now, running = [], NOW, [claimed(many[0]), claimed(few[0])]
+    for _ in range(5):
+        now += timedelta(seconds=1)
+        assert check_end(claim=running.pop(0), outcome=ACCEPTED, now=now)
+        (version_id,) = versions_to_check(now=now, limit=1)
+        running.append(claimed(ModelVersion.objects.get(pk=version_id), now))
+        began.append(version_id)
+    assert began == [each.pk for each in (free, many[1], few[1], many[2], many[3])]
 
 
 def test_who_waited_longest_is_first(register: Register) -> None:

@@ -1,0 +1,60 @@
+"""`/api/v1/teams/{team}/quota`: limits of a team's model versions, and what is used of them."""
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.auth.access import Place
+from accounts.auth.permissions import actor_of
+from accounts.domain.quota import Quota
+from accounts.domain.scopes import Scope
+from accounts.services.quotas import TeamQuota, quota_get, quota_set
+from common.http.request_serializer import RequestSerializer
+
+_MOST_VERSIONS, _MOST_BYTES = 2**31 - 1, 2**63 - 1
+
+
+class QuotaSerializer(serializers.Serializer[TeamQuota]):
+    """A team's quota and its usage; null is no limit."""
+
+    max_versions = serializers.IntegerField(source="quota.max_versions", allow_null=True)
+    max_bytes = serializers.IntegerField(source="quota.max_bytes", allow_null=True)
+    used_versions = serializers.IntegerField(source="usage.versions")
+    used_bytes = serializers.IntegerField(source="usage.size_bytes")
+
+
+class QuotaSetSerializer(RequestSerializer[Quota]):
+    """The quota to set; null is no limit."""
+
+    max_versions = serializers.IntegerField(allow_null=True, min_value=0, max_value=_MOST_VERSIONS)
+    max_bytes = serializers.IntegerField(allow_null=True, min_value=0, max_value=_MOST_BYTES)
+
+
+class QuotaView(APIView):
+    """The quota of a team."""
+
+    scopes = {"PUT": Scope.ADMIN}
+    kwargs: dict[str, Any]
+
+    def place(self) -> Place:
+        """Return the place whose role is required; only administrators of the installation set quotas."""
+        return Place.installation() if self.request.method == "PUT" else Place.team(self.kwargs["team"])
+
+    @extend_schema(responses=QuotaSerializer)
+    def get(self, _request: Request, team: str) -> Response:
+        """Return the quota of the team and what its models use."""
+        return Response(QuotaSerializer(quota_get(team=team)).data)
+
+    @extend_schema(request=QuotaSetSerializer, responses=QuotaSerializer)
+    def put(self, request: Request, team: str) -> Response:
+        """Set the quota of the team. Existing versions stay; further ones that exceed it fail with 409."""
+        asked = QuotaSetSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        quota = Quota(asked.validated_data["max_versions"], asked.validated_data["max_bytes"])
+        quota_set(team=team, quota=quota, actor=actor_of(request), now=timezone.now())
+        return Response(QuotaSerializer(quota_get(team=team)).data)
