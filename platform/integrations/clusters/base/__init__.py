@@ -7,8 +7,10 @@ or a manifest. Standard library only.
 
 from integrations.clusters.base.desired import (
     PREVIEW_SUFFIX,
+    Access,
     Arrangement,
     Autoscaling,
+    CallerKeys,
     Desired,
     DesiredRevision,
     DesiredTransformer,
@@ -80,10 +82,12 @@ __all__ = [
     "RECORDS_AUDIENCE",
     "SLICE",
     "WHOLE",
+    "Access",
     "Arrangement",
     "Autoscaling",
     "BatchTime",
     "Behavior",
+    "CallerKeys",
     "Candidate",
     "ClusterDriver",
     "Component",
