@@ -13,6 +13,8 @@ from django.contrib.sessions.models import Session
 from django.core import signing
 from django.db.models import Model
 
+from access.models import SigningKey
+from access.services.signing import PURPOSE as SIGNING_KEYS
 from clusters.models import Cluster
 from clusters.services import connection
 from common.encryption import resealed
@@ -47,6 +49,7 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
     """
     yield _sealed("webhooks", Webhook.objects.all(), "sealed_secret", delivery.SECRET)
     yield _sealed("kubeconfigs", Cluster.objects.exclude(credentials=""), "credentials", connection.PURPOSE)
+    yield _sealed("signing keys", SigningKey.objects.all(), "sealed", SIGNING_KEYS)
     waiting = ComparisonRun.objects.exclude(waiting=b"").defer("report", "worst")
     yield _sealed("comparisons", waiting, "waiting", comparison.PURPOSE)
     yield _recordings(is_stopped)

@@ -6,6 +6,7 @@ or a manifest. Standard library only.
 """
 
 from integrations.clusters.base.desired import (
+    CONSOLE,
     PREVIEW_SUFFIX,
     Access,
     Arrangement,
@@ -78,6 +79,7 @@ from integrations.clusters.base.scaling import (
 __all__ = [
     "ACCELERATOR",
     "AUDIENCE",
+    "CONSOLE",
     "PREVIEW_SUFFIX",
     "RECORDS_AUDIENCE",
     "SLICE",

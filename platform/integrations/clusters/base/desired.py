@@ -251,6 +251,10 @@ class DesiredRevision:
     arrangement: Arrangement | None = None
 
 
+CONSOLE = "fairlead-console"
+"""The control plane as a caller, which calls a service for people who may change it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Callers of a service: all with a valid key for it, or where any are named only those."""

