@@ -28,7 +28,7 @@ class SigningKey(models.Model):
 class AccessKey(models.Model):
     """A key: a name that services and usage know a caller by, with the token or, while it is rotated, tokens for it.
 
-    The row stays when the key is revoked, so that nobody gets its name and with it what services permit the name.
+    The row stays when the key is revoked: another key of its name would have what services permit that name.
 
     Attributes:
         user: the person whose key it is; None for a program's.

@@ -35,7 +35,7 @@ from common.http.filters import Filter
 from common.http.request_serializer import RequestSerializer
 
 
-class KeySerializer(serializers.ModelSerializer[AccessKey]):
+class AccessKeySerializer(serializers.ModelSerializer[AccessKey]):
     """A key without its token, which is not stored."""
 
     team = serializers.CharField(source="team.name")
@@ -67,13 +67,13 @@ class KeySerializer(serializers.ModelSerializer[AccessKey]):
         return sum(each.is_valid(now) for each in key.tokens.all())
 
 
-class IssuedKeySerializer(KeySerializer):
+class IssuedAccessKeySerializer(AccessKeySerializer):
     """A key with a new token, which is returned only once."""
 
     token = serializers.SerializerMethodField(help_text="Clients send it as `Authorization: Bearer <token>`.")
 
-    class Meta(KeySerializer.Meta):
-        fields = [*KeySerializer.Meta.fields, "token"]
+    class Meta(AccessKeySerializer.Meta):
+        fields = [*AccessKeySerializer.Meta.fields, "token"]
         read_only_fields = fields
 
     def get_token(self, _key: AccessKey) -> str:
@@ -81,7 +81,7 @@ class IssuedKeySerializer(KeySerializer):
         return str(self.context["token"])
 
 
-class KeyCreateSerializer(RequestSerializer[AccessKey]):
+class AccessKeyCreateSerializer(RequestSerializer[AccessKey]):
     """A key to create."""
 
     name = serializers.CharField(max_length=63, help_text="A DNS label, by which services and usage know the caller.")
@@ -100,7 +100,7 @@ class KeyCreateSerializer(RequestSerializer[AccessKey]):
     )
 
 
-class KeyRotateSerializer(RequestSerializer[AccessKey]):
+class AccessKeyRotateSerializer(RequestSerializer[AccessKey]):
     """How a key is rotated."""
 
     overlap = serializers.CharField(
@@ -113,7 +113,7 @@ class KeyRotateSerializer(RequestSerializer[AccessKey]):
 class KeyListView(ListAPIView[AccessKey]):
     """List keys of the caller's teams by name; administrators of the installation see all."""
 
-    serializer_class = KeySerializer
+    serializer_class = AccessKeySerializer
     scopes = {"POST": Scope.ADMIN}
     ordering = "name"
     orderings = ("-name", "created_at", "-created_at")
@@ -130,10 +130,10 @@ class KeyListView(ListAPIView[AccessKey]):
         return key_query(token=caller_token(self.request))
 
     @idempotent(has_secret=True)
-    @extend_schema(request=KeyCreateSerializer, responses={201: IssuedKeySerializer})
+    @extend_schema(request=AccessKeyCreateSerializer, responses={201: IssuedAccessKeySerializer})
     def post(self, request: Request) -> Response:
         """Create a key. The response contains its token, which cannot be retrieved later."""
-        asked = KeyCreateSerializer(data=request.data)
+        asked = AccessKeyCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said: dict[str, Any] = asked.validated_data
         require(caller_token(request), Scope.ADMIN, Place.team(said["team"]))
@@ -163,10 +163,10 @@ class KeyDetailView(_OfKey, APIView):
 
     scopes = {"DELETE": Scope.ADMIN}
 
-    @extend_schema(responses=KeySerializer)
+    @extend_schema(responses=AccessKeySerializer)
     def get(self, _request: Request, name: str) -> Response:
         """Return the key."""
-        return Response(KeySerializer(key_get(name=name)).data)
+        return Response(AccessKeySerializer(key_get(name=name)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
@@ -181,10 +181,10 @@ class KeyRotateView(_OfKey, APIView):
     scopes = {"POST": Scope.ADMIN}
 
     @idempotent(has_secret=True)
-    @extend_schema(request=KeyRotateSerializer, responses={201: IssuedKeySerializer})
+    @extend_schema(request=AccessKeyRotateSerializer, responses={201: IssuedAccessKeySerializer})
     def post(self, request: Request, name: str) -> Response:
         """Create a new token for the key. The one of before stays valid for the overlap."""
-        asked = KeyRotateSerializer(data=request.data)
+        asked = AccessKeyRotateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         overlap = durations.parse(asked.validated_data["overlap"], field="overlap")
         issued = key_rotate(name=name, overlap=overlap, actor=actor_of(request), now=timezone.now())
@@ -193,4 +193,4 @@ class KeyRotateView(_OfKey, APIView):
 
 def _issued(issued: IssuedKey, answer: int) -> Response:
     key = key_get(name=issued.key.name)
-    return Response(IssuedKeySerializer(key, context={"token": issued.token}).data, status=answer)
+    return Response(IssuedAccessKeySerializer(key, context={"token": issued.token}).data, status=answer)

@@ -20,7 +20,7 @@ def parse_patterns(found: Iterable[str], *, field: str = "services") -> tuple[st
     """Return the patterns, each once, in their order.
 
     Raises:
-        InvalidInput: there are none or too many, or one is no pattern.
+        InvalidInput: the number of patterns is wrong, or one is no pattern.
     """
     patterns = tuple(dict.fromkeys(found))
     if not 0 < len(patterns) <= MOST:

@@ -1,7 +1,7 @@
 """Access policy of a service file: who may call the service, on every route it has. Pure.
 
 access: public                  everybody
-access: authenticated           whoever has a key for this service
+access: authenticated           callers with a key for this service
 access: {teams: [fraud]}        of those, only the named teams, users and keys
 """
 
@@ -31,7 +31,7 @@ def parse_access(spec: Document) -> AccessPolicy | None:
     """Return the policy of `spec.access`; None where the file does not say.
 
     Raises:
-        InvalidInput: it is of another form, or names nobody.
+        InvalidInput: it is of another form, or names no caller.
     """
     found = spec.raw("access", None)
     if found is None:
@@ -49,7 +49,7 @@ def parse_access(spec: Document) -> AccessPolicy | None:
     named.refuse_unknown()
     if callers == Access():
         named.report(
-            InvalidInput(f"{FIELD} names nobody; name teams, users or keys, or write {AUTHENTICATED}", field=FIELD)
+            InvalidInput(f"{FIELD} names no caller; name teams, users or keys, or write {AUTHENTICATED}", field=FIELD)
         )
     return AccessPolicy(callers)
 

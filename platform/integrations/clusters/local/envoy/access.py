@@ -2,8 +2,8 @@
 
     jwt_authn        verifies the token's signature, issuer, audience and expiry, and takes it out of the request;
                      what it says goes into metadata, and names into headers that clients cannot set
-    fairlead.revoked refuses the ids of revoked tokens
-    fairlead.access  refuses callers whom the service, or their token, does not permit
+    fairlead-revoked refuses the ids of revoked tokens
+    fairlead-access  refuses callers whom the service, or their token, does not permit
 
 The first two filters are resources of their own (ECDS), so that keys and revocations change while requests go on; the
 third is configured by each service's routes. None has a secret: signatures are checked with public keys.
@@ -17,8 +17,8 @@ from typing import Any
 from integrations.clusters.base import CONSOLE, Access, CallerKeys
 
 JWT_FILTER = "envoy.filters.http.jwt_authn"
-REVOKED_FILTER = "fairlead.revoked"
-ACCESS_FILTER = "fairlead.access"
+REVOKED_FILTER = "fairlead-revoked"
+ACCESS_FILTER = "fairlead-access"
 SENT = (JWT_FILTER, REVOKED_FILTER)
 """The filters that the agent sends."""
 
