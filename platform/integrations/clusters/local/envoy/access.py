@@ -158,7 +158,8 @@ def _callers(access: Access, key: str) -> Json:
 
 
 def _claim(name: str, value: Json) -> Json:
-    return {"metadata": {"filter": JWT_FILTER, "path": [{"key": _CLAIMS}, {"key": name}], "value": value}}
+    matcher = {"filter": JWT_FILTER, "path": [{"key": _CLAIMS}, {"key": name}], "value": value}
+    return {"sourced_metadata": {"metadata_matcher": matcher}}
 
 
 def _text(match: Json) -> Json:
