@@ -22,6 +22,7 @@ from integrations.clusters.kubernetes.access import Credentials
 from recordings.models import Recording
 from recordings.reconcile import payload_files
 from tests.deployments._support.platform import Platform
+from tests.scenes import access_key
 
 CREDENTIALS = Credentials(server="https://10.0.0.1", token="abc")
 EXCHANGE = Exchange("1", "digits-00001", "1", 0.0, {"inputs": []}, {"outputs": []})
@@ -57,6 +58,7 @@ class Stored:
         for _ in range(2):
             self.recording.bytes = payload_files.append(self.recording.pk, [EXCHANGE], at=self.recording.bytes)
         self.recording.save()
+        access_key()
         self.session = SessionStore()
         self.session["token"] = 7
         self.session.save()
@@ -98,7 +100,7 @@ def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
 ) -> None:
     replace_the_key(settings)
     call_command("secrets_reseal")
-    assert capsys.readouterr().out == "webhooks 1, kubeconfigs 1, comparisons 1, recordings 1, sessions 1\n"
+    assert capsys.readouterr().out == "webhooks 1, kubeconfigs 1, signing keys 1, comparisons 1, recordings 1, sessions 1\n"
     settings.SECRET_KEY_FALLBACKS = []
     assert stored.is_all_there()
     call_command("secrets_reseal")
