@@ -3,13 +3,16 @@
 What a cluster and a model check would report is written into the rows under the service's lock, as the reconciler does.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
+from access.services.keys import IssuedKey, key_create
 from accounts.domain.scopes import Scope
 from accounts.services import token_create, user_get_or_create
+from accounts.services.teams import team_get
 from clusters.models import Cluster
 from deployments import mapping
 from deployments.domain.phases import Code, Phase
@@ -60,6 +63,19 @@ def token(scope: Scope = Scope.ADMIN, name: str = "tester") -> str:
     user = user_get_or_create(username=name, now=timezone.now())
     lifetime = timedelta(hours=1)
     return token_create(user=user, name=name, scope=scope, lifetime=lifetime, now=timezone.now(), actor="test").secret
+
+
+def access_key(name: str = "ci", *, team: str = "default", services: Sequence[str] = ("default/*",)) -> IssuedKey:
+    """Return a new key of a team for 90 days, with its token."""
+    return key_create(
+        name=name,
+        team=team_get(name=team),
+        user=None,
+        services=services,
+        lifetime=timedelta(days=90),
+        actor="test",
+        now=timezone.now(),
+    )
 
 
 def model_version(number: int, model: str = "digits") -> ModelVersion:

@@ -13,6 +13,8 @@ from django.contrib.sessions.models import Session
 from django.core import signing
 from django.db.models import Model
 
+from access.models import SigningKey
+from access.services.signing import PURPOSE as SIGNING_KEYS
 from accounts.models import Identity
 from accounts.services.identities import REFRESH_TOKEN
 from clusters.models import Cluster
@@ -51,6 +53,7 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
     refreshed = Identity.objects.exclude(sealed_refresh_token="")
     yield _sealed("sign-ins", refreshed, "sealed_refresh_token", REFRESH_TOKEN)
     yield _sealed("kubeconfigs", Cluster.objects.exclude(credentials=""), "credentials", connection.PURPOSE)
+    yield _sealed("signing keys", SigningKey.objects.all(), "sealed", SIGNING_KEYS)
     waiting = ComparisonRun.objects.exclude(waiting=b"").defer("report", "worst")
     yield _sealed("comparisons", waiting, "waiting", comparison.PURPOSE)
     yield _recordings(is_stopped)

@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "events.apps.EventsConfig",
     "deployments.apps.DeploymentsConfig",
     "gpus.apps.GpusConfig",
+    "access.apps.AccessConfig",
     "recordings.apps.RecordingsConfig",
     "model_jobs.apps.ModelJobsConfig",
 ]
@@ -119,6 +120,8 @@ ALLOW_PYTHON_MODELS = env.flag("FAIRLEAD_ALLOW_PYTHON_MODELS", default=False)
 SANDBOX = env.choice("FAIRLEAD_SANDBOX", Mode.BEST, tuple(Mode))
 MEMORY_LIMIT = env.choice("FAIRLEAD_MEMORY_LIMIT", Limit.MACHINE, tuple(Limit))  # read by the local agent, as the next
 MEMORY_RESERVE_MIB = env.integer("FAIRLEAD_MEMORY_RESERVE_MIB", 1024)
+# Who may call new services; `fairlead up` sets it by where its gateway listens.
+DEFAULT_ACCESS = env.choice("FAIRLEAD_DEFAULT_ACCESS", "public", ("public", "authenticated"))
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")

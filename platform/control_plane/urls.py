@@ -18,6 +18,7 @@ urlpatterns = [
     path("api/v1/", include("clusters.api.urls")),
     path("api/v1/", include("events.api.urls")),
     path("api/v1/", include("deployments.api.urls")),
+    path("api/v1/", include("access.api.urls")),
     path("api/v1/", include("gpus.api.urls")),
     path("api/v1/", include("recordings.api.urls")),
     path("api/v1/", include("model_jobs.api.urls")),

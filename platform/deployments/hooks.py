@@ -10,5 +10,7 @@ from integrations.clusters.base import ClusterDriver
 
 cluster_observed: Hook[[Cluster, ClusterDriver, Callable[[], datetime]], None] = Hook()
 """A cluster that answered the sweep, with its driver and the clock; called with no transaction open."""
+call_token: Hook[[str, datetime], str] = Hook()
+"""A service, `<namespace>/<name>`, and the time; returns a token by which the control plane may call it now."""
 service_page: Hook[[int], Mapping[str, Any]] = Hook()
 """A service's id; returns the context of further sections of its page."""

@@ -18,6 +18,7 @@ from deployments.domain.service_file import (
     logger_json,
     patches_json,
     placement_json,
+    stored_access,
     stored_logger,
     stored_patches,
     stored_placement,
@@ -241,6 +242,7 @@ def service_state(
         drift=DriftPolicy(service.drift_policy),
         request_timeout_s=service.request_timeout_s,
         rolling=stored_rolling(service.rolling),
+        access=stored_access(service.access).callers,
         revisions=tuple(revisions),
     )
 

@@ -25,6 +25,7 @@ from integrations.clusters.kubernetes.access import Credentials
 from recordings.models import Recording
 from recordings.reconcile import payload_files
 from tests.deployments._support.platform import Platform
+from tests.scenes import access_key
 
 CREDENTIALS = Credentials(server="https://10.0.0.1", token="abc")
 EXCHANGE = Exchange("1", "digits-00001", "1", 0.0, {"inputs": []}, {"outputs": []})
@@ -64,6 +65,7 @@ class Stored:
         Identity.objects.create(
             user=person, issuer="https://a.example", subject="1", sealed_refresh_token=seal("r", purpose=REFRESH_TOKEN)
         )
+        access_key()
         self.session = SessionStore()
         self.session["token"] = 7
         self.session.save()
@@ -106,7 +108,8 @@ def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
 ) -> None:
     replace_the_key(settings)
     call_command("secrets_reseal")
-    assert capsys.readouterr().out == "webhooks 1, sign-ins 1, kubeconfigs 1, comparisons 1, recordings 1, sessions 1\n"
+    said = "webhooks 1, sign-ins 1, kubeconfigs 1, signing keys 1, comparisons 1, recordings 1, sessions 1\n"
+    assert capsys.readouterr().out == said
     settings.SECRET_KEY_FALLBACKS = []
     assert stored.is_all_there()
     call_command("secrets_reseal")

@@ -72,17 +72,19 @@ def test_a_model_moves_without_a_statement(
 @pytest.mark.django_db(transaction=True)
 def test_rows_of_moved_models_stay_where_they_are_both_ways() -> None:
     before, after = ("deployments", "0051_kept_batch_size"), MOVES[-1]
-    tables = shape(connection)
     try:
+        MigrationExecutor(connection).migrate([after])
+        tables = shape(connection)
         Cluster.objects.create(name="elsewhere", kind="kubernetes", created_at=timezone.now())
         executor = MigrationExecutor(connection)
         executor.migrate([before])
         then = executor.loader.project_state([before]).apps
         assert then.get_model("deployments", "Cluster").objects.filter(name="elsewhere").exists()
         assert shape(connection) == tables
-    finally:
         MigrationExecutor(connection).migrate([after])
-    assert shape(connection) == tables
+        assert shape(connection) == tables
+    finally:
+        call_command("migrate", verbosity=0)
     Cluster.objects.get(name="elsewhere").delete()
 
 

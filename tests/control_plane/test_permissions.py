@@ -45,6 +45,11 @@ TABLE: dict[str, tuple[str, Role]] = {
     "POST /clusters/{name}/repartitions/{repartition_id}/abort": (DEFAULT, ADMIN),
     "GET /clusters/{name}/prices": (DEFAULT, ADMIN),
     "PUT /clusters/{name}/prices": (DEFAULT, ADMIN),
+    "GET /keys": (ANY, VIEWER),
+    "POST /keys": (OWNER, ADMIN),
+    "GET /keys/{name}": (OWNER, VIEWER),
+    "DELETE /keys/{name}": (OWNER, ADMIN),
+    "POST /keys/{name}/rotate": (OWNER, ADMIN),
     "GET /models": (ANY, VIEWER),
     "POST /models": (OWNER, DEPLOYER),
     "GET /models/{name}": (OWNER, VIEWER),
@@ -173,6 +178,7 @@ OF_WORKLOADS = [
 BODIES: dict[str, dict[str, object]] = {
     "PATCH /webhooks/{webhook_id}": {"enabled": False},
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
+    "POST /keys": {"name": "batch", "team": "red", "services": ["default/*"]},
     "POST /models": {"name": "digits"},
     "POST /models/{name}/versions/check": {"files": [{"path": "model.onnx", "size_bytes": 1}]},
     "POST /models/{name}/versions/{number}/tunings": {"max_latency_p99_ms": 10},
@@ -236,6 +242,7 @@ def _everything(now: datetime) -> dict[str, int]:
     repartition = scenes.repartition()
     tuning = scenes.tuning()
     build, trial = scenes.build(), scenes.trial()
+    scenes.access_key(team="red")
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
     return {
@@ -260,7 +267,9 @@ def address(ids: dict[str, int], settings: Settings) -> Callable[[str], str]:
     def make(operation: str) -> str:
         path = operation.split(" ")[1]
         of = path.split("/")[1]
-        name = {"policies": "careful", "clusters": "local"}.get(of, "default" if "/namespaces/" in path else "digits")
+        name = {"policies": "careful", "clusters": "local", "keys": "ci"}.get(
+            of, "default" if "/namespaces/" in path else "digits"
+        )
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first() or 0
         return "/api/v1" + path.format(**NAMES, **ids, name=name, token_id=token_id)
 

@@ -409,6 +409,9 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     file = FileSerializer()
     drift_policy = serializers.ChoiceField(choices=[policy.value for policy in DriftPolicy])
     drift = DriftSerializer(many=True, help_text="Manual changes on the service's cluster.")
+    access = serializers.JSONField(
+        help_text="Who may call it: `public`, `authenticated`, or an object with `teams`, `users` and `keys`."
+    )
     created_at = serializers.DateTimeField()
 
 

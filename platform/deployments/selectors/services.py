@@ -12,7 +12,7 @@ from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
 from deployments import mapping
 from deployments.domain.phases import Phase, ServicePhase
-from deployments.domain.service_file import parse_service
+from deployments.domain.service_file import access_json, parse_service, stored_access
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import Role
 from deployments.domain.waits import wait_of_service
@@ -140,6 +140,7 @@ def _service_view(
             None if rollout is None else rollout.waits,
         ),
         drift_policy=service.drift_policy,
+        access=access_json(stored_access(service.access)),
         drift=tuple(map(_drift_view, drifting.stored(service.drift))),
     )
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
+from deployments.domain.service_file import stored_access
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
 from deployments.selectors.services import service_url
@@ -20,12 +21,14 @@ class Reach:
     Attributes:
         url: its model's address at the gateway, without a trailing slash.
         has_transformer: whether clients' inputs differ from the model's.
+        is_guarded: whether callers need a key.
     """
 
     namespace: str
     name: str
     url: str
     has_transformer: bool
+    is_guarded: bool = False
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -51,4 +54,10 @@ def _of_services(version: ModelVersion) -> QuerySet[Revision]:
 
 def _reach(row: Revision) -> Reach:
     spec = row.service.document.get("spec", {})
-    return Reach(row.service.namespace, row.service.name, service_url(row.service), "transformer" in spec)
+    return Reach(
+        row.service.namespace,
+        row.service.name,
+        service_url(row.service),
+        "transformer" in spec,
+        is_guarded=stored_access(row.service.access).callers is not None,
+    )

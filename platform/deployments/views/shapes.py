@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from common.files.plans import Outcome
 from deployments.domain.analysis.forecast import StepPlan
@@ -335,7 +336,8 @@ class ServiceView:
     """A service with its running revisions and its newest rollout; `preview_url` is set in a blue/green rollout.
 
     `model_version` is None while the first is imported, with the progress in `import_state`. `waits` is why it waits,
-    also for its rollout; None where it does not. `drift` lists changes made by hand on its cluster.
+    also for its rollout; None where it does not. `drift` lists changes made by hand on its cluster. `access` is who may
+    call it, as a service file has it.
     """
 
     id: int
@@ -361,6 +363,7 @@ class ServiceView:
     waits: Wait | None = None
     drift_policy: str = "heal"
     drift: tuple[DriftView, ...] = ()
+    access: Any = "public"
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,8 @@ def run(call: Call) -> None:
         url = options.public_url or options.address.url
         gateway_url = options.public_gateway_url or options.gateway_address.url
         allowed = options.allow_python_models
-        variables = environment(home, url=url, gateway_url=gateway_url, allow_python_models=allowed)
+        access = "public" if options.gateway_address.is_loopback else "authenticated"
+        variables = environment(home, url=url, gateway_url=gateway_url, access=access, allow_python_models=allowed)
         limits.raise_open_files()
         for close in limits.close_limits(home, variables):
             _say(f"close to a limit: {close}")

@@ -42,8 +42,14 @@ class Inherited:
     gate: int
 
 
-def environment(home: Home, *, url: str, gateway_url: str, allow_python_models: bool = False) -> dict[str, str]:
-    """Return the environment of every component; the addresses are those that clients use."""
+def environment(
+    home: Home, *, url: str, gateway_url: str, access: str = "", allow_python_models: bool = False
+) -> dict[str, str]:
+    """Return the environment of every component; the addresses are those that clients use.
+
+    Args:
+        access: who may call new services, unless FAIRLEAD_DEFAULT_ACCESS says; empty leaves it to the control plane.
+    """
     variables = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     variables |= {
         "FAIRLEAD_HOME": str(home.path),
@@ -54,6 +60,8 @@ def environment(home: Home, *, url: str, gateway_url: str, allow_python_models: 
         # A folder called `registry` or a file `celery.py` in the working folder must not be taken for ours.
         "PYTHONSAFEPATH": "1",
     }
+    if access and not variables.get("FAIRLEAD_DEFAULT_ACCESS"):
+        variables["FAIRLEAD_DEFAULT_ACCESS"] = access
     if allow_python_models:
         variables["FAIRLEAD_ALLOW_PYTHON_MODELS"] = "true"
     if not variables.get("FAIRLEAD_SECRET_KEY"):

@@ -29,6 +29,22 @@ def send_on_commit(task: str, row_id: int, what: str) -> None:
     transaction.on_commit(partial(_send, task, row_id, what))
 
 
+def call_on_commit(task: str, what: str) -> None:
+    """Have a worker run the task of that name, which takes nothing, once the present transaction is committed.
+
+    Args:
+        what: the subject in the warning where the broker is down.
+    """
+    transaction.on_commit(partial(_call, task, what))
+
+
+def _call(task: str, what: str) -> None:
+    try:
+        current_app.send_task(task, expires=_EXPIRES_S, retry=False)
+    except (KombuError, ChannelError, OSError) as error:
+        logger.warning("the hint for %s was not sent, the next sweep will do it: %s", what, error)
+
+
 def _send(task: str, row_id: int, what: str) -> None:
     try:
         current_app.send_task(task, args=[row_id], expires=_EXPIRES_S, retry=False)

@@ -5,6 +5,7 @@ fields that are honoured).
 """
 
 from clusters.domain.patches import parse_patches, patches_json, stored_patches
+from deployments.domain.service_file.access import AccessPolicy, access_json, policy_of, stored_access
 from deployments.domain.service_file.clusters import refuse_on
 from deployments.domain.service_file.delivery import rolling_json, stored_rolling
 from deployments.domain.service_file.environment import check_env, is_code, left_out
@@ -21,10 +22,12 @@ __all__ = [
     "EGRESS",
     "PATCHES",
     "STORAGE_URI",
+    "AccessPolicy",
     "PlacementPreference",
     "RevisionContent",
     "ServiceSpec",
     "Transformer",
+    "access_json",
     "check_env",
     "check_format",
     "content_of",
@@ -38,8 +41,10 @@ __all__ = [
     "parse_service",
     "patches_json",
     "placement_json",
+    "policy_of",
     "refuse_on",
     "rolling_json",
+    "stored_access",
     "stored_logger",
     "stored_patches",
     "stored_placement",

@@ -7,6 +7,7 @@ from clusters.domain.resources import parse_resources
 from common.errors import InvalidInput
 from common.files.document import Document, parse_document
 from common.identifiers import check_dns_label
+from deployments.domain.service_file.access import parse_access
 from deployments.domain.service_file.clusters import parse_drift
 from deployments.domain.service_file.delivery import parse_rolling, parse_timeout
 from deployments.domain.service_file.logger import parse_logger
@@ -80,6 +81,7 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
         rolling=predictor.attempt(None, parse_rolling, predictor, scaling.min_replicas),
         placement=parse_placement(spec, resources),
         revision_history_limit=_history_limit(spec),
+        access=spec.attempt(None, parse_access, spec),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from deployments.domain.service_file.access import AccessPolicy
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_file.transformer import Transformer
 from integrations.clusters.base import Arrangement, DriftPolicy, Logger, Patch, Resources, Rolling
@@ -34,6 +35,7 @@ class ServiceSpec:
     Attributes:
         egress: whether the model's process may open connections; None where the file does not say, which keeps it as it
             is.
+        access: who may call it; None where the file does not say, which keeps it as it is.
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         logger: where every request and answer is sent; None without one.
@@ -69,6 +71,7 @@ class ServiceSpec:
     placement: PlacementPreference = PlacementPreference()
     revision_history_limit: int | None = None
     egress: bool | None = None
+    access: AccessPolicy | None = None
 
     @property
     def follows_alias(self) -> bool:

@@ -9,6 +9,7 @@ from deployments.domain.rollout.traffic_split import Portion
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_file.transformer import Transformer
 from integrations.clusters.base import (
+    Access,
     Arrangement,
     Autoscaling,
     Desired,
@@ -92,6 +93,7 @@ class ServiceState:
         drift: the policy for changes made by hand on its cluster.
         request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how its replicas are replaced; None leaves it to the cluster.
+        access: who may call it; None for everybody.
     """
 
     namespace: str
@@ -110,6 +112,7 @@ class ServiceState:
     drift: DriftPolicy = DriftPolicy.HEAL
     request_timeout_s: int = 0
     rolling: Rolling | None = None
+    access: Access | None = None
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that is unique."""
@@ -234,4 +237,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
         drift=service.drift,
         request_timeout_s=service.request_timeout_s,
         rolling=service.rolling,
+        access=service.access,
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from accounts.services import audit_record
@@ -13,13 +14,16 @@ from clusters.services.connection import allows_python
 from common.errors import Conflict, InvalidInput
 from deployments.domain.service_file import (
     ServiceSpec,
+    access_json,
     check_env,
     check_format,
     is_code,
     parse_service,
+    policy_of,
     refuse_on,
     rolling_json,
 )
+from deployments.domain.service_file.clusters import LOCAL
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Rollout, RolloutPolicy
@@ -205,6 +209,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     service.document, service.policy = applied.document, applied.policy
     service.drift_policy = spec.drift or DriftPolicy.HEAL
     service.request_timeout_s, service.rolling = spec.request_timeout_s, rolling_json(spec.rolling)
+    service.access = _access(service, spec, created=created)
     service.alias_problem = ""
     follow_stop(change, spec, actor=actor)
     rollout = None
@@ -238,6 +243,15 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     )
     change.write(lambda: hints.reconcile_soon(service.pk))
     return rollout
+
+
+def _access(service: InferenceService, spec: ServiceSpec, *, created: bool) -> Any:
+    """Return who may call the service: as the file says, else as before, and if it is new by the installation."""
+    if spec.access is not None:
+        return access_json(spec.access)
+    if created and service.cluster.kind == LOCAL:
+        return access_json(policy_of(settings.DEFAULT_ACCESS))
+    return service.access
 
 
 def _imported_before(service: InferenceService) -> ModelVersion | None:

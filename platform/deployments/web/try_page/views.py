@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -21,6 +22,7 @@ from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from common.errors import Conflict, FairleadError, NotFound
 from common.http.error_pages import is_fragment
+from deployments import hooks
 from deployments.selectors.trying import Reach, reaches_of, stopped_service
 from deployments.web.try_page import Code, Field, Request, code_of, fields_of, request_of, shown
 from integrations.v2 import inference, tensors
@@ -106,6 +108,11 @@ def form_context(request: HttpRequest, model: str, number: int, wanted: str) -> 
     }
 
 
+def _token(reach: Reach) -> str:
+    """Return the control plane's token for the service; empty where anybody may call it."""
+    return next(iter(hooks.call_token(str(reach), timezone.now())), "") if reach.is_guarded else ""
+
+
 def _missing(token: ApiToken, version: ModelVersion, wanted: str) -> FairleadError:
     """Return why the requested service cannot be chosen."""
     namespace, _, name = wanted.partition("/")
@@ -132,7 +139,12 @@ def code(made: Request, reach: Reach | None, version: ModelVersion) -> Code:
 def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]:
     """Return the service's answer, as the page shows it."""
     body = json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
-    answer = inference.infer(f"{reach.url}/versions/{version.number}/infer", body, within_s=settings.TRY_TIMEOUT_S)
+    answer = inference.infer(
+        f"{reach.url}/versions/{version.number}/infer",
+        body,
+        within_s=settings.TRY_TIMEOUT_S,
+        token=_token(reach),
+    )
     found: dict[str, Any] = {"took_ms": answer.took_ms, "revision": answer.revision, "status": answer.status}
     if answer.status != 200:
         return found | {"problem": _runtime_said(answer.status, answer.body)}

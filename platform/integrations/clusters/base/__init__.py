@@ -6,9 +6,12 @@ or a manifest. Standard library only.
 """
 
 from integrations.clusters.base.desired import (
+    CONSOLE,
     PREVIEW_SUFFIX,
+    Access,
     Arrangement,
     Autoscaling,
+    CallerKeys,
     Desired,
     DesiredRevision,
     DesiredTransformer,
@@ -76,14 +79,17 @@ from integrations.clusters.base.scaling import (
 __all__ = [
     "ACCELERATOR",
     "AUDIENCE",
+    "CONSOLE",
     "PREVIEW_SUFFIX",
     "RECORDS_AUDIENCE",
     "SLICE",
     "WHOLE",
+    "Access",
     "Arrangement",
     "Autoscaling",
     "BatchTime",
     "Behavior",
+    "CallerKeys",
     "Candidate",
     "ClusterDriver",
     "Component",

@@ -251,6 +251,35 @@ class DesiredRevision:
     arrangement: Arrangement | None = None
 
 
+CONSOLE = "fairlead-console"
+"""The control plane as a caller, which calls a service for people who may change it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Callers of a service: all with a valid key for it, or where any are named only those."""
+
+    teams: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallerKeys:
+    """How a gateway checks the keys of callers.
+
+    Attributes:
+        issuer, audience: of every key, which is a JSON Web Token (RFC 7519).
+        public: JSON Web Keys (RFC 7517) of the signatures; public ones only.
+        revoked: ids of the tokens that are refused although they are signed and have not expired.
+    """
+
+    issuer: str = "fairlead"
+    audience: str = "fairlead-gateway"
+    public: tuple[Mapping[str, str], ...] = ()
+    revoked: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Desired:
     """Desired state of one service on a cluster; `generation` only rises and lower ones are ignored.
@@ -261,6 +290,7 @@ class Desired:
         drift: how changes made by hand are resolved, where a cluster has such.
         request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never. gRPC clients set their own.
         rolling: how a revision's replicas are replaced; None leaves it to the driver.
+        access: who may call it, on every route; None for everybody.
     """
 
     namespace: str
@@ -272,6 +302,7 @@ class Desired:
     drift: DriftPolicy = DriftPolicy.HEAL
     request_timeout_s: int = 0
     rolling: Rolling | None = None
+    access: Access | None = None
 
 
 def may_connect(egress: bool | None, *, is_code: bool) -> bool:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from integrations.clusters.base.desired import Desired, Patch
+from integrations.clusters.base.desired import CallerKeys, Desired, Patch
 from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
@@ -38,6 +38,9 @@ class ClusterDriver(Protocol):
 
         Returns what was changed by hand since the last apply, which was put back or left, as `desired.drift` says.
         """
+
+    def apply_keys(self, keys: CallerKeys) -> None:
+        """Make the cluster's gateway check callers by `keys`; returns when they are handed over."""
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
         """Return the changes of `desired`'s patches to the rendered objects, as a unified diff; empty for none.

@@ -14,6 +14,7 @@ from typing import Any
 
 from common.errors import Conflict, NotFound, NotPermitted
 from integrations.clusters.base import (
+    CallerKeys,
     Candidate,
     Component,
     Desired,
@@ -215,6 +216,9 @@ class KubernetesDriver:
         if found is None or found.records_only or found.namespace != self._options.jobs_namespace:
             return found
         return jobs.identity_of(self._api, found) or found
+
+    def apply_keys(self, keys: CallerKeys) -> None:
+        """Do nothing: services with `access` are refused here, so that no gateway has to check keys."""
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
         """Return what patches change, after a server-side dry run at the API server.

@@ -6,13 +6,14 @@ It starts nothing but jobs; a worker that dies takes no model with it.
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from common.disk_full import is_no_room, refused
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from integrations.clusters import payloads
 from integrations.clusters.base import (
+    CallerKeys,
     Candidate,
     Component,
     Desired,
@@ -34,6 +35,7 @@ from integrations.clusters.base import (
 from integrations.clusters.base.failures import MAX_LOG_BYTES, last_lines
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
+    KEYS_SCHEMA,
     OBSERVED_SCHEMA,
     STATUS_SCHEMA,
     BadFileError,
@@ -43,6 +45,8 @@ from integrations.clusters.local.files import (
     cluster_status_from_json,
     desired_files_locked,
     key_of,
+    keys_from_json,
+    keys_to_json,
     observed_from_json,
     order_from_json,
     order_to_json,
@@ -74,6 +78,16 @@ class LocalDriver:
                 raise InvalidInput(f"{revision.name}: this machine's cluster runs no transformer", field="transformer")
         self._order(Order(desired))
         return ()  # only the agent changes what runs
+
+    def apply_keys(self, keys: CallerKeys) -> None:
+        """Pass the callers' keys to the agent; the same are not rewritten."""
+        with self._writing(self._layout.keys):
+            try:
+                if keys_from_json(read_json(self._layout.keys, KEYS_SCHEMA)) == keys:
+                    return
+            except (FileNotFoundError, BadFileError):
+                pass
+            write_json(self._layout.keys, keys_to_json(keys), durable=True)
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:  # noqa: ARG002
         """Return nothing: patches are refused for services on this machine."""
@@ -195,12 +209,18 @@ class LocalDriver:
             if not word or set(word) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
                 raise InvalidInput(f"{word!r} cannot be part of a file name or route; it must be a DNS label")
         place = self._layout.desired_file(desired.namespace, desired.service)
+        with self._writing(place):
+            stored = _order_in(place)
+            if stored is None or (stored != order and stored.desired.generation <= desired.generation):
+                write_json(place, order_to_json(order), durable=True)
+
+    @contextmanager
+    def _writing(self, place: Path) -> Iterator[None]:
+        """Lock the driver's files to write `place`; raises NoRoom on a full disk, else Unavailable where it fails."""
         try:
             self._layout.desired.mkdir(parents=True, exist_ok=True)
             with desired_files_locked(self._layout):
-                stored = _order_in(place)
-                if stored is None or (stored != order and stored.desired.generation <= desired.generation):
-                    write_json(place, order_to_json(order), durable=True)
+                yield
         except OSError as error:
             if is_no_room(error):
                 raise refused(place, self._layout.home) from error

@@ -1,5 +1,6 @@
 """Files between driver and agent, and their JSON. Each file is replaced by one rename, never edited.
 
+cluster/keys.json                            driver -> agent: `CallerKeys`; without it, no key is valid
 cluster/desired/<namespace>.<service>.json   driver -> agent: `Desired`; `deleted` marks a service that shall go
 cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
@@ -19,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from integrations.clusters.base import (
+    Access,
     Autoscaling,
+    CallerKeys,
     Component,
     Desired,
     DesiredRevision,
@@ -41,6 +44,7 @@ from integrations.clusters.base import (
 from integrations.machine.limits import Limit
 
 DESIRED_SCHEMA = "fairlead.desired/v1"
+KEYS_SCHEMA = "fairlead.caller-keys/v1"
 OBSERVED_SCHEMA = "fairlead.observed/v1"
 STATUS_SCHEMA = "fairlead.cluster-status/v1"
 
@@ -70,6 +74,10 @@ class Layout:
     @property
     def cluster_status(self) -> Path:
         return self.cluster / "status.json"
+
+    @property
+    def keys(self) -> Path:
+        return self.cluster / "keys.json"
 
     @property
     def repositories(self) -> Path:
@@ -209,6 +217,7 @@ def order_to_json(order: Order) -> dict[str, Any]:
         "preview": desired.preview,
         "request_timeout_s": desired.request_timeout_s,
         "affinity": None if desired.affinity is None else asdict(desired.affinity),
+        "access": None if desired.access is None else asdict(desired.access),
     }
 
 
@@ -224,10 +233,32 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
             preview=str(value.get("preview", "")),
             request_timeout_s=int(value.get("request_timeout_s", 0)),
             affinity=None if affinity is None else SessionAffinity(**_known(SessionAffinity, affinity)),
+            access=_access_from_json(value.get("access")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the desired state cannot be read: {type(error).__name__}: {error}") from error
     return Order(desired, bool(value.get("deleted", False)))
+
+
+def _access_from_json(value: Mapping[str, Any] | None) -> Access | None:
+    return None if value is None else Access(*(tuple(value[name]) for name in ("teams", "users", "keys")))
+
+
+def keys_to_json(keys: CallerKeys) -> dict[str, Any]:
+    return {"schema": KEYS_SCHEMA, **asdict(keys)}
+
+
+def keys_from_json(value: Mapping[str, Any]) -> CallerKeys:
+    """Parse the keys in `value`; raises BadFileError naming what is missing or of the wrong kind."""
+    try:
+        return CallerKeys(
+            str(value["issuer"]),
+            str(value["audience"]),
+            tuple({str(name): str(part) for name, part in each.items()} for each in value["public"]),
+            tuple(map(str, value["revoked"])),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadFileError(f"the keys cannot be read: {type(error).__name__}: {error}") from error
 
 
 def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:

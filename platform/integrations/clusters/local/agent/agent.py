@@ -252,6 +252,7 @@ class Agent:
     # --- orders -----------------------------------------------------------------------------------------------------
 
     def _read_orders(self) -> None:
+        self._orders.read_keys()
         for key, order in self._orders.changed():
             service = self._services.get(key)
             if order is None:
@@ -329,7 +330,7 @@ class Agent:
 
     def _routing(self) -> Routing:
         revisions = tuple(revision for found in self._endpoints.values() for revision in found)
-        return Routing(tuple(self._routes.values()), revisions)
+        return Routing(tuple(self._routes.values()), revisions, self._orders.keys)
 
     def _let_go(self, leaving: list[Replica], routed: Routing, busy: set[Place]) -> None:
         """End the leaving replicas that the gateway drains and that are idle, or past their time."""

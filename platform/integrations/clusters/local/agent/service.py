@@ -185,6 +185,7 @@ class Service:
             preview=self.desired.preview,
             affinity=self.desired.affinity,
             request_timeout_s=self.desired.request_timeout_s,
+            access=self.desired.access,
         )
 
     def _unserved(self) -> str:

@@ -5,6 +5,7 @@ It is in the bootstrap and never changes, so that a taken port ends Envoy at its
 
 from typing import Any
 
+from integrations.clusters.local.envoy import access
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.scopes import (
     SERVICE_METADATA,
@@ -59,14 +60,14 @@ def _manager() -> Json:
         "@type": MANAGER,
         "stat_prefix": STAT_PREFIX,
         "codec_type": "AUTO",
-        "early_header_mutation_extensions": [name_by_metadata_or_path()],
+        "early_header_mutation_extensions": [name_by_metadata_or_path(removed=access.OURS)],
         "scoped_routes": {
             "name": STAT_PREFIX,
             "scope_key_builder": scope_key(),
             "rds_config_source": _FROM_AGENT,
             "scoped_rds": {"scoped_rds_config_source": _FROM_AGENT},
         },
-        "http_filters": [name_by_host(), *http_filters()],
+        "http_filters": [name_by_host(), *access.filters(), *http_filters()],
         "server_name": "fairlead",
         # Every client is a stranger, one on this machine too: no x-envoy-... header of theirs may change timeouts or
         # retries. Envoy's own list of trusted networks is replaced by an empty one.
@@ -100,6 +101,8 @@ def _local_replies() -> Json:
             _unknown(f"no service is named; name it {_NAMED_SO}", _GRPC),
             _unknown(f"no service of that name; {_PATH}", _NAMED),
             _unknown(f"no service is named; {_PATH}"),
+            *(_refused(*refusal, _GRPC) for refusal in access.refusals()),
+            *(_refused(*refusal) for refusal in access.refusals()),
             {"filter": {"header_filter": {"header": _GRPC}}, "body_format_override": _SENTENCE},
             _short_of_memory(),
         ],
@@ -107,6 +110,17 @@ def _local_replies() -> Json:
             "json_format": {"error": "%LOCAL_REPLY_BODY%"},
             "content_type": "application/json",
         },
+    }
+
+
+def _refused(cause: Json, status: int, sentence: str, *headers: Json) -> Json:
+    """Return the answer to callers refused for this cause, of requests with these headers."""
+    found = [cause, *({"header_filter": {"header": header}} for header in headers)]
+    return {
+        "filter": {"and_filter": {"filters": found}} if headers else cause,
+        "status_code": status,
+        "body": {"inline_string": sentence},
+        **({"body_format_override": _SENTENCE} if headers else {}),
     }
 
 

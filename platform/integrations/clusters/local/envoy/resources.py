@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from integrations.clusters.local.envoy import api
+from integrations.clusters.base import CallerKeys
+from integrations.clusters.local.envoy import access, api
 from integrations.clusters.local.envoy.clusters import cluster, endpoints
 from integrations.clusters.local.envoy.names import cluster_name
 from integrations.clusters.local.envoy.routes import routes, with_previews
@@ -27,6 +28,7 @@ class Kind(StrEnum):
     CLUSTERS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
     ENDPOINTS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
     ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+    EXTENSIONS = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
     SCOPES = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration"
 
     @property
@@ -79,6 +81,12 @@ class Renderer:
         """Return the routes of every service and preview."""
         named = {service.key: service for service in with_previews(services)}
         return self._rendered(Kind.ROUTES, named, routes)
+
+    def extensions(self, keys: CallerKeys) -> Resources:
+        """Return the filters that check the tokens of callers."""
+        return self._rendered(
+            Kind.EXTENSIONS, {name: (name, keys) for name in access.SENT}, lambda subject: access.extension(*subject)
+        )
 
     def scopes(self, services: Iterable[ServiceRoute]) -> Resources:
         """Return the scopes of every service and preview."""

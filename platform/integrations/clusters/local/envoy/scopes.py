@@ -9,6 +9,7 @@ written into the header `fairlead-service`, which goes no further than the gatew
 has already, and the few lines of Lua run only for requests that have neither.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 SERVICE_METADATA = "fairlead-service"
@@ -61,8 +62,8 @@ def scope_key() -> Json:
     }
 
 
-def name_by_metadata_or_path() -> Json:
-    """Return the filter that writes the header before Envoy looks for a scope."""
+def name_by_metadata_or_path(removed: Iterable[str]) -> Json:
+    """Return the filter that writes the header before Envoy looks for a scope, and removes those that are our own."""
     return {
         "name": "envoy.http.early_header_mutation.header_mutation",
         "typed_config": {
@@ -70,6 +71,7 @@ def name_by_metadata_or_path() -> Json:
             "mutations": [
                 _written(f"/serving/%REQ({SERVICE_METADATA})%", "OVERWRITE_IF_EXISTS"),
                 _written("%REQ(:path)%", "ADD_IF_ABSENT"),
+                *({"remove": header} for header in removed),
             ],
         },
     }

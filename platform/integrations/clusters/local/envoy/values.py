@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from integrations.clusters.base import PREVIEW_SUFFIX, HeaderMatch, SessionAffinity
+from integrations.clusters.base import PREVIEW_SUFFIX, Access, HeaderMatch, SessionAffinity
 from integrations.clusters.local.envoy.names import ClusterUse
 
 Place = int | str
@@ -66,6 +66,7 @@ class ServiceRoute:
         model: the model name in requests, where that is not the service's name.
         affinity: session affinity of requests that name no version; None assigns each at random.
         request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never.
+        access: who may call it; None for everybody.
     """
 
     namespace: str
@@ -76,11 +77,17 @@ class ServiceRoute:
     model: str = ""
     affinity: SessionAffinity | None = None
     request_timeout_s: int = 0
+    access: Access | None = None
 
     @property
     def key(self) -> str:
         """Return the service's name in a path or in metadata."""
         return f"{self.namespace}/{self.service}"
+
+    @property
+    def called(self) -> str:
+        """Return the service's name in tokens; a preview is called by those who may call its service."""
+        return f"{self.namespace}/{self.model or self.service}"
 
     def preview_route(self) -> "ServiceRoute":
         """Return the preview's route: as the service's, under another name, and only one revision answers."""
@@ -92,4 +99,5 @@ class ServiceRoute:
             f"the preview of service {self.key} is starting: no replica of {self.preview} takes requests yet",
             model=self.service,
             request_timeout_s=self.request_timeout_s,
+            access=self.access,
         )

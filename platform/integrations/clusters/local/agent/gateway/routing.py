@@ -1,7 +1,8 @@
 """Update order of Envoy's resources, so that no request meets a route without a replica behind it.
 
     1. clusters, and new endpoints in them        wait until Envoy has acknowledged them
-    2. routes, and the scopes that lead to them   wait: only now are the weights true
+    2. routes, the scopes that lead to them, and
+       the keys of callers                        wait: only now are the weights true
     3. endpoints that leave are marked draining   wait; what is in flight goes on
     4. clusters of revisions that are gone are removed
 
@@ -10,9 +11,10 @@ Endpoints of dead replicas are removed in step 1, since nothing can be sent ther
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from common.errors import Unavailable
+from integrations.clusters.base import CallerKeys
 from integrations.clusters.local.agent.gateway.discovery import Discovery
 from integrations.clusters.local.envoy.resources import Kind, Renderer
 from integrations.clusters.local.envoy.values import RevisionEndpoints, ServiceRoute
@@ -26,6 +28,7 @@ class Routing:
 
     services: tuple[ServiceRoute, ...] = ()
     revisions: tuple[RevisionEndpoints, ...] = ()
+    keys: CallerKeys = field(default_factory=CallerKeys)
 
 
 class Router:
@@ -46,17 +49,17 @@ class Router:
         """
         self.take_up(routing.revisions, self.since)
         self._set_clusters(self._known)
-        self._set_routes(routing.services)
+        self._set_routes(routing)
 
     def take_up(self, revisions: Iterable[RevisionEndpoints], since: Mapping[Key, float]) -> None:
         """Go on from the routing that an earlier agent configured, with its start times."""
         self._known = {(revision.namespace, revision.revision): revision for revision in revisions}
         self.since = {key: since[key] for key in self._known if key in since}
 
-    def _set_routes(self, services: Iterable[ServiceRoute]) -> None:
-        services = tuple(services)
-        self._discovery.set(Kind.ROUTES, self._renderer.routes(services))
-        self._discovery.set(Kind.SCOPES, self._renderer.scopes(services))
+    def _set_routes(self, routing: Routing) -> None:
+        self._discovery.set(Kind.EXTENSIONS, self._renderer.extensions(routing.keys))
+        self._discovery.set(Kind.ROUTES, self._renderer.routes(routing.services))
+        self._discovery.set(Kind.SCOPES, self._renderer.scopes(routing.services))
 
     async def push(self, wanted: Routing) -> None:
         """Make Envoy route by `wanted`.
@@ -69,8 +72,8 @@ class Router:
         kept = {key: _not_yet_draining(revision, self._known.get(key)) for key, revision in new.items()}
         leaving = {key: revision for key, revision in self._known.items() if key not in new}
         await self._push_endpoints({**leaving, **kept})
-        self._set_routes(wanted.services)
-        await self._until_taken_up("the routes", Kind.ROUTES, Kind.SCOPES)
+        self._set_routes(wanted)
+        await self._until_taken_up("the routes", Kind.EXTENSIONS, Kind.ROUTES, Kind.SCOPES)
         self.confirmed = wanted.services
         await self._push_endpoints({**leaving, **new})
         if leaving:

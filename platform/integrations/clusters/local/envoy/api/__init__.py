@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, duration_pb2, json_format, message_factory
+from google.protobuf import (
+    any_pb2,
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    empty_pb2,
+    json_format,
+    message_factory,
+)
 from google.protobuf import wrappers_pb2 as wrappers
 
 _DESCRIPTORS = Path(__file__).with_name("generated") / "descriptors.binpb"
@@ -16,7 +24,7 @@ _DESCRIPTORS = Path(__file__).with_name("generated") / "descriptors.binpb"
 
 def _pool() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
-    for known in (any_pb2, duration_pb2, wrappers):
+    for known in (any_pb2, duration_pb2, empty_pb2, wrappers):
         pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
     for file in descriptor_pb2.FileDescriptorSet.FromString(_DESCRIPTORS.read_bytes()).file:
         pool.AddSerializedFile(file.SerializeToString())

@@ -12,6 +12,7 @@ import pytest
 from common.errors import Unavailable
 from integrations.clusters.local.agent.gateway.discovery import Discovery
 from integrations.clusters.local.agent.gateway.routing import Router, Routing
+from integrations.clusters.local.envoy import access
 from integrations.clusters.local.envoy.api import DeltaDiscoveryRequest, DeltaDiscoveryResponse, decoded
 from integrations.clusters.local.envoy.resources import Kind
 from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
@@ -22,7 +23,7 @@ _NAMED_IN = {Kind.CLUSTERS: Kind.ENDPOINTS, Kind.SCOPES: Kind.ROUTES}
 
 
 class FakeEnvoy:
-    """Asks for clusters and scopes, then for what they name, and acknowledges.
+    """Asks for filters, clusters and scopes, then for what the latter two name, and acknowledges.
 
     Attributes:
         has: what it has taken up, by kind and name, and with which version.
@@ -43,6 +44,11 @@ class FakeEnvoy:
     async def run(self, discovery: Discovery) -> None:
         """Ask until cancelled, with the versions it has; it may run again."""
         self._requests = asyncio.Queue()
+        self._ask(
+            Kind.EXTENSIONS,
+            resource_names_subscribe=list(access.SENT),
+            initial_resource_versions=self.versions[Kind.EXTENSIONS],
+        )
         for kind in (Kind.CLUSTERS, Kind.SCOPES):
             self._ask(kind, initial_resource_versions=self.versions[kind])
             named = _NAMED_IN[kind]
@@ -207,7 +213,7 @@ async def test_a_weight_sends_the_routes_of_its_service_alone(router, envoy):
 async def test_a_gateway_without_services_is_answered(router, envoy):
     """Else Envoy would wait for a first answer before it takes requests."""
     await router.push(Routing())
-    assert envoy.sent == [(Kind.CLUSTERS, []), (Kind.SCOPES, [])]
+    assert envoy.sent == [(Kind.CLUSTERS, []), (Kind.EXTENSIONS, sorted(access.SENT)), (Kind.SCOPES, [])]
 
 
 @pytest.mark.parametrize(("kind", "what"), [(Kind.ENDPOINTS, "endpoints"), (Kind.ROUTES, "routes")])

@@ -1,0 +1,1 @@
+"""Changes of keys, and what gateways are sent."""

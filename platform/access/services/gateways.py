@@ -1,0 +1,41 @@
+"""What gateways are sent: public keys, and the ids of revoked tokens."""
+
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from access.domain.tokens import AUDIENCE, ISSUER
+from access.models import KeyToken, SigningKey
+from clusters.models import Cluster
+from clusters.services.connection import driver_now
+from integrations.clusters.base import CallerKeys
+from jobs.services.hints import call_on_commit
+
+_CLOCK_SKEW = timedelta(minutes=10)
+"""A token that has expired here may still be valid by a gateway's clock."""
+
+
+def push_soon() -> None:
+    """Send gateways the present keys once the transaction is committed; the next sweep does it where that fails."""
+    call_on_commit("access.tasks.push_keys", "the keys of callers")
+
+
+def caller_keys(*, now: datetime) -> CallerKeys:
+    """Return the keys by which gateways check callers now.
+
+    Tokens of users who are deactivated are revoked too, until they are activated again.
+    """
+    revoked = KeyToken.objects.filter(
+        Q(revoked_at__lte=now) | Q(key__user__is_active=False), expires_at__gt=now - _CLOCK_SKEW
+    )
+    return CallerKeys(
+        ISSUER,
+        AUDIENCE,
+        tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
+        tuple(revoked.order_by("id").values_list("token_id", flat=True)),
+    )
+
+
+def push_to(cluster: Cluster, *, now: datetime) -> None:
+    """Send one cluster's gateway the keys; raises Unavailable where it cannot be reached."""
+    driver_now(cluster, now).apply_keys(caller_keys(now=now))

@@ -1,0 +1,23 @@
+"""Tasks of keys."""
+
+import logging
+
+from celery import shared_task
+from django.utils import timezone
+
+from access.services.gateways import push_to
+from clusters.models import Cluster
+from clusters.services.connection import LOCAL
+from common.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name="access.tasks.push_keys", expires=60)
+def push_keys() -> None:
+    """Send the keys of callers to the gateways that check them; unchanged ones are not written again."""
+    for cluster in Cluster.objects.filter(kind=LOCAL):
+        try:
+            push_to(cluster, now=timezone.now())
+        except Unavailable as error:
+            logger.warning("the keys of callers wait for cluster %s: %s", cluster.name, error.message)

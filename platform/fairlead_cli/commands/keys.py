@@ -1,0 +1,84 @@
+"""`fairlead keys`: keys by which callers of services are known. Creating one needs an admin of its team."""
+
+import argparse
+
+from fairlead_cli.client import path
+from fairlead_cli.context import Call
+from fairlead_cli.output import render
+
+_COLUMNS: render.Columns = {
+    "name": "name",
+    "team": "team",
+    "user": "user",
+    "services": "services",
+    "valid": "valid",
+    "expires": "expires_at",
+    "revoked": "revoked_at",
+}
+_ONCE = "this is the only time that the key is shown; clients send it as `Authorization: Bearer <key>`"
+
+
+def key_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="name of the key, as `fairlead keys list` shows it")
+
+
+def create_arguments(parser: argparse.ArgumentParser) -> None:
+    key_argument(parser)
+    parser.add_argument(
+        "--service",
+        dest="services",
+        action="append",
+        required=True,
+        metavar="PATTERN",
+        help="service that it may call: NAMESPACE/SERVICE, NAMESPACE/BEGINNING*, NAMESPACE/* or '*'; may be repeated",
+    )
+    parser.add_argument("--team", help="team that owns the key (default)")
+    parser.add_argument("--user", help="person whose key it is (none: a program's)")
+    parser.add_argument("--expires-in", metavar="DURATION", help="lifetime of its tokens, such as 720h (2160h)")
+
+
+def create(call: Call) -> None:
+    """Creates a key for callers of services, and shows it once."""
+    options = call.options
+    body = {
+        "name": options.name,
+        "services": options.services,
+        "team": options.team,
+        "user": options.user,
+        "expires_in": options.expires_in,
+    }
+    key = call.client.post("keys", {name: value for name, value in body.items() if value is not None})
+    call.show(key, {"key": "token", **_COLUMNS})
+    call.note(_ONCE)
+
+
+def list_keys(call: Call) -> None:
+    """Lists keys, without their tokens."""
+    call.show_list(call.client.all("keys"), _COLUMNS)
+
+
+def show_key(call: Call) -> None:
+    """Shows one key, without its token."""
+    call.show(call.client.get(path("keys", call.options.name)), {**_COLUMNS, "created": "created_at"})
+
+
+def rotate_arguments(parser: argparse.ArgumentParser) -> None:
+    key_argument(parser)
+    parser.add_argument(
+        "--overlap", metavar="DURATION", help="how long the key of before stays valid, such as 1h; 0 ends it (24h)"
+    )
+
+
+def rotate(call: Call) -> None:
+    """Gives a key a new token, and shows it once; the one of before stays valid for the overlap."""
+    overlap = call.options.overlap
+    body = {} if overlap is None else {"overlap": overlap}
+    key = call.client.post(path("keys", call.options.name, "rotate"), body)
+    call.show(key, {"key": "token", **_COLUMNS})
+    call.note(_ONCE)
+
+
+def revoke(call: Call) -> None:
+    """Revokes a key: gateways refuse it within seconds. Its name stays taken."""
+    call.client.delete(path("keys", call.options.name))
+    call.done(f"revoked key {call.options.name}", revoked=call.options.name)

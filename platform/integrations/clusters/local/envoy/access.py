@@ -1,0 +1,176 @@
+"""Who may call which service, checked by Envoy alone: signed tokens, revoked ones, and each service's callers. Pure.
+
+    jwt_authn        verifies the token's signature, issuer, audience and expiry, and takes it out of the request;
+                     what it says goes into metadata, and names into headers that clients cannot set
+    fairlead-revoked refuses the ids of revoked tokens
+    fairlead-access  refuses callers whom the service, or their token, does not permit
+
+The first two filters are resources of their own (ECDS), so that keys and revocations change while requests go on; the
+third is configured by each service's routes. None has a secret: signatures are checked with public keys.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from integrations.clusters.base import CONSOLE, Access, CallerKeys
+
+JWT_FILTER = "envoy.filters.http.jwt_authn"
+REVOKED_FILTER = "fairlead-revoked"
+ACCESS_FILTER = "fairlead-access"
+SENT = (JWT_FILTER, REVOKED_FILTER)
+"""The filters that the agent sends."""
+
+CALLER_HEADER = "fairlead-caller"
+"""The caller's name, for the model and its logs."""
+KEY_HEADER = "fairlead-key"
+"""The token's id."""
+OURS = (CALLER_HEADER, KEY_HEADER)
+"""Removed from every request that arrives."""
+
+_TOKENS_IN_CACHE = 4096
+"""Verified signatures; another verification costs Envoy about 60 us."""
+
+_HTTP = "type.googleapis.com/envoy.extensions.filters.http"
+_JWT = f"{_HTTP}.jwt_authn.v3.JwtAuthentication"
+_JWT_OF_ROUTE = f"{_HTTP}.jwt_authn.v3.PerRouteConfig"
+_RBAC = f"{_HTTP}.rbac.v3.RBAC"
+_RBAC_OF_ROUTE = f"{_HTTP}.rbac.v3.RBACPerRoute"
+_ACTION = "type.googleapis.com/envoy.config.rbac.v3.Action"
+_HEADER = "type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput"
+_RESOURCE = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+_CEL = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
+_PROVIDER, _CLAIMS = "fairlead", "caller"
+_REQUIRED, _OPTIONAL = "required", "optional"
+
+Json = dict[str, Any]
+
+_ANYBODY: Json = {"allow_missing_or_failed": {}}
+
+
+def filters() -> list[Json]:
+    """Return the filters of the listener, two of which the agent sends."""
+    return [
+        _sent(JWT_FILTER, _JWT),
+        _sent(REVOKED_FILTER, _RBAC),
+        {"name": ACCESS_FILTER, "typed_config": {"@type": _RBAC}},
+    ]
+
+
+def extension(name: str, keys: CallerKeys) -> Json:
+    """Return the resource of one of the filters in `SENT`."""
+    config = _verification(keys) if name == JWT_FILTER else _revocation(keys.revoked)
+    return {"@type": _RESOURCE, "name": name, "typed_config": config}
+
+
+def of_service(access: Access | None, key: str) -> Json:
+    """Return the configuration of both filters for the routes of a service.
+
+    Args:
+        access: who may call it; None for everybody, with or without a token.
+        key: `<namespace>/<service>`, as tokens name it.
+    """
+    required = _OPTIONAL if access is None else _REQUIRED
+    rules: Json = {} if access is None else {"rbac": {"rules": _callers(access, key)}}
+    return {
+        JWT_FILTER: {"@type": _JWT_OF_ROUTE, "requirement_name": required},
+        ACCESS_FILTER: {"@type": _RBAC_OF_ROUTE, **rules},
+    }
+
+
+def refusals() -> Iterator[tuple[Json, int, str]]:
+    """Yield the filter of Envoy's own answers to refused callers, with their status and sentence; the first counts.
+
+    401 is for no token, or one that is worth nothing, and 403 for one that does not suffice.
+    """
+    ask = "send a key of this installation as `Authorization: Bearer <key>`"
+    yield _details("rbac_access_denied_matched_policy[revoked]"), 401, f"the key is revoked; {ask}"
+    yield _details("Jwt_is_missing"), 401, f"this service needs a key; {ask}"
+    yield _details("Jwt_is_expired"), 401, "the key is expired; rotate it, or ask for another"
+    yield _details("jwt_authn_access_denied"), 401, f"the key is not one of this installation's; {ask}"
+    yield _details("rbac_access_denied"), 403, "the key may not call this service; its team decides who may"
+
+
+def _details(part: str) -> Json:
+    found = {"@type": _CEL, "expression": f"response.code_details.contains('{part}')"}
+    return {"extension_filter": {"name": "envoy.access_loggers.extension_filters.cel", "typed_config": found}}
+
+
+def _sent(name: str, type_url: str) -> Json:
+    source = {"resource_api_version": "V3", "ads": {}}
+    return {"name": name, "config_discovery": {"config_source": source, "type_urls": [type_url]}}
+
+
+def _verification(keys: CallerKeys) -> Json:
+    """Return the filter that verifies tokens; before there are keys none is valid, and what needs one is refused."""
+    if not keys.public:
+        return {"@type": _JWT, "requirement_map": {_OPTIONAL: _ANYBODY}}
+    provider = {
+        "issuer": keys.issuer,
+        "audiences": [keys.audience],
+        "local_jwks": {"inline_string": json.dumps({"keys": list(keys.public)}, sort_keys=True)},
+        "from_headers": [{"name": "authorization", "value_prefix": "Bearer "}],
+        "require_expiration": True,
+        "forward": False,
+        "payload_in_metadata": _CLAIMS,
+        "claim_to_headers": [
+            {"header_name": CALLER_HEADER, "claim_name": "sub"},
+            {"header_name": KEY_HEADER, "claim_name": "jti"},
+        ],
+        "jwt_cache_config": {"jwt_cache_size": _TOKENS_IN_CACHE},
+    }
+    valid = {"provider_name": _PROVIDER}
+    return {
+        "@type": _JWT,
+        "providers": {_PROVIDER: provider},
+        "requirement_map": {_REQUIRED: valid, _OPTIONAL: {"requires_any": {"requirements": [valid, _ANYBODY]}}},
+    }
+
+
+def _revocation(revoked: tuple[str, ...]) -> Json:
+    """Return the filter that refuses these ids, found in constant time; without any it lets all through."""
+    if not revoked:
+        return {"@type": _RBAC}
+    header = {"name": KEY_HEADER, "typed_config": {"@type": _HEADER, "header_name": KEY_HEADER}}
+    refused = {each: _action("revoked", "DENY") for each in revoked}
+    tree = {"input": header, "exact_match_map": {"map": refused}}
+    return {"@type": _RBAC, "matcher": {"matcher_tree": tree, "on_no_match": _action("live", "ALLOW")}}
+
+
+def _action(name: str, action: str) -> Json:
+    return {"action": {"name": name, "typed_config": {"@type": _ACTION, "name": name, "action": action}}}
+
+
+def _callers(access: Access, key: str) -> Json:
+    """Return the rules: the token is for this service, and names one of its callers where it has a list of them."""
+    needed = [_claim("services", {"list_match": {"one_of": _text({"safe_regex": {"regex": _patterns(key)}})}})]
+    named = [
+        *(_claim("team", _text({"exact": team})) for team in access.teams),
+        *(_claim("user", _text({"exact": user})) for user in access.users),
+        *(_claim("sub", _text({"exact": name})) for name in access.keys),
+    ]
+    if named:
+        named.append(_claim("sub", _text({"exact": CONSOLE})))
+        needed.append({"or_ids": {"ids": named}})
+    callers = {"permissions": [{"any": True}], "principals": [{"and_ids": {"ids": needed}}]}
+    return {"action": "ALLOW", "policies": {"callers": callers}}
+
+
+def _claim(name: str, value: Json) -> Json:
+    matcher = {"filter": JWT_FILTER, "path": [{"key": _CLAIMS}, {"key": name}], "value": value}
+    return {"sourced_metadata": {"metadata_matcher": matcher}}
+
+
+def _text(match: Json) -> Json:
+    return {"string_match": match}
+
+
+def _patterns(key: str) -> str:
+    """Return the expression for every pattern that includes the service: `*`, and any beginning of its name with `*`.
+
+    default/digits: `*`, `default/*`, `default/dig*`, `default/digits`
+    """
+    namespace, _, service = key.partition("/")
+    beginnings = "|".join(re.escape(service[:length]) for length in range(len(service) + 1))
+    return rf"\*|{re.escape(namespace)}/({re.escape(service)}|({beginnings})\*)"

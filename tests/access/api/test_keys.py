@@ -1,0 +1,136 @@
+"""Keys over the API: made once, rotated with an overlap, revoked for good, and what gateways are sent of it."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from joserfc import jwt
+from joserfc.jwk import KeySet
+from rest_framework.test import APIClient
+
+from access.models import AccessKey, KeyToken, SigningKey
+from access.services.gateways import caller_keys
+from accounts.domain.roles import Role
+from accounts.domain.scopes import Scope
+from accounts.models import AuditEntry, User
+from accounts.services import teams, user_get_or_create
+from tests import scenes
+
+pytestmark = pytest.mark.django_db
+BODY = {"name": "ci", "services": ["default/*"]}
+
+
+def claims_of(token: str) -> dict[str, object]:
+    """Return what a token says, verified by the public keys that gateways are sent."""
+    public = KeySet.import_key_set({"keys": [dict(each) for each in caller_keys(now=timezone.now()).public]})
+    return dict(jwt.decode(token, public, algorithms=["ES256"]).claims)
+
+
+def test_a_key_is_made_with_a_token_that_is_shown_once(api: Callable[..., APIClient]) -> None:
+    client = api(Scope.ADMIN)
+    made = client.post("/api/v1/keys", {**BODY, "expires_in": "48h"})
+    assert made.status_code == 201
+    claims = claims_of(made.json()["token"])
+    row = KeyToken.objects.get()
+    assert (claims["sub"], claims["team"], claims["services"]) == ("ci", "default", ["default/*"])
+    assert (claims["iss"], claims["aud"], claims["jti"]) == ("fairlead", "fairlead-gateway", row.token_id)
+    assert claims["exp"] - claims["iat"] == 48 * 3600  # type: ignore[operator]
+    assert "user" not in claims
+    shown = client.get("/api/v1/keys/ci").json()
+    assert shown == {name: value for name, value in made.json().items() if name != "token"}
+    assert (shown["valid"], shown["tokens"]) == (True, 1)
+    assert [each["name"] for each in client.get("/api/v1/keys").json()["results"]] == ["ci"]
+    stored = json.dumps([*map(str, KeyToken.objects.values()), *map(str, SigningKey.objects.values())])
+    assert made.json()["token"].rsplit(".")[2] not in stored
+    assert '"d"' not in stored, "the private key is sealed"
+    assert AuditEntry.objects.get(action="key.create").target == "keys/ci"
+
+
+def test_the_same_request_again_shows_no_token_again(api: Callable[..., APIClient]) -> None:
+    client = api(Scope.ADMIN)
+    first, again = (client.post("/api/v1/keys", BODY, headers={"Idempotency-Key": "1"}) for _ in range(2))
+    assert first.status_code == 201
+    assert "token" not in again.json()
+    assert KeyToken.objects.count() == 1
+
+
+def test_a_rotated_key_has_two_valid_tokens_until_the_overlap_ends(api: Callable[..., APIClient]) -> None:
+    client, now = api(Scope.ADMIN), timezone.now()
+    old = claims_of(client.post("/api/v1/keys", BODY).json()["token"])["jti"]
+    new = claims_of(client.post("/api/v1/keys/ci/rotate", {"overlap": "2h"}).json()["token"])["jti"]
+    assert client.get("/api/v1/keys/ci").json()["tokens"] == 2
+    assert caller_keys(now=now).revoked == ()
+    assert caller_keys(now=now + timedelta(hours=3)).revoked == (old,)
+    client.post("/api/v1/keys/ci/rotate", {"overlap": "0"})
+    assert set(caller_keys(now=timezone.now()).revoked) == {new}
+    assert set(caller_keys(now=now + timedelta(hours=3)).revoked) == {old, new}
+
+
+def test_a_revoked_key_is_refused_and_its_name_is_nobodys(api: Callable[..., APIClient]) -> None:
+    client = api(Scope.ADMIN)
+    token = client.post("/api/v1/keys", BODY).json()["token"]
+    assert client.delete("/api/v1/keys/ci").status_code == 204
+    assert client.delete("/api/v1/keys/ci").status_code == 204
+    assert caller_keys(now=timezone.now()).revoked == (claims_of(token)["jti"],)
+    for refused in (client.post("/api/v1/keys", BODY), client.post("/api/v1/keys/ci/rotate", {})):
+        assert refused.status_code == 409
+    assert not client.get("/api/v1/keys/ci").json()["valid"]
+    assert AuditEntry.objects.filter(action="key.revoke").count() == 1
+
+
+def test_revocations_are_forgotten_once_no_gateways_clock_can_take_the_token(api: Callable[..., APIClient]) -> None:
+    api(Scope.ADMIN).post("/api/v1/keys", {**BODY, "expires_in": "1h"})
+    api(Scope.ADMIN).delete("/api/v1/keys/ci")
+    assert len(caller_keys(now=timezone.now() + timedelta(hours=1)).revoked) == 1
+    assert caller_keys(now=timezone.now() + timedelta(hours=2)).revoked == ()
+
+
+def test_a_persons_key_says_so_and_is_refused_while_the_person_is_deactivated(api: Callable[..., APIClient]) -> None:
+    user_get_or_create(username="bea", now=timezone.now())
+    token = api(Scope.ADMIN).post("/api/v1/keys", {**BODY, "user": "bea"}).json()["token"]
+    claims = claims_of(token)
+    assert claims["user"] == "bea"
+    User.objects.filter(username="bea").update(is_active=False)
+    assert caller_keys(now=timezone.now()).revoked == (claims["jti"],)
+    User.objects.filter(username="bea").update(is_active=True)
+    assert caller_keys(now=timezone.now()).revoked == ()
+
+
+def test_keys_are_seen_and_made_by_team(api: Callable[..., APIClient]) -> None:
+    now = timezone.now()
+    for team in ("red", "blue"):
+        teams.team_create(name=team, actor="test", now=now)
+        scenes.access_key(f"{team}-ci", team=team)
+    user_get_or_create(username="carl", default_role=None, now=now)
+    teams.member_set(team="red", username="carl", role=Role.ADMIN, actor="test", now=now)
+    client = api(Scope.ADMIN, "carl")
+    assert [each["name"] for each in client.get("/api/v1/keys").json()["results"]] == ["red-ci"]
+    assert client.get("/api/v1/keys/blue-ci").status_code == 404
+    assert client.delete("/api/v1/keys/blue-ci").status_code == 404
+    assert client.post("/api/v1/keys", {**BODY, "team": "blue"}).status_code == 404
+    assert client.post("/api/v1/keys", {**BODY, "team": "red"}).status_code == 201
+    assert AccessKey.objects.get(name="ci").team.name == "red"
+    refused = api(Scope.ADMIN).delete("/api/v1/teams/blue")
+    assert refused.status_code == 409
+    assert "key blue-ci" in refused.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": "Ci"}, "name"),
+        ({"name": "fairlead-console"}, "name"),
+        ({"services": ["digits"]}, "services"),
+        ({"services": []}, "services"),
+        ({"expires_in": "0"}, "expires_in"),
+        ({"expires_in": "100000h"}, "expires_in"),
+        ({"rights": "all"}, "rights"),
+    ],
+)
+def test_a_wrong_field_is_named(api: Callable[..., APIClient], change: dict[str, object], field: str) -> None:
+    answer = api(Scope.ADMIN).post("/api/v1/keys", {**BODY, **change})
+    assert answer.status_code == 400
+    assert field in answer.content.decode()
+    assert not AccessKey.objects.exists()

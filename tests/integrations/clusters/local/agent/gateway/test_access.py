@@ -1,0 +1,271 @@
+"""Every route times every credential over each protocol, at a real Envoy that is configured as the agent does it."""
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey
+
+from access.domain.tokens import Claims, new_signing_key, signed
+from benchmarks.serving.processes import Process, free_ports
+from integrations.clusters.base import Access, CallerKeys
+from integrations.clusters.local.agent.gateway.discovery import Discovery
+from integrations.clusters.local.agent.gateway.envoy_process import envoy_command
+from integrations.clusters.local.agent.gateway.routing import Router, Routing
+from integrations.clusters.local.envoy.bootstrap import bootstrap
+from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.files import write_json
+
+PRIVATE, PUBLIC = new_signing_key("k1")
+OTHER_PRIVATE, _ = new_signing_key("k1")
+NOW = datetime.now(UTC)
+GRPC = "/inference.GRPCInferenceService/"
+GOOD = Claims("ci", "id-good", "fraud", "", ("default/*",), NOW, NOW + timedelta(hours=1))
+OK, UNAUTHENTICATED, DENIED = (200, 0), (401, 16), (403, 7)
+
+
+def token(claims: Claims = GOOD, *, private: str = PRIVATE, **said: Any) -> str:
+    """Return a token with these claims, some of them replaced as no installation would sign them."""
+    made = signed(claims, private=private, kid="k1")
+    if not said:
+        return made
+    content = {name: value for name, value in {**claims.json(), **said}.items() if value is not None}
+    return jwt.encode({"alg": "ES256", "kid": "k1"}, content, ECKey.import_key(json.loads(private)), ["ES256"])
+
+
+def unsigned() -> str:
+    parts = ({"alg": "none", "typ": "JWT"}, GOOD.json())
+    head, body = (base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts)
+    return f"{head}.{body}."
+
+
+def tampered() -> str:
+    head, _, signature = token().split(".")
+    body = base64.urlsafe_b64encode(json.dumps({**GOOD.json(), "services": ["*"]}).encode()).rstrip(b"=").decode()
+    return f"{head}.{body}.{signature}"
+
+
+CREDENTIALS: dict[str, str | None] = {
+    "none": None,
+    "valid": token(),
+    "for every service": token(replace(GOOD, services=("*",))),
+    "for this service": token(replace(GOOD, services=("default/digits",))),
+    "for names that begin so": token(replace(GOOD, services=("default/dig*",))),
+    "of another service": token(replace(GOOD, services=("default/other",))),
+    "of another namespace": token(replace(GOOD, services=("prod/*", "prod/digits"))),
+    "for a longer name": token(replace(GOOD, services=("default/digits-2", "default/digits-*"))),
+    "of another team": token(replace(GOOD, team="risk", key="batch")),
+    "of a user": token(replace(GOOD, team="risk", key="batch", user="alice")),
+    "named": token(replace(GOOD, team="risk", key="nightly")),
+    "expired": token(replace(GOOD, expires_at=NOW - timedelta(hours=1))),
+    "without an expiry": token(exp=None),
+    "not yet": token(nbf=int(time.time()) + 3600),
+    "of another audience": token(aud="fairlead-api"),
+    "of another issuer": token(iss="elsewhere"),
+    "signed by somebody else": token(private=OTHER_PRIVATE),
+    "unsigned": unsigned(),
+    "tampered": tampered(),
+    "revoked": token(replace(GOOD, token_id="id-revoked")),
+    "wrong": "flt_abc",
+}
+WORTHLESS = {
+    "none", "expired", "without an expiry", "not yet", "of another audience", "of another issuer",
+    "signed by somebody else", "unsigned", "tampered", "revoked", "wrong",
+}  # fmt: skip
+OF_OTHER_SERVICES = {"of another service", "of another namespace", "for a longer name"}
+ACCESS: dict[str, Access | None] = {
+    "public": None,
+    "authenticated": Access(),
+    "restricted": Access(teams=("fraud",), users=("alice",), keys=("nightly",)),
+}
+HTTP_ROUTES = {
+    "main": "/v2/models/{model}/infer",
+    "v1": "/v1/models/{model}:predict",
+    "version": "/v2/models/{model}/versions/7/infer",
+    "metadata": "/v2/models/{model}",
+    "health": "/v2/health/ready",
+    "no such path": "/v2/repository/index",
+}
+
+
+def expected(access: str, credential: str) -> tuple[int, int]:
+    """Return the status over HTTP and over gRPC."""
+    if access == "public":
+        return UNAUTHENTICATED if credential == "revoked" else OK
+    if credential in WORTHLESS:
+        return UNAUTHENTICATED
+    if credential in OF_OTHER_SERVICES or (access == "restricted" and credential == "of another team"):
+        return DENIED
+    return OK
+
+
+@dataclass
+class Gateway:
+    """A running Envoy, and what its one replica was asked."""
+
+    port: int
+    router: Router
+    routing: Routing
+    asked: list[dict[str, str]] = field(default_factory=list)
+
+    async def push(self, **changed: Any) -> None:
+        self.routing = replace(self.routing, **changed)
+        await self.router.push(self.routing)
+
+    def headers(self, credential: str) -> dict[str, str]:
+        value = CREDENTIALS[credential]
+        return {} if value is None else {"authorization": f"Bearer {value}"}
+
+    async def http(self, client: httpx.AsyncClient, path: str, headers: dict[str, str]) -> httpx.Response:
+        post = "infer" in path or ":predict" in path
+        return await client.request("POST" if post else "GET", f"http://127.0.0.1:{self.port}{path}", headers=headers)
+
+    async def grpc(self, method: str, headers: dict[str, str]) -> tuple[int, str]:
+        metadata = [(name.lower(), value) for name, value in headers.items()]
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{self.port}") as channel:
+            try:
+                await channel.unary_unary(GRPC + method)(b"", metadata=metadata, timeout=20)
+            except grpc.aio.AioRpcError as error:
+                return error.code().value[0], error.details() or ""
+        return 0, ""
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
+    folder = tmp_path
+    asked: list[dict[str, str]] = []
+    http = await asyncio.start_server(_replica(asked), "127.0.0.1", 0)
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((_Calls(asked),))
+    grpc_port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    discovery = Discovery(folder / "xds.sock")
+    await discovery.start()
+    (port,) = free_ports(1)
+    started = bootstrap(
+        agent_socket=str(folder / "xds.sock"),
+        host="127.0.0.1",
+        port=port,
+        admin_socket=str(folder / "admin.sock"),
+        started_at="1",
+    )
+    write_json(folder / "bootstrap.json", started)
+    process = Process(envoy_command(folder), folder / "envoy.log")
+    try:
+        endpoint = Endpoint(http.sockets[0].getsockname()[1], grpc_port)
+        routing = Routing(of("public"), (RevisionEndpoints("default", "r-00001", (endpoint,)),))
+        made = Gateway(port, Router(discovery, patience_s=60), routing, asked)
+        await made.push(keys=CallerKeys(public=(PUBLIC,), revoked=("id-revoked",)))
+        yield made
+    finally:
+        await asyncio.to_thread(process.stop)
+        await discovery.close()
+        await server.stop(None)
+        http.close()
+
+
+def of(access: str) -> tuple[ServiceRoute, ...]:
+    return (
+        ServiceRoute("default", "digits", (Backend("r-00001", "7", 100),), access=ACCESS[access], preview="r-00001"),
+    )
+
+
+@pytest.mark.parametrize("access", ACCESS)
+async def test_every_credential_over_every_route(gateway: Gateway, access: str) -> None:
+    await gateway.push(services=of(access))
+    wrong = []
+    async with httpx.AsyncClient(timeout=20) as client:
+        for credential in CREDENTIALS:
+            headers = gateway.headers(credential)
+            status, code = expected(access, credential)
+            for service in ("digits", "digits-preview"):
+                for name, path in HTTP_ROUTES.items():
+                    below = f"/serving/default/{service}{path.format(model='digits')}"
+                    found = await gateway.http(client, below, headers)
+                    wanted = 404 if status == 200 and name == "no such path" else status
+                    if found.status_code != wanted or (wanted != 200 and not found.json()["error"]):
+                        wrong.append((credential, service, name, found.status_code, wanted, found.text))
+                found = await gateway.http(
+                    client,
+                    HTTP_ROUTES["main"].format(model="digits"),
+                    {**headers, "host": f"{service}.default.example"},
+                )
+                if found.status_code != status:
+                    wrong.append((credential, service, "by host", found.status_code, status, found.text))
+                for method in ("ModelInfer", "ModelReady", "ServerLive"):
+                    was = await gateway.grpc(method, {**headers, "fairlead-service": f"default/{service}"})
+                    if was[0] != code or was[1].startswith("{"):
+                        wrong.append((credential, service, method, was, code))
+    assert wrong == []
+
+
+async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway: Gateway) -> None:
+    await gateway.push(services=of("authenticated"))
+    forged = {"fairlead-caller": "admin", "fairlead-key": "id-of-admin"}
+    async with httpx.AsyncClient(timeout=20) as client:
+        gateway.asked.clear()
+        await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", gateway.headers("valid") | forged)
+        await gateway.grpc("ModelInfer", gateway.headers("valid") | forged | {"fairlead-service": "default/digits"})
+        assert [each["fairlead-caller"] for each in gateway.asked] == ["ci", "ci"]
+        assert all("authorization" not in each for each in gateway.asked)
+        await gateway.push(services=of("public"))
+        gateway.asked.clear()
+        for keys in (gateway.routing.keys, CallerKeys()):
+            await gateway.push(keys=keys)
+            await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", forged)
+            await gateway.grpc("ModelInfer", forged | {"fairlead-service": "default/digits"})
+        assert len(gateway.asked) == 4
+        assert all("fairlead-caller" not in each and "fairlead-key" not in each for each in gateway.asked)
+
+
+async def test_without_keys_nothing_is_valid_and_a_new_key_and_a_revocation_are_in_force_at_once(
+    gateway: Gateway,
+) -> None:
+    await gateway.push(services=of("authenticated"), keys=CallerKeys())
+    path, headers = "/serving/default/digits/v2/models/digits/infer", gateway.headers("valid")
+    async with httpx.AsyncClient(timeout=20) as client:
+        assert (await gateway.http(client, path, headers)).status_code == 401
+        await gateway.push(keys=CallerKeys(public=(PUBLIC,)))
+        assert (await gateway.http(client, path, headers)).status_code == 200
+        await gateway.push(keys=CallerKeys(public=(PUBLIC,), revoked=(GOOD.token_id,)))
+        refused = await gateway.http(client, path, headers)
+        assert refused.status_code == 401
+        assert "revoked" in refused.json()["error"]
+        await gateway.push(keys=CallerKeys(public=(PUBLIC,), revoked=("id-revoked",)))
+
+
+def _replica(asked: list[dict[str, str]]) -> Any:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lines = head.decode().split("\r\n")[1:]
+                headers = dict(line.lower().split(": ", 1) for line in lines if ": " in line)
+                asked.append(headers)
+                await reader.readexactly(int(headers.get("content-length", 0)))
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    return answer
+
+
+class _Calls(grpc.GenericRpcHandler):
+    def __init__(self, asked: list[dict[str, str]]) -> None:
+        self._asked = asked
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        async def answer(_: bytes, __: Any) -> bytes:
+            self._asked.append(dict(details.invocation_metadata))
+            return b""
+
+        return grpc.unary_unary_rpc_method_handler(answer)
