@@ -113,7 +113,7 @@ def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
     settings.SECRET_KEY_FALLBACKS = []
     assert stored.is_all_there()
     call_command("secrets_reseal")
-    assert capsys.readouterr().out == "webhooks 0, sign-ins 0, kubeconfigs 0, comparisons 0, recordings 0, sessions 0\n"
+    assert capsys.readouterr().out == said.replace(" 1", " 0")
 
 
 def test_a_key_forgotten_too_early_is_told_of_each_secret_that_needs_it(stored: Stored, settings: Settings) -> None:

@@ -130,7 +130,7 @@ def test_the_number_of_queries_does_not_grow(
     for number in range(20):
         for add in more:
             add(number)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         assert client.get(path).status_code == 200
 
 
