@@ -126,6 +126,6 @@ def test_the_page_shows_and_sets_it(browser: Browser, client: APIClient) -> None
     admin_browser.post("/teams/blue/quota", {"max_versions": "5", "max_bytes": ""})
     page = admin_browser.get("/teams/blue/").content.decode()
     assert marked(page, "used-versions") == ["1 of 5"]
-    assert marked(page, "used-bytes") == [f"{len(FILE)}\u00a0bytes"]
+    assert marked(page, "used-bytes") == [f"{len(FILE)} bytes"]
     assert admin_browser.post("/teams/blue/quota", {"max_versions": "many"}).status_code == 400
     assert quota_get(team="blue").quota == Quota(5, None)
