@@ -23,11 +23,10 @@ def push_soon() -> None:
 def caller_keys(*, now: datetime) -> CallerKeys:
     """Return the keys by which gateways check callers now.
 
-    Tokens of users who are deactivated are revoked too, until they are activated again.
+    Tokens of people who are deactivated, or whose account the provider no longer has, are refused until they are back.
     """
-    revoked = KeyToken.objects.filter(
-        Q(revoked_at__lte=now) | Q(key__user__is_active=False), expires_at__gt=now - _CLOCK_SKEW
-    )
+    is_away = Q(key__user__is_active=False) | Q(key__user__identity__ended_at__isnull=False)
+    revoked = KeyToken.objects.filter(Q(revoked_at__lte=now) | is_away, expires_at__gt=now - _CLOCK_SKEW)
     return CallerKeys(
         ISSUER,
         AUDIENCE,

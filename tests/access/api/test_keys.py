@@ -14,7 +14,7 @@ from access.models import AccessKey, KeyToken, SigningKey
 from access.services.gateways import caller_keys
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
-from accounts.models import AuditEntry, User
+from accounts.models import AuditEntry, Identity, User
 from accounts.services import teams, user_get_or_create
 from tests import scenes
 
@@ -87,7 +87,7 @@ def test_revocations_are_forgotten_once_no_gateways_clock_can_take_the_token(api
     assert caller_keys(now=timezone.now() + timedelta(hours=2)).revoked == ()
 
 
-def test_a_persons_key_says_so_and_is_refused_while_the_person_is_deactivated(api: Callable[..., APIClient]) -> None:
+def test_a_persons_key_says_so_and_is_refused_while_the_person_is_away(api: Callable[..., APIClient]) -> None:
     user_get_or_create(username="bea", now=timezone.now())
     token = api(Scope.ADMIN).post("/api/v1/keys", {**BODY, "user": "bea"}).json()["token"]
     claims = claims_of(token)
@@ -95,6 +95,11 @@ def test_a_persons_key_says_so_and_is_refused_while_the_person_is_deactivated(ap
     User.objects.filter(username="bea").update(is_active=False)
     assert caller_keys(now=timezone.now()).revoked == (claims["jti"],)
     User.objects.filter(username="bea").update(is_active=True)
+    assert caller_keys(now=timezone.now()).revoked == ()
+    bea = User.objects.get(username="bea")
+    known = Identity.objects.create(user=bea, issuer="https://id.example", subject="1", ended_at=timezone.now())
+    assert caller_keys(now=timezone.now()).revoked == (claims["jti"],)
+    Identity.objects.filter(pk=known.pk).update(ended_at=None)
     assert caller_keys(now=timezone.now()).revoked == ()
 
 
