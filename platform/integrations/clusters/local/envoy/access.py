@@ -30,7 +30,7 @@ OURS = (CALLER_HEADER, KEY_HEADER)
 """Removed from every request that arrives."""
 
 _TOKENS_IN_CACHE = 4096
-"""Verified signatures; another verification costs Envoy about 60 us."""
+"""Verified ones, so that a signature is checked once and not with every request."""
 
 _HTTP = "type.googleapis.com/envoy.extensions.filters.http"
 _JWT = f"{_HTTP}.jwt_authn.v3.JwtAuthentication"
