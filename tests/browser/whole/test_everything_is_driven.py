@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from deployments.web.services.views import APPROVAL_VERBS, ROLLOUT_VERBS, SERVICE_VERBS
 from tests.browser._support.sessions import routes
@@ -50,7 +51,8 @@ def marked() -> Iterator[str]:
 
 
 @pytest.mark.django_db
-def test_every_page_and_action_has_a_test_that_drives_it_on_a_whole_platform() -> None:
+def test_every_page_and_action_has_a_test_that_drives_it_on_a_whole_platform(settings: Settings) -> None:
+    settings.ANONYMOUS_REQUESTS_PER_MINUTE = 0
     there, driven = set(everything()), set(marked())
     assert {"GET home", "POST rollout-action promote"} <= there
     assert there - driven == set(), "drive them in tests/browser/whole, and say so by its mark `drives`"

@@ -100,6 +100,7 @@ def test_a_token_opens_the_platform_until_it_is_revoked(desk: Desk, platform: Pl
     "POST ownership-give",
     "POST ownership-take",
     "POST team-demand",
+    "POST team-quota",
     "POST team-delete",
 )
 def test_what_a_member_may_push_follows_the_teams_page(
@@ -139,6 +140,11 @@ def test_what_a_member_may_push_follows_the_teams_page(
     see(page, "READY")
 
     page.goto("/teams/vision/")
+    page.get_by_label("Most versions").fill("1")
+    page.get_by_role("button", name="Set quota").click()
+    see(page, "Saved.")
+    file.write_bytes(linear_model(seed=2))
+    assert "team 'vision' has 1 of 1 model versions" in push().stderr
     page.get_by_label("Approvals").fill("2")
     page.get_by_label("Approvers").select_option("yes")
     page.get_by_role("button", name="Set demand").click()
