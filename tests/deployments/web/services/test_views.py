@@ -53,6 +53,24 @@ def test_the_detail_shows_the_rollout_and_why_it_waits() -> None:
     assert 'aria-current="step"' in page
 
 
+def test_the_page_says_who_may_call_the_service() -> None:
+    scenes.service()
+    client = signed_in()
+    for access, said, curl in (
+        (None, "Everybody may call it.", False),
+        ("authenticated", "Callers need a key for it.", True),
+        (
+            {"teams": ["fraud", "risk"], "keys": ["ci"]},
+            "Only teams fraud, risk, keys ci may call it, with their keys.",
+            True,
+        ),
+    ):
+        InferenceService.objects.update(access=access)
+        shown = text(client, DETAIL)
+        assert marked(shown, "who-may-call") == [said]
+        assert ("$FAIRLEAD_KEY" in shown) == curl
+
+
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:
     used = scenes.service()
     version = used.model_version
