@@ -19,5 +19,7 @@ findings: Hook[[Cluster], Iterable[Finding]] = Hook()
 """A cluster; returns what is wrong with what runs on it."""
 resources_used: Hook[[Cluster], Iterable[str]] = Hook()
 """A cluster; returns the GPUs and slices that its replicas have now."""
+services_public: Hook[[Cluster, Q], QuerySet[Any]] = Hook()
+"""A cluster and a condition; returns its services that meet it and that everybody may call, by name."""
 services_worst_first: Hook[[Cluster, Q], QuerySet[Any]] = Hook()
 """A cluster and a condition; returns its services that meet it, by name, unhealthy ones first."""

@@ -23,4 +23,5 @@ class DeploymentsConfig(AppConfig):
         of_clusters.services_touched.register(imported_later("deployments.reconcile.schedule.reconcile_named"))
         of_clusters.findings.register(imported_later("deployments.reconcile.restarts.left_out_findings"))
         of_clusters.resources_used.register(imported_later("deployments.selectors.traffic.costs.resources_used"))
+        of_clusters.services_public.register(imported_later("deployments.selectors.services.services_public"))
         of_clusters.services_worst_first.register(imported_later("deployments.selectors.services.services_worst_first"))

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -29,6 +30,7 @@ from integrations.machine.limits import Level, Limit
 
 EVENTS_SHOWN = 25
 SERVICES_SHOWN = 50
+PUBLIC_SHOWN = 20
 _PRICE = "price "
 LOOKED_LATELY = timedelta(seconds=15)
 
@@ -75,6 +77,14 @@ class ClusterView:
     events: tuple[EventView, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PublicServices:
+    """Services of a cluster that everybody may call, the first ones by name, and how many there are."""
+
+    shown: tuple[Any, ...]
+    count: int
+
+
 @never_cache
 @require_safe
 @page_scope(Scope.READ)
@@ -84,8 +94,10 @@ def platform_page(request: HttpRequest) -> HttpResponse:
     clusters = list(cluster_query().order_by("name"))
     events = cluster_events_newest(cluster_ids=[each.pk for each in clusters], limit=EVENTS_SHOWN)
     views = [_view(cluster, now, events[cluster.pk]) for cluster in clusters]
-    may_add = is_administrator(page_token(request))
-    return render(request, "deployments/platform.html", {"clusters": views, "may_add": may_add})
+    token = page_token(request)
+    public = {cluster.name: _public(cluster, visible(token, Owned.NAMESPACE, "namespace")) for cluster in clusters}
+    context = {"clusters": [(view, public[view.name]) for view in views], "may_add": is_administrator(token)}
+    return render(request, "deployments/platform.html", context)
 
 
 @never_cache
@@ -150,6 +162,12 @@ def _price_rows(cluster: Cluster) -> list[PriceRow]:
     prices = prices_of(cluster)
     names = {REPLICA, *chain.from_iterable(hooks.resources_used(cluster)), *(prices.per_hour or {})}
     return [PriceRow(name, prices.of(name)) for name in sorted(names, key=lambda name: (name != REPLICA, name))]
+
+
+def _public(cluster: Cluster, only: Q) -> PublicServices:
+    [services] = hooks.services_public(cluster, only)
+    found = tuple(services.only("namespace", "name")[: PUBLIC_SHOWN + 1])
+    return PublicServices(found[:PUBLIC_SHOWN], count_up_to(services) if len(found) > PUBLIC_SHOWN else len(found))
 
 
 def _answer(request: HttpRequest, what: str, fragment: str, context: dict[str, Any]) -> HttpResponse:

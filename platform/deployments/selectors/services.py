@@ -12,7 +12,7 @@ from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
 from deployments import mapping
 from deployments.domain.phases import Phase, ServicePhase
-from deployments.domain.service_file import access_json, parse_service, stored_access
+from deployments.domain.service_file import PUBLIC, access_json, parse_service, stored_access
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import Role
 from deployments.domain.waits import wait_of_service
@@ -54,6 +54,12 @@ def service_list(
 def services_worst_first(cluster: Cluster, only: Q) -> QuerySet[InferenceService]:
     """Return the services of a cluster that meet the condition, by name, unhealthy ones first."""
     return cluster.services.filter(only).order_by(IS_WELL, "namespace", "name")
+
+
+def services_public(cluster: Cluster, only: Q) -> QuerySet[InferenceService]:
+    """Return the services of a cluster that meet the condition and that everybody may call, by name."""
+    is_public = Q(access__isnull=True) | Q(access=PUBLIC)
+    return cluster.services.filter(only, is_public).order_by("namespace", "name")
 
 
 def service_count_by_phase(*, only: Q) -> dict[str, int]:

@@ -14,6 +14,7 @@ from accounts.domain.roles import Owned
 from accounts.models import ApiToken
 from deployments import hooks
 from deployments.domain.phases import Phase, ServicePhase
+from deployments.domain.service_file import PUBLIC
 from deployments.selectors import (
     NO_TRAFFIC,
     AnalysisRunView,
@@ -180,4 +181,4 @@ def _curl(service: ServiceView) -> str:
     if service.model_version is None:
         return ""
     version = model_version_get(model=service.model, number=service.model_version)
-    return curl_line(service.url, version.signature.get("inputs", []))
+    return curl_line(service.url, version.signature.get("inputs", []), is_guarded=service.access != PUBLIC)

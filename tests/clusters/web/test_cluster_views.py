@@ -103,7 +103,7 @@ def test_parts_and_their_restarts_are_shown(
     for restarts in range(30):
         nodes = Nodes((Component("envoy", ready=True, restarts=restarts, message="ended by SIGKILL"),))
         note_components(cluster_id=cluster.pk, nodes=nodes, now=timezone.now())
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         page = client.get("/platform/").content.decode()
     assert "Envoy ended by itself and was started again (restart 29)" in page
     assert page.count("was started again") == 25
@@ -122,6 +122,17 @@ def test_a_silent_agent_is_told_about_with_the_reason(client: Client, settings: 
 
 def test_before_the_worker_has_begun_it_says_so(client: Client) -> None:
     assert marked(client.get("/platform/").content.decode(), "no-cluster")
+
+
+def test_services_that_everybody_may_call_are_listed(client: Client) -> None:
+    for name, access in (("old", None), ("open", "public"), ("closed", "authenticated"), ("named", {"keys": ["ci"]})):
+        InferenceService.objects.filter(pk=scenes.service(name).pk).update(access=access)
+    page = client.get("/platform/").content.decode()
+    assert len(marked(page, "what-public-is")) == 1
+    listed = page.partition("what-public-is")[2].partition("</section>")[0]
+    assert [name for name in ("closed", "named", "old", "open") if f"default/{name}<" in listed] == ["old", "open"]
+    InferenceService.objects.update(access="authenticated")
+    assert not marked(client.get("/platform/").content.decode(), "what-public-is")
 
 
 def _production() -> Cluster:

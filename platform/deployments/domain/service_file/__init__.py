@@ -5,7 +5,7 @@ fields that are honoured).
 """
 
 from clusters.domain.patches import parse_patches, patches_json, stored_patches
-from deployments.domain.service_file.access import AccessPolicy, access_json, policy_of, stored_access
+from deployments.domain.service_file.access import PUBLIC, AccessPolicy, access_json, policy_of, stored_access
 from deployments.domain.service_file.clusters import refuse_on
 from deployments.domain.service_file.delivery import rolling_json, stored_rolling
 from deployments.domain.service_file.environment import check_env, is_code, left_out
@@ -21,6 +21,7 @@ __all__ = [
     "CONFIG",
     "EGRESS",
     "PATCHES",
+    "PUBLIC",
     "STORAGE_URI",
     "AccessPolicy",
     "PlacementPreference",

@@ -133,7 +133,7 @@ def checked(fields: tuple[Field, ...], said: Mapping[str, str]) -> Request:
 def code(made: Request, reach: Reach | None, version: ModelVersion) -> Code:
     name = version.model.name if reach is None else reach.name
     url = f"{settings.GATEWAY_URL}/serving/NAMESPACE/{name}/v2/models/{name}" if reach is None else reach.url
-    return code_of(made, url=url, model=name, version=version.number)
+    return code_of(made, url=url, model=name, version=version.number, is_guarded=reach is not None and reach.is_guarded)
 
 
 def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]:

@@ -54,3 +54,8 @@ def test_a_shell_reads_the_line_as_an_inference(inputs: list[dict[str, Any]], ex
 )
 def test_else_it_asks_for_the_metadata(inputs: list[dict[str, Any]]) -> None:
     assert curl_line(URL, inputs) == f"curl {URL}"
+
+
+def test_a_guarded_service_is_called_with_a_key_from_the_environment() -> None:
+    line = curl_line(URL, [tensor("FP32", 1)], is_guarded=True)
+    assert shlex.split(line)[:4] == ["curl", "-H", "Authorization: Bearer $FAIRLEAD_KEY", f"{URL}/infer"]

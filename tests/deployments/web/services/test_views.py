@@ -53,6 +53,19 @@ def test_the_detail_shows_the_rollout_and_why_it_waits() -> None:
     assert 'aria-current="step"' in page
 
 
+def test_the_page_says_who_may_call_the_service() -> None:
+    scenes.service()
+    client, seen = signed_in(), set()
+    for access in (None, "authenticated", {"teams": ["fraud", "risk"], "keys": ["ci"]}):
+        InferenceService.objects.update(access=access)
+        shown = text(client, DETAIL)
+        (said,) = marked(shown, "who-may-call")
+        assert ("$FAIRLEAD_KEY" in shown) == (access is not None)
+        seen.add(said)
+    assert len(seen) == 3
+    assert "fraud, risk, keys ci" in said
+
+
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:
     used = scenes.service()
     version = used.model_version

@@ -12,14 +12,18 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from joserfc import jwt
+from joserfc.jwk import KeySet
 from pytest_django.fixtures import Settings
 
+from access.services.gateways import caller_keys
 from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services import teams
 from deployments.models import InferenceService
 from deployments.services import service_stop
+from integrations.clusters.base import CONSOLE
 from integrations.v2.tensors import MOST_BYTES
 from registry.models import ModelVersion
 from registry.storage import store
@@ -39,6 +43,7 @@ class Gateway:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, object]]] = []
+        self.keys: list[str] = []
         self.answers: list[tuple[int, bytes]] = []
         self.let_go = threading.Event()
         self.is_silent = False
@@ -50,6 +55,7 @@ class Gateway:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 gateway.asked.append((self.path, json.loads(body)))
+                gateway.keys.append(self.headers.get("Authorization", ""))
                 if gateway.is_silent:
                     gateway.let_go.wait(60)
                     return
@@ -124,6 +130,24 @@ def test_the_answer_of_the_service_is_shown(browser: Browser, service: Inference
     for text in ("[7]", "70.0", "digits-00001", " ms"):
         assert text in shown
     assert not AuditEntry.objects.filter(actor__contains="dora", action__contains="try").exists()
+
+
+def test_a_service_that_asks_for_keys_is_called_with_one_for_it_alone(
+    browser: Browser, service: InferenceService, gateway: Gateway
+) -> None:
+    gateway.answers = [told(LABEL), told(LABEL)]
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    send(client)
+    InferenceService.objects.update(access={"keys": ["ci"]})
+    shown = send(client)
+    public, key = gateway.keys
+    assert public == ""
+    keys = KeySet.import_key_set({"keys": [dict(each) for each in caller_keys(now=timezone.now()).public]})
+    claims = jwt.decode(key.removeprefix("Bearer "), keys, algorithms=["ES256"]).claims
+    assert (claims["sub"], claims["services"]) == (CONSOLE, ["default/digits"])
+    assert claims["exp"] - claims["iat"] == 300
+    assert key not in shown
+    assert shown.count("FAIRLEAD_KEY") == 3, "each of the three ways to call it says where the key comes from"
 
 
 def test_classes_have_the_labels_of_the_versions_files(
