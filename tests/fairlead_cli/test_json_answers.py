@@ -61,6 +61,9 @@ PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "
 POLICY: dict[str, Any] = {"name": "p", "steps": []}
 CLUSTER: dict[str, Any] = {"name": "k", "kind": "kubernetes", "components": [], "services": []}
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
+KEY: dict[str, Any] = {"name": "ci", "team": "red", "services": ["default/*"]}
+DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False}
+QUOTA: dict[str, Any] = {"used_versions": 1, "max_versions": None, "used_bytes": 7, "max_bytes": None}
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
 DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
 ENTRY: dict[str, Any] = {"id": 1, "actor": "ann", "before": None, "after": {"name": "m"}}
@@ -112,6 +115,8 @@ CALLS = {
     "models pull": Asked("m 1 --to files", {"GET /models/m/versions/1": VERSION, FILES: b"onnx"}),
     "models list": Asked("", {"GET /models": listed(MODEL)}),
     "models show": Asked("m", {"GET /models/m": MODEL, "GET /models/m/versions": listed(VERSION)}),
+    "models kept-rules": Asked("", {"GET /kept-rules": listed({"name": "m"})}),
+    "models remove-rules": Asked("m", {"DELETE /models/m/kept-rules": {}}),
     "models describe": Asked("m words", {"PATCH /models/m": MODEL}),
     "models tag": Asked("m a=b", {"PATCH /models/m": MODEL}),
     "models compatible": Asked("m @champion", {"PATCH /models/m": MODEL}),
@@ -171,10 +176,18 @@ CALLS = {
     "rollouts abort": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/abort": ROLLOUT}),
     "rollouts retry": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/retry": ROLLOUT}),
     "rollouts undo": Asked("s", {"POST /services/default/s/rollback": ROLLOUT}),
+    "keys create": Asked("ci --service default/*", {"POST /keys": KEY}),
+    "keys list": Asked("", {"GET /keys": listed(KEY)}),
+    "keys show": Asked("ci", {"GET /keys/ci": KEY}),
+    "keys rotate": Asked("ci", {"POST /keys/ci/rotate": KEY}),
+    "keys revoke": Asked("ci", {"DELETE /keys/ci": {}}),
     "tokens create": Asked("--name ci", {"POST /tokens": TOKEN}),
     "tokens list": Asked("", {"GET /tokens": listed(TOKEN)}),
     "tokens show": Asked("3", {"GET /tokens/3": TOKEN}),
     "tokens revoke": Asked("3", {"DELETE /tokens/3": {}}),
+    "teams demand": Asked("team red", {"GET /teams/red/demand": DEMAND}),
+    "teams set-demand": Asked("team red --approvals 1", {"PUT /teams/red/demand": DEMAND}),
+    "teams quota": Asked("red", {"GET /teams/red/quota": QUOTA}),
     "teams list": Asked("", {"GET /teams": listed({"name": "red"})}),
     "teams show": Asked(
         "red",
