@@ -33,10 +33,3 @@ def parse_patterns(found: Iterable[str], *, field: str = "services") -> tuple[st
                 field=field,
             )
     return patterns
-
-
-def includes(pattern: str, service: str) -> bool:
-    """Return whether `pattern` includes `service`, a `<namespace>/<name>`."""
-    if pattern.endswith("*"):
-        return service.startswith(pattern[:-1])
-    return service == pattern

@@ -13,8 +13,8 @@ from typing import Any
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-ISSUER = "fairlead"
-AUDIENCE = "fairlead-gateway"
+from integrations.clusters.base import KEY_AUDIENCE, KEY_ISSUER
+
 _ALGORITHM = "ES256"
 
 
@@ -42,8 +42,8 @@ class Claims:
     def json(self) -> dict[str, Any]:
         """Return the claims as they are signed."""
         return {
-            "iss": ISSUER,
-            "aud": AUDIENCE,
+            "iss": KEY_ISSUER,
+            "aud": KEY_AUDIENCE,
             "sub": self.key,
             "jti": self.token_id,
             "iat": int(self.issued_at.timestamp()),

@@ -1,7 +1,5 @@
 """Keys as a caller may see them."""
 
-from datetime import datetime
-
 from django.db.models import QuerySet
 
 from access.models import AccessKey
@@ -24,8 +22,3 @@ def key_get(*, name: str) -> AccessKey:
     if key is None:
         raise NotFound(f"there is no key {name[:80]!r} that you may see")
     return key
-
-
-def is_valid(key: AccessKey, now: datetime) -> bool:
-    """Return whether one of its tokens is valid."""
-    return any(each.is_valid(now) for each in key.tokens.all())

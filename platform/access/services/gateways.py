@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from access.domain.tokens import AUDIENCE, ISSUER
 from access.models import KeyToken, SigningKey
 from clusters.models import Cluster
 from clusters.services.connection import driver_now
@@ -28,10 +27,8 @@ def caller_keys(*, now: datetime) -> CallerKeys:
     is_away = Q(key__user__is_active=False) | Q(key__user__identity__ended_at__isnull=False)
     revoked = KeyToken.objects.filter(Q(revoked_at__lte=now) | is_away, expires_at__gt=now - _CLOCK_SKEW)
     return CallerKeys(
-        ISSUER,
-        AUDIENCE,
-        tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
-        tuple(revoked.order_by("id").values_list("token_id", flat=True)),
+        public=tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
+        revoked=tuple(revoked.order_by("id").values_list("token_id", flat=True)),
     )
 
 

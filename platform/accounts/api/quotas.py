@@ -11,12 +11,10 @@ from rest_framework.views import APIView
 
 from accounts.auth.access import Place
 from accounts.auth.permissions import actor_of
-from accounts.domain.quota import Quota
+from accounts.domain.quota import MOST_BYTES, MOST_VERSIONS, Quota
 from accounts.domain.scopes import Scope
 from accounts.services.quotas import TeamQuota, quota_get, quota_set
 from common.http.request_serializer import RequestSerializer
-
-_MOST_VERSIONS, _MOST_BYTES = 2**31 - 1, 2**63 - 1
 
 
 class QuotaSerializer(serializers.Serializer[TeamQuota]):
@@ -31,8 +29,8 @@ class QuotaSerializer(serializers.Serializer[TeamQuota]):
 class QuotaSetSerializer(RequestSerializer[Quota]):
     """The quota to set; null is no limit."""
 
-    max_versions = serializers.IntegerField(allow_null=True, min_value=0, max_value=_MOST_VERSIONS)
-    max_bytes = serializers.IntegerField(allow_null=True, min_value=0, max_value=_MOST_BYTES)
+    max_versions = serializers.IntegerField(allow_null=True, min_value=0, max_value=MOST_VERSIONS)
+    max_bytes = serializers.IntegerField(allow_null=True, min_value=0, max_value=MOST_BYTES)
 
 
 class QuotaView(APIView):

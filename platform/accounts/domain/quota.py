@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+MOST_VERSIONS, MOST_BYTES = 2**31 - 1, 2**63 - 1
+"""The largest limits that can be set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.auth.access import Place, may, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.demand import MOST_APPROVALS, Demand
-from accounts.domain.quota import Quota
+from accounts.domain.quota import MOST_BYTES, MOST_VERSIONS, Quota
 from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.selectors import owning_team
@@ -90,7 +90,7 @@ def team_delete_action(request: HttpRequest, team: str) -> HttpResponse:
 def quota_action(request: HttpRequest, team: str) -> HttpResponse:
     """Set the quota of the team; an empty field is no limit."""
     require(page_token(request), Scope.ADMIN, Place.installation())
-    quota = Quota(_limit(request, "max_versions", most=2**31 - 1), _limit(request, "max_bytes", most=2**63 - 1))
+    quota = Quota(_limit(request, "max_versions", most=MOST_VERSIONS), _limit(request, "max_bytes", most=MOST_BYTES))
     quota_set(team=team, quota=quota, actor=page_actor(request), now=timezone.now())
     messages.success(request, "Saved.")
     return leave(request, "accounts:team-detail", team)

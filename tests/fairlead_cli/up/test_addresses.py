@@ -26,6 +26,23 @@ def test_parse(text: str, address: Address, url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("fairlead.example.org", False),
+    ],
+)
+def test_which_addresses_only_this_machine_reaches(host: str, is_loopback: bool) -> None:
+    assert Address(host, 8090).is_loopback is is_loopback
+
+
+@pytest.mark.parametrize(
     "text", ["8080", ":8080", "localhost", "localhost:", "localhost:http", "h:0", "h:65536", "h:-1"]
 )
 def test_what_is_no_address_is_refused(text: str) -> None:

@@ -5,7 +5,7 @@ fields that are honoured).
 """
 
 from clusters.domain.patches import parse_patches, patches_json, stored_patches
-from deployments.domain.service_file.access import PUBLIC, AccessPolicy, access_json, policy_of, stored_access
+from deployments.domain.service_file.access import PUBLIC, AccessPolicy, access_json, stored_access
 from deployments.domain.service_file.clusters import refuse_on
 from deployments.domain.service_file.delivery import rolling_json, stored_rolling
 from deployments.domain.service_file.environment import check_env, is_code, left_out
@@ -42,7 +42,6 @@ __all__ = [
     "parse_service",
     "patches_json",
     "placement_json",
-    "policy_of",
     "refuse_on",
     "rolling_json",
     "stored_access",

@@ -19,7 +19,6 @@ from deployments.domain.service_file import (
     check_format,
     is_code,
     parse_service,
-    policy_of,
     refuse_on,
     rolling_json,
 )
@@ -250,7 +249,7 @@ def _access(service: InferenceService, spec: ServiceSpec, *, created: bool) -> A
     if spec.access is not None:
         return access_json(spec.access)
     if created and service.cluster.kind == LOCAL:
-        return access_json(policy_of(settings.DEFAULT_ACCESS))
+        return settings.DEFAULT_ACCESS
     return service.access
 
 

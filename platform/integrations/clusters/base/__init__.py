@@ -7,6 +7,8 @@ or a manifest. Standard library only.
 
 from integrations.clusters.base.desired import (
     CONSOLE,
+    KEY_AUDIENCE,
+    KEY_ISSUER,
     PREVIEW_SUFFIX,
     Access,
     Arrangement,
@@ -80,6 +82,8 @@ __all__ = [
     "ACCELERATOR",
     "AUDIENCE",
     "CONSOLE",
+    "KEY_AUDIENCE",
+    "KEY_ISSUER",
     "PREVIEW_SUFFIX",
     "RECORDS_AUDIENCE",
     "SLICE",

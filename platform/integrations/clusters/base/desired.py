@@ -251,6 +251,8 @@ class DesiredRevision:
     arrangement: Arrangement | None = None
 
 
+KEY_ISSUER, KEY_AUDIENCE = "fairlead", "fairlead-gateway"
+"""Of every key that the control plane signs."""
 CONSOLE = "fairlead-console"
 """The control plane as a caller, which calls a service for people who may change it."""
 
@@ -274,8 +276,8 @@ class CallerKeys:
         revoked: ids of the tokens that are refused although they are signed and have not expired.
     """
 
-    issuer: str = "fairlead"
-    audience: str = "fairlead-gateway"
+    issuer: str = KEY_ISSUER
+    audience: str = KEY_AUDIENCE
     public: tuple[Mapping[str, str], ...] = ()
     revoked: tuple[str, ...] = ()
 

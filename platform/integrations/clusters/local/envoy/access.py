@@ -144,7 +144,7 @@ def _action(name: str, action: str) -> Json:
 
 def _callers(access: Access, key: str) -> Json:
     """Return the rules: the token is for this service, and names one of its callers where it has a list of them."""
-    needed = [_claim("services", {"list_match": {"one_of": _text({"safe_regex": {"regex": _patterns(key)}})}})]
+    needed = [_claim("services", {"list_match": {"one_of": _text({"safe_regex": {"regex": including(key)}})}})]
     named = [
         *(_claim("team", _text({"exact": team})) for team in access.teams),
         *(_claim("user", _text({"exact": user})) for user in access.users),
@@ -166,7 +166,7 @@ def _text(match: Json) -> Json:
     return {"string_match": match}
 
 
-def _patterns(key: str) -> str:
+def including(key: str) -> str:
     """Return the expression for every pattern that includes the service: `*`, and any beginning of its name with `*`.
 
     default/digits: `*`, `default/*`, `default/dig*`, `default/digits`
