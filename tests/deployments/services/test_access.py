@@ -1,0 +1,53 @@
+"""Who may call a service: the installation's default for new ones, and what a file leaves as it is."""
+
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from clusters.models import Cluster
+from common.errors import InvalidInput
+from deployments.domain.service_file import stored_access
+from deployments.models import InferenceService
+from deployments.services import service_apply
+from integrations.clusters.base import Access
+from tests.deployments._support.platform import Platform
+
+
+def apply(platform: Platform, access: Any = None) -> InferenceService:
+    document = platform.document()
+    if access is not None:
+        document["spec"]["access"] = access
+    service, _ = service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
+    return service
+
+
+@pytest.mark.parametrize(("default", "callers"), [("public", None), ("authenticated", Access())])
+def test_a_new_service_follows_the_installation(
+    platform: Platform, settings: Settings, default: str, callers: Access | None
+) -> None:
+    settings.DEFAULT_ACCESS = default
+    platform.version(1)
+    platform.policy()
+    assert stored_access(apply(platform).access).callers == callers
+
+
+def test_a_file_without_it_changes_nothing(platform: Platform, settings: Settings) -> None:
+    settings.DEFAULT_ACCESS = "authenticated"
+    platform.version(1)
+    platform.policy()
+    apply(platform, {"keys": ["ci"]})
+    assert apply(platform).access == {"keys": ["ci"]}
+    InferenceService.objects.update(access=None)  # as before there were policies
+    platform.version(2)
+    again = platform.apply(uri="models:/digits/2")
+    assert again.access is None
+
+
+def test_kubernetes_refuses_it_by_name(platform: Platform) -> None:
+    platform.version(1)
+    platform.policy()
+    Cluster.objects.update_or_create(name="local", defaults={"kind": "kubernetes", "created_at": platform.clock()})
+    with pytest.raises(InvalidInput, match=r"spec\.access cannot be enforced on Kubernetes yet"):
+        apply(platform, "authenticated")
+    assert apply(platform, "public").access == "public"
