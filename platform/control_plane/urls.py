@@ -24,6 +24,7 @@ urlpatterns = [
     path("api/v1/", include("model_jobs.api.urls")),
     re_path(r"^api/", NothingHereView.as_view()),
     path("", include("accounts.urls")),
+    path("", include("access.urls")),
     path("", include("registry.urls")),
     # Templates name these pages in one namespace.
     path(

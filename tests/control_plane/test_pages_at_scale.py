@@ -45,6 +45,7 @@ PAGES = [
     "/webhooks/",
     "/teams/",
     "/teams/default/",
+    "/keys/",
     "/tokens/",
     "/audit/",
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Q
 
 from access.domain.patterns import parse_patterns
 from access.domain.tokens import Claims
@@ -65,13 +66,12 @@ def key_create(
         raise Conflict(f"key {name!r} {was}; or choose another name", field="name")
     issued = IssuedKey(key, _issue(key, now))
     audit_record(actor=actor, action="key.create", target=target_of(key), now=now, after=_described(key))
-    push_soon()
     return issued
 
 
 @transaction.atomic
 def key_rotate(*, name: str, overlap: timedelta, actor: str, now: datetime) -> IssuedKey:
-    """Give the key a new token; those of before stay valid for `overlap`.
+    """Give the key a new token; those of before stay valid for `overlap`, and none longer.
 
     Raises:
         NotFound: there is no such key.
@@ -84,7 +84,8 @@ def key_rotate(*, name: str, overlap: timedelta, actor: str, now: datetime) -> I
     if overlap:
         _check(overlap, "overlap", _LONGEST_OVERLAP)
     until = now + overlap
-    key.tokens.filter(revoked_at=None, expires_at__gt=until).update(revoked_at=until)
+    ends_later = Q(revoked_at=None, expires_at__gt=until) | Q(revoked_at__gt=until)
+    key.tokens.filter(ends_later).update(revoked_at=until)
     issued = IssuedKey(key, _issue(key, now))
     detail = {"overlap_s": int(overlap.total_seconds())}
     audit_record(actor=actor, action="key.rotate", target=target_of(key), now=now, detail=detail)

@@ -6,6 +6,7 @@ from django.db import transaction
 
 from access.domain.tokens import Claims, new_signing_key, signed
 from access.models import SigningKey
+from access.services.gateways import push_soon
 from common.encryption import seal, unseal
 from common.randomness import new_id
 
@@ -21,9 +22,10 @@ def sign(claims: Claims, *, now: datetime) -> str:
 
 @transaction.atomic
 def _made(now: datetime) -> SigningKey:
-    """Return a new signing key; of two made at once both hold, and the newer signs."""
+    """Return a new signing key, on its way to gateways; of two made at once both hold, and the newer signs."""
     kid = new_id().hex
     private, public = new_signing_key(kid)
+    push_soon()
     return SigningKey.objects.create(
         kid=kid, public=dict(public), sealed=seal(private, purpose=PURPOSE), created_at=now
     )

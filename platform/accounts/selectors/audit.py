@@ -58,6 +58,7 @@ _PAGES = (
     (r"webhooks/(?P<webhook_id>\d+)", "deployments:webhook-detail"),
     (r"teams/(?P<team>[^/]+)(?P<under>/.+)?", "accounts:team-detail"),
     (r"tokens/\d+", "accounts:token-list"),
+    (r"keys/[^/]+", "access:key-list"),
     (r"users/(?P<user>.+)", "accounts:user-detail"),
 )
 """Paths of objects, first match wins, and the names of their pages; children are on their parent's page."""

@@ -33,6 +33,7 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
         "Models": "registry:model-list",
         "Platform": "deployments:platform",
         "Teams": "accounts:team-list",
+        "Keys": "access:key-list",
         "Tokens": "accounts:token-list",
     }
     if token.allows(Scope.ADMIN) and administered(token) != frozenset():

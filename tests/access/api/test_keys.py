@@ -64,8 +64,17 @@ def test_a_rotated_key_has_two_valid_tokens_until_the_overlap_ends(api: Callable
     assert caller_keys(now=now).revoked == ()
     assert caller_keys(now=now + timedelta(hours=3)).revoked == (old,)
     client.post("/api/v1/keys/ci/rotate", {"overlap": "0"})
-    assert set(caller_keys(now=timezone.now()).revoked) == {new}
-    assert set(caller_keys(now=now + timedelta(hours=3)).revoked) == {old, new}
+    assert client.get("/api/v1/keys/ci").json()["tokens"] == 1
+    assert set(caller_keys(now=timezone.now()).revoked) == {old, new}
+
+
+def test_a_longer_overlap_gives_no_token_more_time(api: Callable[..., APIClient]) -> None:
+    client, now = api(Scope.ADMIN), timezone.now()
+    first = claims_of(client.post("/api/v1/keys", BODY).json()["token"])["jti"]
+    second = claims_of(client.post("/api/v1/keys/ci/rotate", {"overlap": "1h"}).json()["token"])["jti"]
+    client.post("/api/v1/keys/ci/rotate", {"overlap": "3h"})
+    assert caller_keys(now=now + timedelta(hours=2)).revoked == (first,)
+    assert set(caller_keys(now=now + timedelta(hours=4)).revoked) == {first, second}
 
 
 def test_a_revoked_key_is_refused_and_its_name_is_nobodys(api: Callable[..., APIClient]) -> None:

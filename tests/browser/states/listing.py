@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 from accounts.domain.scopes import Scope
 from tests import scenes
-from tests.browser.states import of_accounts, of_home, of_models, of_platform, of_recordings, of_services, of_works
+from tests.browser.states import (
+    of_access,
+    of_accounts,
+    of_home,
+    of_models,
+    of_platform,
+    of_recordings,
+    of_services,
+    of_works,
+)
 from tests.browser.states.state import PageStates, Stage, State
 
 PAGES: dict[str, PageStates] = {
@@ -19,6 +28,7 @@ PAGES: dict[str, PageStates] = {
     **of_models.PAGES,
     **of_platform.PAGES,
     **of_accounts.PAGES,
+    **of_access.PAGES,
     **of_works.PAGES,
 }
 

@@ -91,6 +91,30 @@ def test_a_token_opens_the_platform_until_it_is_revoked(desk: Desk, platform: Pl
     expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
+@drives("GET key-list", "POST key-list", "POST key-rotate", "POST key-revoke")
+def test_a_key_is_created_rotated_and_revoked(desk: Desk, platform: Platform) -> None:
+    page = desk.page()
+    page.get_by_role("link", name="Keys", exact=True).click()
+    page.get_by_label("Name").fill("nightly")
+    page.get_by_label("Services").fill("default/*")
+    page.get_by_role("button", name="Create key").click()
+    issued = page.locator("#issued")
+    expect(issued.get_by_role("heading", name="Token of key nightly")).to_be_visible()
+    first = issued.locator("code#issued-token").inner_text()
+    row = page.locator("#keys").get_by_role("row").filter(has_text="nightly")
+    row.get_by_role("button", name="Rotate…").click()
+    row.get_by_label("Overlap").fill("1h")
+    row.get_by_role("button", name="Rotate", exact=True).click()
+    expect(row.get_by_test_id("overlap")).to_be_visible()
+    assert issued.locator("code#issued-token").inner_text() not in {"", first}
+    desk.look(page, "key-rotated")
+    row.get_by_role("button", name="Revoke…").press("Enter")
+    row.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    see(page, "Key nightly is revoked")
+    shown = json.loads(platform.fairlead("keys", "show", "nightly", "--output", "json").stdout)
+    assert not shown["valid"]
+
+
 @drives(
     "GET team-list",
     "POST team-create",
