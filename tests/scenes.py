@@ -9,6 +9,9 @@ from typing import Any
 
 from django.utils import timezone
 
+from access.domain.tokens import new_signing_key
+from access.models import TokenIssuer
+from access.services.issuers import issuer_create
 from access.services.keys import IssuedKey, key_create
 from accounts.domain.scopes import Scope
 from accounts.services import token_create, user_get_or_create
@@ -76,6 +79,16 @@ def access_key(name: str = "ci", *, team: str = "default", services: Sequence[st
         actor="test",
         now=timezone.now(),
     )
+
+
+PUBLIC_KEYS = {"keys": [dict(new_signing_key("k1")[1])]}
+"""A JSON Web Key Set."""
+
+
+def issuer(name: str = "corp") -> TokenIssuer:
+    """Return a new issuer whose keys were given."""
+    url, now = "https://id.example", timezone.now()
+    return issuer_create(name=name, issuer=url, audience="models", keys=PUBLIC_KEYS, actor="test", now=now)
 
 
 def model_version(number: int, model: str = "digits") -> ModelVersion:

@@ -1,4 +1,4 @@
-"""Keys of callers: who may call which services."""
+"""Keys of callers, and issuers of other tokens that gateways accept: who may call which services."""
 
 from datetime import datetime
 
@@ -72,3 +72,29 @@ class KeyToken(models.Model):
     def is_valid(self, now: datetime) -> bool:
         """Return whether gateways accept it at `now`."""
         return now < self.expires_at and (self.revoked_at is None or now < self.revoked_at)
+
+
+class TokenIssuer(models.Model):
+    """An OpenID provider or a Kubernetes cluster whose tokens gateways accept beside keys.
+
+    Attributes:
+        name: what access policies name it by.
+        issuer, audience: `iss` and `aud` of its tokens.
+        public: its keys, as `access.domain.issuers.public_keys` returns them.
+        are_given: whether a person gave the keys; else they are fetched from the issuer.
+        fetched_at: when the keys came.
+        failure: why they could not be fetched again; empty after a success.
+    """
+
+    name = models.CharField(max_length=63, unique=True)
+    issuer = models.CharField(max_length=500)
+    audience = models.CharField(max_length=200)
+    public = models.JSONField()
+    are_given = models.BooleanField()
+    fetched_at = models.DateTimeField()
+    failure = models.CharField(max_length=500, default="", db_default="")
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+
+    def __str__(self) -> str:
+        return f"issuer {self.name}"

@@ -1,4 +1,4 @@
-"""Tasks of keys."""
+"""Tasks of keys and issuers."""
 
 import logging
 
@@ -6,6 +6,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from access.services.gateways import push_to
+from access.services.issuers import keys_refresh
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL
 from common.errors import Unavailable
@@ -21,3 +22,9 @@ def push_keys() -> None:
             push_to(cluster, now=timezone.now())
         except Unavailable as error:
             logger.warning("the keys of callers wait for cluster %s: %s", cluster.name, error.message)
+
+
+@shared_task(name="access.tasks.refresh_issuers", expires=300)
+def refresh_issuers() -> None:
+    """Fetch the keys of issuers again: they rotate them."""
+    keys_refresh(now=timezone.now())

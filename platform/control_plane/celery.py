@@ -53,6 +53,7 @@ def configure(sender: Celery, **_: object) -> None:
         beat_schedule={
             "reconcile-services": {"task": "deployments.tasks.sweep", "schedule": settings.RECONCILE_INTERVAL_S},
             "push-keys": {"task": "access.tasks.push_keys", "schedule": 3.0},
+            "refresh-issuers": {"task": "access.tasks.refresh_issuers", "schedule": 300.0},
             "check-models": {"task": "registry.tasks.sweep", "schedule": 5.0},
             "import-models": {"task": "registry.tasks.sweep_imports", "schedule": 5.0},
             "deliver-webhooks": {"task": "deployments.tasks.sweep_deliveries", "schedule": 5.0},

@@ -41,7 +41,7 @@ from integrations.clusters.base import ClusterDriver
 from integrations.clusters.unavailable_driver import away
 from integrations.metrics import counters
 from integrations.metrics.prometheus import Prometheus
-from integrations.webhooks import post
+from integrations.outbound import post
 from jobs.services.claim import jobs_forget
 from jobs.services.hints import send
 

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from common.errors import Unavailable
 from events.services import delivery
-from integrations.webhooks import post
+from integrations.outbound import post
 
 _WEBHOOK_TIMEOUT_S = 10.0
 

@@ -45,6 +45,10 @@ TABLE: dict[str, tuple[str, Role]] = {
     "POST /clusters/{name}/repartitions/{repartition_id}/abort": (DEFAULT, ADMIN),
     "GET /clusters/{name}/prices": (DEFAULT, ADMIN),
     "PUT /clusters/{name}/prices": (DEFAULT, ADMIN),
+    "GET /issuers": (ANY, VIEWER),
+    "POST /issuers": (DEFAULT, ADMIN),
+    "GET /issuers/{name}": (ANY, VIEWER),
+    "DELETE /issuers/{name}": (DEFAULT, ADMIN),
     "GET /keys": (ANY, VIEWER),
     "POST /keys": (OWNER, ADMIN),
     "GET /keys/{name}": (OWNER, VIEWER),
@@ -179,6 +183,7 @@ BODIES: dict[str, dict[str, object]] = {
     "PATCH /webhooks/{webhook_id}": {"enabled": False},
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
     "POST /keys": {"name": "batch", "team": "red", "services": ["default/*"]},
+    "POST /issuers": {"name": "lab", "issuer": "https://id.lab", "audience": "m", "keys": scenes.PUBLIC_KEYS},
     "POST /models": {"name": "digits"},
     "POST /models/{name}/versions/check": {"files": [{"path": "model.onnx", "size_bytes": 1}]},
     "POST /models/{name}/versions/{number}/tunings": {"max_latency_p99_ms": 10},
@@ -243,6 +248,7 @@ def _everything(now: datetime) -> dict[str, int]:
     tuning = scenes.tuning()
     build, trial = scenes.build(), scenes.trial()
     scenes.access_key(team="red")
+    scenes.issuer()
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
     return {
@@ -267,7 +273,7 @@ def address(ids: dict[str, int], settings: Settings) -> Callable[[str], str]:
     def make(operation: str) -> str:
         path = operation.split(" ")[1]
         of = path.split("/")[1]
-        name = {"policies": "careful", "clusters": "local", "keys": "ci"}.get(
+        name = {"policies": "careful", "clusters": "local", "keys": "ci", "issuers": "corp"}.get(
             of, "default" if "/namespaces/" in path else "digits"
         )
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first() or 0

@@ -62,6 +62,7 @@ POLICY: dict[str, Any] = {"name": "p", "steps": []}
 CLUSTER: dict[str, Any] = {"name": "k", "kind": "kubernetes", "components": [], "services": []}
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
 KEY: dict[str, Any] = {"name": "ci", "team": "red", "services": ["default/*"]}
+ISSUER: dict[str, Any] = {"name": "corp", "issuer": "https://id.example", "audience": "models", "keys": 2}
 DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False}
 QUOTA: dict[str, Any] = {"used_versions": 1, "max_versions": None, "used_bytes": 7, "max_bytes": None}
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
@@ -181,6 +182,10 @@ CALLS = {
     "keys show": Asked("ci", {"GET /keys/ci": KEY}),
     "keys rotate": Asked("ci", {"POST /keys/ci/rotate": KEY}),
     "keys revoke": Asked("ci", {"DELETE /keys/ci": {}}),
+    "issuers create": Asked("corp --issuer https://id.example --audience models", {"POST /issuers": ISSUER}),
+    "issuers list": Asked("", {"GET /issuers": listed(ISSUER)}),
+    "issuers show": Asked("corp", {"GET /issuers/corp": ISSUER}),
+    "issuers delete": Asked("corp", {"DELETE /issuers/corp": {}}),
     "tokens create": Asked("--name ci", {"POST /tokens": TOKEN}),
     "tokens list": Asked("", {"GET /tokens": listed(TOKEN)}),
     "tokens show": Asked("3", {"GET /tokens/3": TOKEN}),

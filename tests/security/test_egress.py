@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import Unavailable
-from integrations import webhooks
+from integrations import outbound
 from integrations.clusters.base import Logged, Logger
 from integrations.metrics.pages import read
 from serving_runtime.shared.egress import EgressRefusedError, networks, permitted
@@ -87,7 +87,7 @@ def test_spellings_of_loopback_get_nothing(host: str) -> None:
     with receiving() as victim:
         url = f"http://{host}:{victim.server_port}/quitquitquit"
         with pytest.raises(Unavailable, match="not a public address"):
-            webhooks.post(url, b"{}", {}, allowed=(), timeout_s=5)
+            outbound.post(url, b"{}", {}, allowed=(), timeout_s=5)
         with pytest.raises(SinkError, match="not a public address"):
             post(url, "")
         assert victim.posts == []
@@ -97,7 +97,7 @@ def test_a_redirect_is_not_followed() -> None:
     with receiving() as victim, redirecting(victim.url) as url:
         with pytest.raises(SinkError, match="answered 307"):
             post(url, "127.0.0.0/8")
-        assert webhooks.post(url, b"{}", {}, allowed=networks("127.0.0.0/8"), timeout_s=5)[0] == 307
+        assert outbound.post(url, b"{}", {}, allowed=networks("127.0.0.0/8"), timeout_s=5)[0] == 307
         assert victim.posts == []
 
 

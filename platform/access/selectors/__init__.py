@@ -1,8 +1,8 @@
-"""Keys as a caller may see them."""
+"""Keys as a caller may see them, and issuers."""
 
 from django.db.models import QuerySet
 
-from access.models import AccessKey
+from access.models import AccessKey, TokenIssuer
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.models import ApiToken
 from common.errors import NotFound
@@ -22,3 +22,11 @@ def key_get(*, name: str) -> AccessKey:
     if key is None:
         raise NotFound(f"there is no key {name[:80]!r} that you may see")
     return key
+
+
+def issuer_get(*, name: str) -> TokenIssuer:
+    """Return one issuer; raises NotFound."""
+    issuer = TokenIssuer.objects.filter(name=name).first()
+    if issuer is None:
+        raise NotFound(f"there is no issuer {name[:80]!r}")
+    return issuer

@@ -1,13 +1,13 @@
-"""What gateways are sent: public keys, and the ids of revoked tokens."""
+"""What gateways are sent: public keys, the ids of revoked tokens, and other issuers."""
 
 from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from access.models import KeyToken, SigningKey
+from access.models import KeyToken, SigningKey, TokenIssuer
 from clusters.models import Cluster
 from clusters.services.connection import driver_now
-from integrations.clusters.base import CallerKeys
+from integrations.clusters.base import CallerKeys, IssuerKeys
 from jobs.services.hints import call_on_commit
 
 _CLOCK_SKEW = timedelta(minutes=10)
@@ -29,6 +29,10 @@ def caller_keys(*, now: datetime) -> CallerKeys:
     return CallerKeys(
         public=tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
         revoked=tuple(revoked.order_by("id").values_list("token_id", flat=True)),
+        issuers=tuple(
+            IssuerKeys(each.name, each.issuer, each.audience, tuple(each.public))
+            for each in TokenIssuer.objects.order_by("id")
+        ),
     )
 
 

@@ -21,7 +21,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.randomness import new_secret
 from events.models import Webhook, WebhookDelivery
 from events.services.delivery import EVENTS, PENDING, SECRET, TEST, deliver_soon, deliveries_give_up
-from integrations.webhooks import check_url
+from integrations.outbound import check_url
 
 _MAX_WEBHOOKS = 50
 _MAX_DESCRIPTION = 300

@@ -1,10 +1,11 @@
 """Access policy of a service file: who may call the service, on every route it has. Pure.
 
 access: public                  everybody
-access: authenticated           callers with a key for this service
-access: {teams: [fraud]}        of those, only the named teams, users and keys
+access: authenticated           callers with a key for this service, or a token of an issuer
+access: {teams: [fraud]}        of those, only the named teams, users, keys and subjects of issuers
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,10 @@ from integrations.clusters.base import Access
 FIELD = "spec.access"
 PUBLIC, AUTHENTICATED = "public", "authenticated"
 MODES = (PUBLIC, AUTHENTICATED)
-_NAMED = ("teams", "users", "keys")
+_NAMED = ("teams", "users", "keys", "subjects")
 _MOST = 100
-_LONGEST = 150
+_LONGEST = 300
+_SUBJECT = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?:[^*]*[^*]\*?|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?:\*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ def parse_access(spec: Document) -> AccessPolicy | None:
     if isinstance(found, str):
         if found not in MODES:
             raise InvalidInput(
-                f"{FIELD} is {found[:60]!r}; expected {PUBLIC}, {AUTHENTICATED}, or an object with teams, users or "
-                "keys",
+                f"{FIELD} is {found[:60]!r}; expected {PUBLIC}, {AUTHENTICATED}, or an object with teams, users, "
+                "keys or subjects",
                 field=FIELD,
             )
         return policy_of(found)
@@ -49,7 +51,9 @@ def parse_access(spec: Document) -> AccessPolicy | None:
     named.refuse_unknown()
     if callers == Access():
         named.report(
-            InvalidInput(f"{FIELD} names no caller; name teams, users or keys, or write {AUTHENTICATED}", field=FIELD)
+            InvalidInput(
+                f"{FIELD} names no caller; name teams, users, keys or subjects, or write {AUTHENTICATED}", field=FIELD
+            )
         )
     return AccessPolicy(callers)
 
@@ -82,5 +86,9 @@ def _names(named: Document, kind: str) -> tuple[str, ...]:
         or not all(isinstance(each, str) and 0 < len(each) <= _LONGEST and each.isprintable() for each in found)
     ):
         named.fault(kind, f"is wrong; expected a list of at most {_MOST} names")
+        return ()
+    wrong = next((each for each in found if kind == "subjects" and not _SUBJECT.fullmatch(each)), None)
+    if wrong is not None:
+        named.fault(kind, f"has {wrong[:80]!r}; expected <issuer>:<sub>, or <issuer>:<beginning of a sub>*")
         return ()
     return tuple(dict.fromkeys(found))

@@ -259,11 +259,33 @@ CONSOLE = "fairlead-console"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Callers of a service: all with a valid key for it, or where any are named only those."""
+    """Callers of a service: all with a valid key for it or token of an issuer, or where any are named only those.
+
+    Attributes:
+        teams, users, keys: callers with keys of these.
+        subjects: callers with tokens of issuers: `<name of the issuer>:<sub>`, or the beginning of a `sub` with `*`.
+    """
 
     teams: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerKeys:
+    """An issuer whose tokens gateways accept, such as an OpenID provider or a Kubernetes cluster.
+
+    Attributes:
+        name: what `Access.subjects` name it by.
+        issuer, audience: of its tokens, which are JSON Web Tokens (RFC 7519).
+        public: its JSON Web Keys (RFC 7517); public ones only, of kinds that gateways verify.
+    """
+
+    name: str
+    issuer: str
+    audience: str
+    public: tuple[Mapping[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +296,14 @@ class CallerKeys:
         issuer, audience: of every key, which is a JSON Web Token (RFC 7519).
         public: JSON Web Keys (RFC 7517) of the signatures; public ones only.
         revoked: ids of the tokens that are refused although they are signed and have not expired.
+        issuers: others whose tokens are accepted.
     """
 
     issuer: str = KEY_ISSUER
     audience: str = KEY_AUDIENCE
     public: tuple[Mapping[str, str], ...] = ()
     revoked: tuple[str, ...] = ()
+    issuers: tuple[IssuerKeys, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -27,6 +27,7 @@ from integrations.clusters.base import (
     Desired,
     DesiredRevision,
     HeaderMatch,
+    IssuerKeys,
     Logged,
     Logger,
     MatchKind,
@@ -241,7 +242,10 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
 
 
 def _access_from_json(value: Mapping[str, Any] | None) -> Access | None:
-    return None if value is None else Access(*(tuple(value[name]) for name in ("teams", "users", "keys")))
+    if value is None:
+        return None
+    teams, users, keys = (tuple(value[name]) for name in ("teams", "users", "keys"))
+    return Access(teams, users, keys, tuple(value.get("subjects", ())))
 
 
 def keys_to_json(keys: CallerKeys) -> dict[str, Any]:
@@ -254,11 +258,21 @@ def keys_from_json(value: Mapping[str, Any]) -> CallerKeys:
         return CallerKeys(
             str(value["issuer"]),
             str(value["audience"]),
-            tuple({str(name): str(part) for name, part in each.items()} for each in value["public"]),
+            _public_from_json(value["public"]),
             tuple(map(str, value["revoked"])),
+            tuple(
+                IssuerKeys(
+                    str(each["name"]), str(each["issuer"]), str(each["audience"]), _public_from_json(each["public"])
+                )
+                for each in value.get("issuers", ())
+            ),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the keys cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _public_from_json(keys: Iterable[Mapping[str, Any]]) -> tuple[dict[str, str], ...]:
+    return tuple({str(name): str(part) for name, part in each.items()} for each in keys)
 
 
 def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Who may call which service, checked by Envoy alone: signed tokens, revoked ones, and each service's callers. Pure.
 
     jwt_authn        verifies the token's signature, issuer, audience and expiry, and takes it out of the request;
-                     what it says goes into metadata, and names into headers that clients cannot set
+                     what it says goes into metadata, and names into headers that clients cannot set. Tokens of other
+                     issuers have metadata and headers of their own: whatever they say, they are no keys
     fairlead-revoked refuses the ids of revoked tokens
     fairlead-access  refuses callers whom the service, or their token, does not permit
 
@@ -11,10 +12,10 @@ third is configured by each service's routes. None has a secret: signatures are 
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from integrations.clusters.base import CONSOLE, Access, CallerKeys
+from integrations.clusters.base import CONSOLE, Access, CallerKeys, IssuerKeys
 
 JWT_FILTER = "envoy.filters.http.jwt_authn"
 REVOKED_FILTER = "fairlead-revoked"
@@ -26,7 +27,10 @@ CALLER_HEADER = "fairlead-caller"
 """The caller's name, for the model and its logs."""
 KEY_HEADER = "fairlead-key"
 """The token's id."""
-OURS = (CALLER_HEADER, KEY_HEADER)
+ISSUER_HEADER = "fairlead-issuer"
+SUBJECT_HEADER = "fairlead-subject"
+"""`iss` and `sub` of a token of another issuer."""
+OURS = (CALLER_HEADER, KEY_HEADER, ISSUER_HEADER, SUBJECT_HEADER)
 """Removed from every request that arrives."""
 
 _TOKENS_IN_CACHE = 4096
@@ -104,28 +108,54 @@ def _sent(name: str, type_url: str) -> Json:
 
 def _verification(keys: CallerKeys) -> Json:
     """Return the filter that verifies tokens; before there are keys none is valid, and what needs one is refused."""
-    if not keys.public:
+    providers = {_issuer(each.name): _provider_of(each) for each in keys.issuers if each.public}
+    if keys.public:
+        ours = _provider(keys.issuer, keys.audience, keys.public, _CLAIMS, {CALLER_HEADER: "sub", KEY_HEADER: "jti"})
+        providers = {_PROVIDER: ours, **providers}
+    if not providers:
         return {"@type": _JWT, "requirement_map": {_OPTIONAL: _ANYBODY}}
-    provider = {
-        "issuer": keys.issuer,
-        "audiences": [keys.audience],
-        "local_jwks": {"inline_string": json.dumps({"keys": list(keys.public)}, sort_keys=True)},
+    valid = [{"provider_name": name} for name in providers]
+    return {
+        "@type": _JWT,
+        "providers": providers,
+        "requirement_map": {_REQUIRED: _any(valid), _OPTIONAL: _any([*valid, _ANYBODY])},
+    }
+
+
+def _provider_of(issuer: IssuerKeys) -> Json:
+    headers = {ISSUER_HEADER: "iss", SUBJECT_HEADER: "sub"}
+    return _provider(issuer.issuer, issuer.audience, issuer.public, _issuer(issuer.name), headers)
+
+
+def _provider(
+    issuer: str, audience: str, public: Sequence[Mapping[str, str]], claims: str, headers: Mapping[str, str]
+) -> Json:
+    """Return how tokens of an issuer are verified.
+
+    Args:
+        claims: where in the metadata what they say goes.
+        headers: headers of the request to the model, and the claims that they get.
+    """
+    return {
+        "issuer": issuer,
+        "audiences": [audience],
+        "local_jwks": {"inline_string": json.dumps({"keys": list(public)}, sort_keys=True)},
         "from_headers": [{"name": "authorization", "value_prefix": "Bearer "}],
         "require_expiration": True,
         "forward": False,
-        "payload_in_metadata": _CLAIMS,
-        "claim_to_headers": [
-            {"header_name": CALLER_HEADER, "claim_name": "sub"},
-            {"header_name": KEY_HEADER, "claim_name": "jti"},
-        ],
+        "payload_in_metadata": claims,
+        "claim_to_headers": [{"header_name": header, "claim_name": claim} for header, claim in headers.items()],
         "jwt_cache_config": {"jwt_cache_size": _TOKENS_IN_CACHE},
     }
-    valid = {"provider_name": _PROVIDER}
-    return {
-        "@type": _JWT,
-        "providers": {_PROVIDER: provider},
-        "requirement_map": {_REQUIRED: valid, _OPTIONAL: {"requires_any": {"requirements": [valid, _ANYBODY]}}},
-    }
+
+
+def _any(requirements: list[Json]) -> Json:
+    return requirements[0] if len(requirements) == 1 else {"requires_any": {"requirements": requirements}}
+
+
+def _issuer(name: str) -> str:
+    """Return the name of an issuer's provider, and of its metadata."""
+    return f"issuer {name}"
 
 
 def _revocation(revoked: tuple[str, ...]) -> Json:
@@ -143,22 +173,32 @@ def _action(name: str, action: str) -> Json:
 
 
 def _callers(access: Access, key: str) -> Json:
-    """Return the rules: the token is for this service, and names one of its callers where it has a list of them."""
-    needed = [_claim("services", {"list_match": {"one_of": _text({"safe_regex": {"regex": including(key)}})}})]
+    """Return the rules: a key for this service or a token of an issuer, and one of its callers where it names any."""
+    for_this = _claim("services", {"list_match": {"one_of": _text({"safe_regex": {"regex": including(key)}})}})
     named = [
         *(_claim("team", _text({"exact": team})) for team in access.teams),
         *(_claim("user", _text({"exact": user})) for user in access.users),
         *(_claim("sub", _text({"exact": name})) for name in access.keys),
     ]
-    if named:
+    if access == Access():
+        of_issuer: Json = {"header": {"name": ISSUER_HEADER, "present_match": True}}
+        callers = [for_this, of_issuer]
+    else:
         named.append(_claim("sub", _text({"exact": CONSOLE})))
-        needed.append({"or_ids": {"ids": named}})
-    callers = {"permissions": [{"any": True}], "principals": [{"and_ids": {"ids": needed}}]}
-    return {"action": "ALLOW", "policies": {"callers": callers}}
+        callers = [{"and_ids": {"ids": [for_this, {"or_ids": {"ids": named}}]}}, *map(_subject, access.subjects)]
+    policy = {"permissions": [{"any": True}], "principals": callers}
+    return {"action": "ALLOW", "policies": {"callers": policy}}
 
 
-def _claim(name: str, value: Json) -> Json:
-    matcher = {"filter": JWT_FILTER, "path": [{"key": _CLAIMS}, {"key": name}], "value": value}
+def _subject(subject: str) -> Json:
+    """Return the principal of `<issuer>:<sub>`, or of `<issuer>:<beginning>*`."""
+    issuer, _, name = subject.partition(":")
+    match = {"prefix": name[:-1]} if name.endswith("*") else {"exact": name}
+    return _claim("sub", _text(match), of=_issuer(issuer))
+
+
+def _claim(name: str, value: Json, *, of: str = _CLAIMS) -> Json:
+    matcher = {"filter": JWT_FILTER, "path": [{"key": of}, {"key": name}], "value": value}
     return {"sourced_metadata": {"metadata_matcher": matcher}}
 
 

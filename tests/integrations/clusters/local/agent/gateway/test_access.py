@@ -18,7 +18,7 @@ from joserfc.jwk import ECKey
 
 from access.domain.tokens import Claims, new_signing_key, signed
 from benchmarks.serving.processes import Process, free_ports
-from integrations.clusters.base import Access, CallerKeys
+from integrations.clusters.base import Access, CallerKeys, IssuerKeys
 from integrations.clusters.local.agent.gateway.discovery import Discovery
 from integrations.clusters.local.agent.gateway.envoy_process import envoy_command
 from integrations.clusters.local.agent.gateway.routing import Router, Routing
@@ -31,6 +31,15 @@ OTHER_PRIVATE, _ = new_signing_key("k1")
 NOW = datetime.now(UTC)
 GRPC = "/inference.GRPCInferenceService/"
 GOOD = Claims("ci", "id-good", "fraud", "", ("default/*",), NOW, NOW + timedelta(hours=1))
+ISSUED = {"iss": "https://id.example", "aud": "models", "sub": "alice", "jti": None, "services": None, "team": None}
+"""What a token of another issuer says instead, which has no claims of ours."""
+CORP_PRIVATE, CORP_PUBLIC = new_signing_key("k1")
+LAB_PRIVATE, LAB_PUBLIC = new_signing_key("k1")
+ISSUERS = (
+    IssuerKeys("corp", "https://id.example", "models", (CORP_PUBLIC,)),
+    IssuerKeys("lab", "https://lab.example", "models", (LAB_PUBLIC,)),
+    IssuerKeys("none", "https://none.example", "models", ()),
+)
 OK, UNAUTHENTICATED, DENIED = (200, 0), (401, 16), (403, 7)
 
 
@@ -41,6 +50,10 @@ def token(claims: Claims = GOOD, *, private: str = PRIVATE, **said: Any) -> str:
         return made
     content = {name: value for name, value in {**claims.json(), **said}.items() if value is not None}
     return jwt.encode({"alg": "ES256", "kid": "k1"}, content, ECKey.import_key(json.loads(private)), ["ES256"])
+
+
+def of_issuer(private: str = CORP_PRIVATE, **said: Any) -> str:
+    return token(private=private, **{**ISSUED, **said})
 
 
 def unsigned() -> str:
@@ -77,16 +90,31 @@ CREDENTIALS: dict[str, str | None] = {
     "tampered": tampered(),
     "revoked": token(replace(GOOD, token_id="id-revoked")),
     "wrong": "flt_abc",
+    "of an issuer": of_issuer(),
+    "of an issuer, its robot": of_issuer(sub="robot:nightly"),
+    "of an issuer, not named": of_issuer(sub="mallory"),
+    "of an issuer, as if a key": of_issuer(sub="nightly", jti="id-good", services=["*"], team="fraud", user="alice"),
+    "of an issuer, expired": of_issuer(exp=int(time.time()) - 3600),
+    "of an issuer, other audience": of_issuer(aud="fairlead-gateway"),
+    "of an issuer, signed by another": of_issuer(LAB_PRIVATE),
+    "of an issuer, signed as a key": of_issuer(PRIVATE),
+    "of another issuer, same name": of_issuer(LAB_PRIVATE, iss="https://lab.example"),
+    "a key signed by an issuer": token(private=CORP_PRIVATE),
 }
 WORTHLESS = {
     "none", "expired", "without an expiry", "not yet", "of another audience", "of another issuer",
-    "signed by somebody else", "unsigned", "tampered", "revoked", "wrong",
+    "signed by somebody else", "unsigned", "tampered", "revoked", "wrong", "of an issuer, expired",
+    "of an issuer, other audience", "of an issuer, signed by another", "of an issuer, signed as a key",
+    "a key signed by an issuer",
+}  # fmt: skip
+NOT_NAMED = {
+    "of another team", "of an issuer, not named", "of an issuer, as if a key", "of another issuer, same name"
 }  # fmt: skip
 OF_OTHER_SERVICES = {"of another service", "of another namespace", "for a longer name"}
 ACCESS: dict[str, Access | None] = {
     "public": None,
     "authenticated": Access(),
-    "restricted": Access(teams=("fraud",), users=("alice",), keys=("nightly",)),
+    "restricted": Access(("fraud",), ("alice",), ("nightly",), subjects=("corp:alice", "corp:robot:*")),
 }
 HTTP_ROUTES = {
     "main": "/v2/models/{model}/infer",
@@ -104,7 +132,7 @@ def expected(access: str, credential: str) -> tuple[int, int]:
         return UNAUTHENTICATED if credential == "revoked" else OK
     if credential in WORTHLESS:
         return UNAUTHENTICATED
-    if credential in OF_OTHER_SERVICES or (access == "restricted" and credential == "of another team"):
+    if credential in OF_OTHER_SERVICES or (access == "restricted" and credential in NOT_NAMED):
         return DENIED
     return OK
 
@@ -165,7 +193,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
         endpoint = Endpoint(http.sockets[0].getsockname()[1], grpc_port)
         routing = Routing(of("public"), (RevisionEndpoints("default", "r-00001", (endpoint,)),))
         made = Gateway(port, Router(discovery, patience_s=60), routing, asked)
-        await made.push(keys=CallerKeys(public=(PUBLIC,), revoked=("id-revoked",)))
+        await made.push(keys=CallerKeys(public=(PUBLIC,), revoked=("id-revoked",), issuers=ISSUERS))
         yield made
     finally:
         await asyncio.to_thread(process.stop)
@@ -211,13 +239,21 @@ async def test_every_credential_over_every_route(gateway: Gateway, access: str) 
 
 async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway: Gateway) -> None:
     await gateway.push(services=of("authenticated"))
-    forged = {"fairlead-caller": "admin", "fairlead-key": "id-of-admin"}
+    forged = dict.fromkeys(("fairlead-caller", "fairlead-key", "fairlead-issuer", "fairlead-subject"), "admin")
     async with httpx.AsyncClient(timeout=20) as client:
         gateway.asked.clear()
         await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", gateway.headers("valid") | forged)
         await gateway.grpc("ModelInfer", gateway.headers("valid") | forged | {"fairlead-service": "default/digits"})
         assert [each["fairlead-caller"] for each in gateway.asked] == ["ci", "ci"]
+        assert all("fairlead-issuer" not in each and "fairlead-subject" not in each for each in gateway.asked)
         assert all("authorization" not in each for each in gateway.asked)
+        gateway.asked.clear()
+        as_if = gateway.headers("of an issuer, as if a key") | forged
+        await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", as_if)
+        await gateway.grpc("ModelInfer", as_if | {"fairlead-service": "default/digits"})
+        assert [each["fairlead-subject"] for each in gateway.asked] == ["nightly", "nightly"]
+        assert [each["fairlead-issuer"] for each in gateway.asked] == ["https://id.example"] * 2
+        assert all(not {"authorization", "fairlead-caller", "fairlead-key"} & set(each) for each in gateway.asked)
         await gateway.push(services=of("public"))
         gateway.asked.clear()
         for keys in (gateway.routing.keys, CallerKeys()):
@@ -225,7 +261,7 @@ async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway:
             await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", forged)
             await gateway.grpc("ModelInfer", forged | {"fairlead-service": "default/digits"})
         assert len(gateway.asked) == 4
-        assert all("fairlead-caller" not in each and "fairlead-key" not in each for each in gateway.asked)
+        assert all(not set(forged) & set(each) for each in gateway.asked)
 
 
 async def test_without_keys_nothing_is_valid_and_a_new_key_and_a_revocation_are_in_force_at_once(
@@ -242,6 +278,22 @@ async def test_without_keys_nothing_is_valid_and_a_new_key_and_a_revocation_are_
         assert refused.status_code == 401
         assert "revoked" in refused.json()["error"]
         await gateway.push(keys=CallerKeys(public=(PUBLIC,), revoked=("id-revoked",)))
+
+
+async def test_clocks_may_differ_by_a_minute(gateway: Gateway) -> None:
+    await gateway.push(services=of("authenticated"))
+    path, now = "/serving/default/digits/v2/models/digits/infer", int(time.time())
+    said: list[tuple[dict[str, int], int]] = [
+        ({"exp": now - 20}, 200),
+        ({"exp": now - 70}, 401),
+        ({"nbf": now + 20}, 200),
+        ({"nbf": now + 180}, 401),
+        ({"iat": now + 3600}, 200),
+    ]
+    async with httpx.AsyncClient(timeout=20) as client:
+        for claims, status in said:
+            headers = {"authorization": f"Bearer {token(**claims)}"}
+            assert (await gateway.http(client, path, headers)).status_code == status, claims
 
 
 def _replica(asked: list[dict[str, str]]) -> Any:

@@ -3,7 +3,7 @@ import ipaddress
 import pytest
 
 from common.errors import Unavailable
-from integrations.webhooks import post
+from integrations.outbound import post
 
 
 @pytest.mark.parametrize(
