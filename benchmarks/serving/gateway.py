@@ -1,11 +1,12 @@
 """What the gateway adds to a request: the same server asked directly and through Envoy, in turns.
 
-    python -m benchmarks.serving.gateway [--rounds 15] [--seconds 2] [--services 1000] [--record]
+    python -m benchmarks.serving.gateway [--rounds 15] [--seconds 2] [--services 1000] [--guarded] [--record]
 
 Envoy is the local installation's: its program, its flags, and what the agent sends it for one service of one revision.
 Its replica is another process of this server, which listens on Unix sockets as replicas do. With --services a second
-Envoy, asked in turns with the first, has so many others, too, among which it has to find a request's. HTTP binary and
-gRPC, mlp_small, one request at a time and 32 at once, in a closed loop.
+Envoy, asked in turns with the first, has so many others, too, among which it has to find a request's. With --guarded
+another one checks keys: the service is for one team, and every request has a key of it. HTTP binary and gRPC,
+mlp_small, one request at a time and 32 at once, in a closed loop.
 
 The server has one core and the client another; Envoy has a third where there is one, else it shares the server's, so
 that at 32 at once requests wait for both: there its processor time says more than latency does.
@@ -17,10 +18,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from access.domain.tokens import Claims, new_signing_key, signed
 from benchmarks.serving import envoys, loads, machine, models, requests
 from benchmarks.serving.peers.base import Running
 from benchmarks.serving.peers.fairlead import Fairlead
@@ -31,6 +35,7 @@ from benchmarks.serving.processes import (
     answers,
     run_program,
 )
+from integrations.clusters.base import Access, CallerKeys
 from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
 from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
@@ -55,6 +60,8 @@ class Added(NamedTuple):
         server_us, behind_us: the server's processor time a request, asked directly and behind Envoy.
         envoy_us: Envoy's processor time a request.
         beside: the same beside other services, over that beside none, round by round; None where there were none.
+        keys_us: Envoy's processor time a request with a key that is checked, less that without, round by round.
+        keys_share: throughput with a key that is checked, over that without, round by round.
     """
 
     p50_us: float
@@ -65,6 +72,8 @@ class Added(NamedTuple):
     behind_us: float
     envoy_us: float
     beside: float | None = None
+    keys_us: float | None = None
+    keys_share: float | None = None
 
     @property
     def envoy_share(self) -> float:
@@ -81,7 +90,7 @@ def added(rows: Sequence[Mapping[str, Any]]) -> Added:
     def difference(what: str) -> float:
         return median(row["through"][what] - row["direct"][what] for row in rows)
 
-    return Added(
+    found = Added(
         middle("direct", "p50_us"),
         difference("p50_us"),
         middle("direct", "p99_us"),
@@ -91,11 +100,19 @@ def added(rows: Sequence[Mapping[str, Any]]) -> Added:
         middle("through", "envoy_us"),
         median(row["beside"]["envoy_us"] / row["through"]["envoy_us"] for row in rows) if "beside" in rows[0] else None,
     )
+    if "guarded" not in rows[0]:
+        return found
+    return found._replace(
+        keys_us=median(row["guarded"]["envoy_us"] - row["through"]["envoy_us"] for row in rows),
+        keys_share=median(row["guarded"]["per_s"] / row["through"]["per_s"] for row in rows),
+    )
 
 
 def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the table, which is Markdown."""
-    columns = [*_COLUMNS, "beside others"] if any("beside" in row for row in rows) else _COLUMNS
+    columns = list(_COLUMNS)
+    columns += ["beside others"] if any("beside" in row for row in rows) else []
+    columns += ["keys add", "throughput with keys"] if any("guarded" in row for row in rows) else []
     yield f"| | {' | '.join(columns)} |"
     yield "| --- " * (len(columns) + 1) + "|"
     for form, calls in dict.fromkeys((row["form"], row["calls"]) for row in rows):
@@ -105,6 +122,8 @@ def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         processor = (found.server_us, found.behind_us, found.envoy_us)
         cells = [f"{each:,.0f}" for each in (*latencies, *processor)]
         ratios = [f"{found.envoy_share:.1f}", *([f"{found.beside:.2f}"] if found.beside is not None else [])]
+        if found.keys_us is not None and found.keys_share is not None:
+            ratios += [f"{found.keys_us:.0f}", f"{found.keys_share:.2f}"]
         yield f"| {name} | {' | '.join([*cells, *ratios])} |"
 
 
@@ -113,19 +132,20 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=int, default=2, help="of load, for each way to ask in each round (2)")
     parser.add_argument("--services", type=int, default=0, metavar="N", help="measure beside N other services, too (0)")
+    parser.add_argument("--guarded", action="store_true", help="measure with keys that are checked, too")
     parser.add_argument("--record", action="store_true", help=f"write {_RESULTS.relative_to(Path.cwd())}")
     options = parser.parse_args()
     if loads.missing():
         sys.exit(f"The benchmark lacks {', '.join(loads.missing())}. On Debian: apt-get install wrk nghttp2-client")
     with tempfile.TemporaryDirectory(prefix="fairlead-gateway-") as name:
-        found = measured(Path(name), options.rounds, options.seconds, options.services)
+        found = measured(Path(name), options.rounds, options.seconds, options.services, guarded=options.guarded)
     print("\n".join(lines(found["rounds"])))
     if options.record:
         _RESULTS.write_text(json.dumps(found, separators=(",", ":")).replace('{"round"', '\n{"round"') + "\n")
     return 0
 
 
-def measured(folder: Path, rounds: int, seconds: int, services: int) -> dict[str, Any]:
+def measured(folder: Path, rounds: int, seconds: int, services: int, *, guarded: bool) -> dict[str, Any]:
     """Return the machine and every round."""
     about = {**machine.described(), "envoy_core": _envoy_core(), "services": services}
     rows: list[dict[str, Any]] = []
@@ -142,6 +162,8 @@ def measured(folder: Path, rounds: int, seconds: int, services: int) -> dict[str
         asked["through"] = _envoy(endpoint, folder / "envoy")
         if services:
             asked["beside"] = _envoy(endpoint, folder / "envoy-beside", others=services)
+        if guarded:
+            asked["guarded"] = _envoy(endpoint, folder / "envoy-guarded", guarded=True)
         for each in asked.values():
             each.process.wait_until(each.ready)
         for number in range(rounds + 1):
@@ -168,7 +190,8 @@ def _asked(server: Process, asked: Running, form: str, calls: int, seconds: int,
     else:
         assert asked.grpc_port is not None
         message = requests.v2_grpc(_MODEL)
-        load = loads.h2load(asked.grpc_port, message, calls, 1, seconds, scratch, headers=_HEADERS, latencies=True)
+        headers = {**_HEADERS, **asked.headers}
+        load = loads.h2load(asked.grpc_port, message, calls, 1, seconds, scratch, headers=headers, latencies=True)
     after = server.cpu_s(), asked.process.cpu_s()
     server_us, envoy_us = (
         round((last - first) / load.count * 1e6, 2) for first, last in zip(before, after, strict=True)
@@ -179,25 +202,44 @@ def _asked(server: Process, asked: Running, form: str, calls: int, seconds: int,
     return found if asked.process is server else {**found, "envoy_us": envoy_us}
 
 
-def _envoy(replica: Endpoint, folder: Path, *, others: int = 0) -> Running:
-    """Start Envoy as the agent does before a replica, beside so many services of the same kind."""
+def _envoy(replica: Endpoint, folder: Path, *, others: int = 0, guarded: bool = False) -> Running:
+    """Start Envoy as the agent does before a replica, beside so many services of the same kind.
+
+    Args:
+        guarded: whether it lets only callers of a team in, and the requests have a key.
+    """
+    access, keys, headers = _guard() if guarded else (None, CallerKeys(), {})
     names = [*(f"other-{number}" for number in range(others)), _SERVICE]
     routing = Routing(
         tuple(
-            ServiceRoute(_NAMESPACE, name, (Backend(f"{name}-00001", "1", share_percent=100),), model=_MODEL.name)
+            ServiceRoute(
+                _NAMESPACE, name, (Backend(f"{name}-00001", "1", share_percent=100),), model=_MODEL.name, access=access
+            )
             for name in names
         ),
         tuple(RevisionEndpoints(_NAMESPACE, f"{name}-00001", (replica,)) for name in names),
+        keys,
     )
     process, port = envoys.start(routing, folder, cores=_envoy_core())
     url = f"http://127.0.0.1:{port}/serving/{_NAMESPACE}/{_SERVICE}/v2"
     body = requests.v2_binary(_MODEL)
+    body = replace(body, headers={**body.headers, **headers})
     return Running(
         process,
-        ready=answers(f"{url}/health/ready"),
+        ready=answers(f"{url}/health/ready", headers=headers),
         http=lambda model: (f"{url}/models/{model.name}/infer", body),
         grpc_port=port,
+        headers=headers,
     )
+
+
+def _guard() -> tuple[Access, CallerKeys, dict[str, str]]:
+    """Return who may call, by which keys that is checked, and the header of a request that has one."""
+    private, public = new_signing_key("k1")
+    now = datetime.now(UTC)
+    claims = Claims("bench", "id", "team", "", (f"{_NAMESPACE}/*",), now, now + timedelta(days=1))
+    token = signed(claims, private=private, kid="k1")
+    return Access(teams=("team",)), CallerKeys(public=(public,)), {"authorization": f"Bearer {token}"}
 
 
 def _envoy_core() -> str:

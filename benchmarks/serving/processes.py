@@ -192,12 +192,13 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def answers(url: str) -> Callable[[], bool]:
+def answers(url: str, *, headers: Mapping[str, str] | None = None) -> Callable[[], bool]:
     """Return a function that says whether a URL is answered with 200."""
+    request = urllib.request.Request(url, headers=dict(headers or {}))
 
     def ready() -> bool:
         try:
-            with urllib.request.urlopen(url, timeout=5) as response:
+            with urllib.request.urlopen(request, timeout=5) as response:
                 return bool(response.status == 200)
         except (urllib.error.URLError, OSError):
             return False

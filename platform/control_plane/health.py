@@ -10,15 +10,13 @@ from ipaddress import ip_address
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
 
-from accounts.auth import rate_limits
 from accounts.auth.access import Place, require
+from accounts.auth.authentication import bearer_token
 from accounts.domain.scopes import Scope
-from accounts.services import token_use
 from common.errors import FairleadError, NotAuthenticated, status_of
 from common.http.error_body import error_body
 from control_plane.monitoring.collector import ControlPlaneCollector
@@ -83,18 +81,12 @@ def _check_scrape(request: HttpRequest) -> None:
     """Raise unless the page is open to anyone, or the caller is on this machine or has a token of the default team."""
     if settings.METRICS_ACCESS == "anyone" or _is_of_this_machine(request):
         return
-    words = request.headers.get("Authorization", "").split()
-    if len(words) != 2 or words[0].lower() != "bearer":
+    token = bearer_token(request)
+    if token is None:
         raise NotAuthenticated(
             "the metrics page needs a token with scope read in `Authorization: Bearer flt_…`; Prometheus sends it by "
             "`authorization.credentials_file`"
         )
-    try:
-        token = token_use(secret=words[1], now=timezone.now())
-    except NotAuthenticated:
-        rate_limits.count_failed_signin(request)
-        raise
-    rate_limits.count_token(request, token)
     require(token, Scope.READ, Place.installation())
 
 

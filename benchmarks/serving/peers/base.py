@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +24,7 @@ class Running:
         http: its quickest form over HTTP, binary where it has one; None for none.
         json: V2's JSON, or its own.
         grpc_port: where it speaks V2 over gRPC; None for nowhere.
+        headers: that every request needs, in `http` already.
     """
 
     process: Process
@@ -31,6 +32,7 @@ class Running:
     http: Post | None = None
     json: Post | None = None
     grpc_port: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Peer(Protocol):

@@ -6,7 +6,7 @@ Both leave the `ApiToken` in `request.auth`, the only input of `accounts.auth.pe
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils import timezone
-from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.auth import rate_limits
@@ -16,23 +16,34 @@ from accounts.services import token_use
 from common.errors import NotAuthenticated, NotPermitted
 
 
+def bearer_token(request: HttpRequest) -> ApiToken | None:
+    """Return the token of the Authorization header, counted as used; None where the header is absent.
+
+    Raises:
+        NotAuthenticated: it is of another form, or its token is not valid.
+        TooManyRequests: its rate limit is reached.
+    """
+    words = request.headers.get("Authorization", "").split()
+    if not words:
+        return None
+    if len(words) != 2 or words[0].lower() != "bearer":
+        raise NotAuthenticated("the Authorization header is not of the form `Bearer flt_…`")
+    try:
+        token = token_use(secret=words[1], now=timezone.now())
+    except NotAuthenticated:
+        rate_limits.count_failed_signin(request)
+        raise
+    rate_limits.count_token(request, token)
+    return token
+
+
 class TokenAuthentication(BaseAuthentication):
     """`Authorization: Bearer flt_…`."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         """Return the token and its user; None where the header is absent; raises NotAuthenticated."""
-        words = get_authorization_header(request).split()
-        if not words:
-            return None
-        if len(words) != 2 or words[0].lower() != b"bearer":
-            raise NotAuthenticated("the Authorization header is not of the form `Bearer flt_…`")
-        try:
-            token = token_use(secret=words[1].decode("latin-1"), now=timezone.now())
-        except NotAuthenticated:
-            rate_limits.count_failed_signin(request._request)
-            raise
-        rate_limits.count_token(request._request, token)
-        return token.user, token
+        token = bearer_token(request._request)
+        return None if token is None else (token.user, token)
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
         """Return the WWW-Authenticate value of a 401."""

@@ -25,3 +25,15 @@ def test_the_table_has_a_line_for_each_point() -> None:
         "| gRPC, 32 at once | 1,000 | 1,500 | 2,000 | 3,000 | 30 | 35 | 60 | 2.0 |",
     ]
     assert len({line.count("|") for line in table}) == 1
+
+
+def test_keys_are_compared_with_the_same_round_without_them() -> None:
+    def row(envoy_us: float, guarded_us: float, per_s: float) -> dict[str, Any]:
+        made = _row("http", 1, 100, 150)
+        made["through"].update(envoy_us=envoy_us, per_s=1000)
+        return {**made, "guarded": {**made["through"], "envoy_us": guarded_us, "per_s": per_s}}
+
+    rows = [row(40, 50, 950), row(80, 90, 940), row(40, 52, 900)]
+    found = added(rows)
+    assert (found.keys_us, found.keys_share) == (10, 0.94)
+    assert [line.split(" | ")[-2:] for line in lines(rows)][2] == ["10", "0.94 |"]
