@@ -25,6 +25,7 @@ from common.http.error_pages import is_fragment
 from deployments import hooks
 from deployments.selectors.trying import Reach, reaches_of, stopped_service
 from deployments.web.try_page import Code, Field, Request, code_of, fields_of, request_of, shown
+from integrations.clusters.local.agent.gateway.envoy_admin import socket_of_gateway
 from integrations.v2 import inference, tensors
 from registry.domain.signature import parse
 from registry.domain.version_lifecycle import Status
@@ -144,6 +145,7 @@ def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]
         body,
         within_s=settings.TRY_TIMEOUT_S,
         token=_token(reach),
+        socket=socket_of_gateway(settings.HOME) if reach.is_local else None,
     )
     found: dict[str, Any] = {"took_ms": answer.took_ms, "revision": answer.revision, "status": answer.status}
     if answer.status != 200:
