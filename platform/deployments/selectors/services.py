@@ -207,6 +207,12 @@ def _preview_url(service: InferenceService) -> str:
     return f"{_gateway(service)}/serving/{service.namespace}/{name}/v2/models/{service.name}"
 
 
+def authority_of(url: str) -> str:
+    """Return the file with the authority of the gateway at an address; empty where clients need none."""
+    own = settings.GATEWAY_URL
+    return settings.GATEWAY_CA if own.startswith("https:") and url.startswith(f"{own}/") else ""
+
+
 def _gateway(service: InferenceService) -> str:
     return service.cluster.gateway_url or settings.GATEWAY_URL
 

@@ -23,6 +23,7 @@ from accounts.models import ApiToken
 from common.errors import Conflict, FairleadError, NotFound
 from common.http.error_pages import is_fragment
 from deployments import hooks
+from deployments.selectors.services import authority_of
 from deployments.selectors.trying import Reach, reaches_of, stopped_service
 from deployments.web.try_page import Code, Field, Request, code_of, fields_of, request_of, shown
 from integrations.clusters.local.agent.gateway.envoy_admin import socket_of_gateway
@@ -134,7 +135,14 @@ def checked(fields: tuple[Field, ...], said: Mapping[str, str]) -> Request:
 def code(made: Request, reach: Reach | None, version: ModelVersion) -> Code:
     name = version.model.name if reach is None else reach.name
     url = f"{settings.GATEWAY_URL}/serving/NAMESPACE/{name}/v2/models/{name}" if reach is None else reach.url
-    return code_of(made, url=url, model=name, version=version.number, is_guarded=reach is not None and reach.is_guarded)
+    return code_of(
+        made,
+        url=url,
+        model=name,
+        version=version.number,
+        is_guarded=reach is not None and reach.is_guarded,
+        authority=authority_of(url),
+    )
 
 
 def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]:
