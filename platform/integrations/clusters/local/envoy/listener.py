@@ -5,7 +5,7 @@ It is in the bootstrap and never changes, so that a taken port ends Envoy at its
 
 from typing import Any
 
-from integrations.clusters.local.envoy import access
+from integrations.clusters.local.envoy import access, cors
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.scopes import (
     SERVICE_METADATA,
@@ -77,7 +77,7 @@ def _manager() -> Json:
             "rds_config_source": _FROM_AGENT,
             "scoped_rds": {"scoped_rds_config_source": _FROM_AGENT},
         },
-        "http_filters": [name_by_host(), *access.filters(), *http_filters()],
+        "http_filters": [name_by_host(), cors.cors_filter(), *access.filters(), *http_filters()],
         "server_name": "fairlead",
         # Every client is a stranger, one on this machine too: no x-envoy-... header of theirs may change timeouts or
         # retries. Envoy's own list of trusted networks is replaced by an empty one.
