@@ -13,9 +13,12 @@ from fairlead_cli.up import processes
 from fairlead_cli.up.addresses import Address
 from fairlead_cli.up.home import Home
 
-VARIABLES = TLS, CERTIFICATE, KEY, CLIENT_CA, CA = tuple(
-    f"FAIRLEAD_GATEWAY_{name}" for name in ("TLS", "CERTIFICATE", "KEY", "CLIENT_CA", "CA")
-)
+TLS = "FAIRLEAD_GATEWAY_TLS"
+CERTIFICATE = "FAIRLEAD_GATEWAY_CERTIFICATE"
+KEY = "FAIRLEAD_GATEWAY_KEY"
+CLIENT_CA = "FAIRLEAD_GATEWAY_CLIENT_CA"
+CA = "FAIRLEAD_GATEWAY_CA"
+VARIABLES = (TLS, CERTIFICATE, KEY, CLIENT_CA, CA)
 _FILES = {"gateway_certificate": CERTIFICATE, "gateway_key": KEY, "gateway_client_ca": CLIENT_CA}
 _TRUE = {"1", "true", "yes", "on"}
 _TIMEOUT_S = 30.0

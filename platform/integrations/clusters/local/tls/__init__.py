@@ -23,7 +23,6 @@ from integrations.clusters.local.tls.certificates import (
 from integrations.clusters.local.tls.self_made import SelfMade, machine_names
 
 _TRUE = {"1", "true", "yes", "on"}
-_CERTIFICATE, _KEY, _CLIENT_CA = (f"FAIRLEAD_GATEWAY_{name}" for name in ("CERTIFICATE", "KEY", "CLIENT_CA"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,8 @@ class GatewayTls:
         Raises:
             BadCertificateError: half of a setting is missing.
         """
-        certificate, key, clients = (environ.get(name, "") for name in (_CERTIFICATE, _KEY, _CLIENT_CA))
+        certificate, key = environ.get("FAIRLEAD_GATEWAY_CERTIFICATE", ""), environ.get("FAIRLEAD_GATEWAY_KEY", "")
+        clients = environ.get("FAIRLEAD_GATEWAY_CLIENT_CA", "")
         if bool(certificate) != bool(key):
             given, missing = ("certificate", "key") if certificate else ("key", "certificate")
             raise BadCertificateError(
