@@ -177,6 +177,8 @@ async def test_where_clients_need_a_certificate_only_a_valid_one_of_their_author
                 if await lets_in(gateway, context):
                     got_in.append((name, version.name))
         assert got_in == [("right", "TLSv1_2"), ("right", "TLSv1_3")]
+        async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=str(gateway.own))) as console:
+            assert (await console.get(f"http://gateway{PATH}", timeout=20)).status_code == 200, "Fairlead's own calls"
 
         (tmp_path / "clients.pem").write_bytes(others.pem)
         assert gateway.certificates is not None
