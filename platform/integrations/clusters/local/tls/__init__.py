@@ -22,6 +22,8 @@ from integrations.clusters.local.tls.certificates import (
 )
 from integrations.clusters.local.tls.self_made import SelfMade, machine_names
 
+__all__ = ["BadCertificateError", "GatewayTls", "Served"]
+
 _TRUE = {"1", "true", "yes", "on"}
 
 
