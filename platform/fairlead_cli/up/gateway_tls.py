@@ -20,7 +20,7 @@ CLIENT_CA = "FAIRLEAD_GATEWAY_CLIENT_CA"
 CA = "FAIRLEAD_GATEWAY_CA"
 VARIABLES = (TLS, CERTIFICATE, KEY, CLIENT_CA, CA)
 _FILES = {"gateway_certificate": CERTIFICATE, "gateway_key": KEY, "gateway_client_ca": CLIENT_CA}
-_TRUE = {"1", "true", "yes", "on"}
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"", "0", "false", "no", "off"}
 _TIMEOUT_S = 30.0
 
 
@@ -47,11 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def settings(options: argparse.Namespace, environ: Mapping[str, str], home: Home) -> dict[str, str]:
-    """Return the variables of the gateway's TLS; empty ones where it speaks plain HTTP."""
+    """Return the variables of the gateway's TLS, empty ones where it speaks plain HTTP; CliError for a wrong one."""
+    if (said := environ.get(TLS, "").lower()) not in _TRUE | _FALSE:
+        raise CliError(f"{TLS} is {said!r}; expected true or false")
     files = {variable: getattr(options, name) or environ.get(variable, "") for name, variable in _FILES.items()}
     found = {variable: str(Path(file).absolute()) if file else "" for variable, file in files.items()}
     is_self_made = not found[CERTIFICATE] and not found[KEY]
-    is_on = not is_self_made or options.gateway_tls or environ.get(TLS, "").lower() in _TRUE
+    is_on = not is_self_made or options.gateway_tls or said in _TRUE
     authority = str(home.path / "tls" / "ca.crt") if is_on and is_self_made else environ.get(CA, "")
     return {**found, TLS: "true" if is_on else "", CA: authority}
 

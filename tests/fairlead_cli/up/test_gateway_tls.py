@@ -68,6 +68,11 @@ def test_what_cannot_be_used_is_one_sentence(flags: tuple[str, ...], sentence: s
         checked(home, *flags)
 
 
+def test_a_variable_that_is_neither_true_nor_false_is_one_sentence(home: Home) -> None:
+    with pytest.raises(CliError, match="FAIRLEAD_GATEWAY_TLS is 'ture'"):
+        settings(home, FAIRLEAD_GATEWAY_TLS="ture")
+
+
 def test_a_network_without_tls_is_warned_about(home: Home) -> None:
     plain, tls = settings(home), settings(home, "--gateway-tls")
     assert "in plain text" in str(gateway_tls.warning(EVERYWHERE, plain, None))

@@ -24,7 +24,7 @@ from integrations.clusters.local.tls.self_made import SelfMade, machine_names
 
 __all__ = ["BadCertificateError", "GatewayTls", "Served"]
 
-_TRUE = {"1", "true", "yes", "on"}
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"", "0", "false", "no", "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,10 @@ class GatewayTls:
             host: the address that the gateway listens on; a self-made certificate is for its names.
 
         Raises:
-            BadCertificateError: half of a setting is missing.
+            BadCertificateError: half of a setting is missing, or one is wrong.
         """
+        if (said := environ.get("FAIRLEAD_GATEWAY_TLS", "").lower()) not in _TRUE | _FALSE:
+            raise BadCertificateError(f"FAIRLEAD_GATEWAY_TLS is {said!r}; expected true or false")
         certificate, key = environ.get("FAIRLEAD_GATEWAY_CERTIFICATE", ""), environ.get("FAIRLEAD_GATEWAY_KEY", "")
         clients = environ.get("FAIRLEAD_GATEWAY_CLIENT_CA", "")
         if bool(certificate) != bool(key):
@@ -70,7 +72,7 @@ class GatewayTls:
         client_authorities = Path(clients) if clients else None
         if certificate:
             return cls(Path(certificate), Path(key), None, client_authorities)
-        if environ.get("FAIRLEAD_GATEWAY_TLS", "").lower() in _TRUE:
+        if said in _TRUE:
             public = urlsplit(environ.get("FAIRLEAD_GATEWAY_URL", "")).hostname
             made = SelfMade(home / "tls", machine_names(host) | ({public} if public else set()))
             return cls(made.certificate, made.key, made, client_authorities)

@@ -112,6 +112,7 @@ class TestSettings:
             ({"certificate": "/a.crt"}, "--gateway-certificate is given without --gateway-key"),
             ({"key": "/a.key", "tls": "true"}, "--gateway-key is given without --gateway-certificate"),
             ({"client_ca": "/ca.pem"}, "--gateway-client-ca is for a gateway with TLS"),
+            ({"tls": "ture"}, "FAIRLEAD_GATEWAY_TLS is 'ture'; expected true or false"),
         ],
     )
     def test_half_of_them_is_refused(self, given: dict[str, str], sentence: str, tmp_path: Path) -> None:
