@@ -125,6 +125,13 @@ DEFAULT_ACCESS = env.choice("FAIRLEAD_DEFAULT_ACCESS", "public", ("public", "aut
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")
+# The file that clients trust where the gateway's certificate is self-made; `fairlead up` sets it.
+GATEWAY_CA = env.text("FAIRLEAD_GATEWAY_CA", "")
+# For the local agent (`integrations.clusters.local.tls`): TLS at its gateway.
+GATEWAY_TLS = env.flag("FAIRLEAD_GATEWAY_TLS", default=False)
+GATEWAY_CERTIFICATE = env.text("FAIRLEAD_GATEWAY_CERTIFICATE", "")
+GATEWAY_KEY = env.text("FAIRLEAD_GATEWAY_KEY", "")
+GATEWAY_CLIENT_CA = env.text("FAIRLEAD_GATEWAY_CLIENT_CA", "")
 TRY_TIMEOUT_S = env.integer("FAIRLEAD_TRY_TIMEOUT_S", 30, minimum=1)
 MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minimum=1)
 

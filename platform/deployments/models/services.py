@@ -50,6 +50,7 @@ class InferenceService(models.Model):
         request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how its replicas are replaced, `{"maxSurge", "maxUnavailable"}`; None leaves it to the cluster.
         access: who may call it, as `access_json` writes it; None, of before there were policies, is everybody.
+        cors: which pages of other origins may call it, as `cors_json` writes it; None for none.
         traffic_at: when its counters were last sampled for pages (`deployments.reconcile.participants.traffic`).
         tap_cursor: up to where the recordings of its replicas' taps were processed.
         searched: the text for searches (`deployments.mapping.put_searched`).
@@ -95,6 +96,7 @@ class InferenceService(models.Model):
     request_timeout_s = models.PositiveIntegerField(default=0, db_default=0)
     rolling = models.JSONField(null=True)
     access = models.JSONField(null=True)
+    cors = models.JSONField(null=True)
     traffic_at = models.DateTimeField(null=True)
     tap_cursor = models.TextField(blank=True)
     searched = models.TextField(blank=True, default="", db_default="")

@@ -12,7 +12,7 @@ from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
 from deployments import mapping
 from deployments.domain.phases import Phase, ServicePhase
-from deployments.domain.service_file import PUBLIC, access_json, parse_service, stored_access
+from deployments.domain.service_file import PUBLIC, access_json, parse_service, stored_access, stored_cors
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import Role
 from deployments.domain.waits import wait_of_service
@@ -147,6 +147,7 @@ def _service_view(
         ),
         drift_policy=service.drift_policy,
         access=access_json(stored_access(service.access)),
+        cors_origins=cors.origins if (cors := stored_cors(service.cors)) is not None else (),
         drift=tuple(map(_drift_view, drifting.stored(service.drift))),
     )
 
@@ -205,6 +206,12 @@ def service_url(service: InferenceService) -> str:
 def _preview_url(service: InferenceService) -> str:
     name = f"{service.name}{PREVIEW_SUFFIX}"
     return f"{_gateway(service)}/serving/{service.namespace}/{name}/v2/models/{service.name}"
+
+
+def authority_of(url: str) -> str:
+    """Return the file with the authority of the gateway at an address; empty where clients need none."""
+    own = settings.GATEWAY_URL
+    return settings.GATEWAY_CA if own.startswith("https:") and url.startswith(f"{own}/") else ""
 
 
 def _gateway(service: InferenceService) -> str:

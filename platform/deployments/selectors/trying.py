@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from deployments.domain.service_file import stored_access
+from deployments.domain.service_file.clusters import LOCAL
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision
 from deployments.selectors.services import service_url
@@ -22,6 +23,7 @@ class Reach:
         url: its model's address at the gateway, without a trailing slash.
         has_transformer: whether clients' inputs differ from the model's.
         is_guarded: whether callers need a key.
+        is_local: whether it runs on this machine.
     """
 
     namespace: str
@@ -29,6 +31,7 @@ class Reach:
     url: str
     has_transformer: bool
     is_guarded: bool = False
+    is_local: bool = False
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -60,4 +63,5 @@ def _reach(row: Revision) -> Reach:
         service_url(row.service),
         "transformer" in spec,
         is_guarded=stored_access(row.service.access).callers is not None,
+        is_local=row.service.cluster.kind == LOCAL,
     )

@@ -337,7 +337,7 @@ class ServiceView:
 
     `model_version` is None while the first is imported, with the progress in `import_state`. `waits` is why it waits,
     also for its rollout; None where it does not. `drift` lists changes made by hand on its cluster. `access` is who may
-    call it, as a service file has it.
+    call it, as a service file has it; `cors_origins` are the web pages that may, from a browser.
     """
 
     id: int
@@ -364,6 +364,7 @@ class ServiceView:
     drift_policy: str = "heal"
     drift: tuple[DriftView, ...] = ()
     access: Any = "public"
+    cors_origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from deployments.selectors import (
     traffic_of,
 )
 from deployments.selectors.replicas import replica_views
+from deployments.selectors.services import authority_of
 from deployments.web.presentation import (
     Rollback,
     actions_of,
@@ -181,4 +182,9 @@ def _curl(service: ServiceView) -> str:
     if service.model_version is None:
         return ""
     version = model_version_get(model=service.model, number=service.model_version)
-    return curl_line(service.url, version.signature.get("inputs", []), is_guarded=service.access != PUBLIC)
+    return curl_line(
+        service.url,
+        version.signature.get("inputs", []),
+        is_guarded=service.access != PUBLIC,
+        authority=authority_of(service.url),
+    )

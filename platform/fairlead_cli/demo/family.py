@@ -1,4 +1,7 @@
-"""Child processes of the demo: the platform, the training, the traffic. All end with the demo."""
+"""Child processes of the demo: the platform, the training, the traffic. All end with the demo.
+
+Their gateway speaks plain HTTP, whatever the environment says: it is the demo's own.
+"""
 
 import json
 import os
@@ -12,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from fairlead_cli.errors import CliError, TimedOut
-from fairlead_cli.up import processes
+from fairlead_cli.up import gateway_tls, processes
 from fairlead_cli.up.home import Home
 
 _START_S, _TRAIN_S, _TRAFFIC_END_S = 150.0, 300.0, 20.0
@@ -69,6 +72,7 @@ def _start(arguments: Sequence[str], output: IO[str]) -> "subprocess.Popen[str]"
     # Its own session: Ctrl-C reaches only the demo, which ends the others in order.
     return subprocess.Popen(
         [sys.executable, *arguments],
+        env={name: value for name, value in os.environ.items() if name not in gateway_tls.VARIABLES},
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,

@@ -33,8 +33,12 @@ class Address:
     @property
     def url(self) -> str:
         """Return the address as a URL that a browser on this machine can open."""
+        return self.url_of("http")
+
+    def url_of(self, scheme: str) -> str:
+        """Return the URL that `url` is, with another scheme."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
-        return f"http://{Address(host, self.port)}"
+        return f"{scheme}://{Address(host, self.port)}"
 
 
 def parse(text: str) -> Address:

@@ -8,17 +8,18 @@ The process stays single-threaded and takes its signals with `sigtimedwait`: not
 """
 
 import argparse
+import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
-from fairlead_cli.up import limits, processes, readiness, records
+from fairlead_cli.up import gateway_tls, limits, processes, readiness, records
 from fairlead_cli.up.addresses import Address, parse, parse_origin, require_apart, require_free
 from fairlead_cli.up.components import Inherited, components, environment
 from fairlead_cli.up.home import Home, home_path, locked, prepare, write_endpoints
@@ -70,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="external URL of the gateway for clients; shown on pages (that of --gateway-address)",
     )
+    gateway_tls.add_arguments(parser)
     parser.add_argument(
         "--log-requests", action="store_true", help="replicas log one line per request, with its id and duration"
     )
@@ -92,10 +94,16 @@ def run(call: Call) -> None:
         require_free(options.gateway_address, "--gateway-address")
         require_apart(options.address, options.gateway_address)
         url = options.public_url or options.address.url
-        gateway_url = options.public_gateway_url or options.gateway_address.url
+        tls = gateway_tls.settings(options, os.environ, home)
+        own_gateway_url = options.gateway_address.url_of("https" if tls[gateway_tls.TLS] else "http")
+        gateway_url = options.public_gateway_url or own_gateway_url
         allowed = options.allow_python_models
         access = "public" if options.gateway_address.is_loopback else "authenticated"
         variables = environment(home, url=url, gateway_url=gateway_url, access=access, allow_python_models=allowed)
+        variables |= tls
+        certificate = gateway_tls.check(options.gateway_address, variables)
+        if warning := gateway_tls.warning(options.gateway_address, variables, options.public_gateway_url):
+            _say(warning)
         limits.raise_open_files()
         for close in limits.close_limits(home, variables):
             _say(f"close to a limit: {close}")
@@ -118,8 +126,8 @@ def run(call: Call) -> None:
                 prepared.begin()
                 family.start()
                 if start.until_ready():
-                    write_endpoints(home, url=options.address.url, gateway_url=options.gateway_address.url)
-                    _print_addresses(home, url, gateway_url, start.new_token)
+                    write_endpoints(home, url=options.address.url, gateway_url=own_gateway_url)
+                    _print_addresses(home, url, gateway_url, start.new_token, certificate)
                     _watch(family)
                 _say("stopping (Ctrl-C again to hurry)")
             finally:
@@ -205,11 +213,12 @@ def _signals_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _print_addresses(home: Home, url: str, gateway_url: str, new_token: str | None) -> None:
+def _print_addresses(home: Home, url: str, gateway_url: str, new_token: str | None, certificate: Sequence[str]) -> None:
     lines = [
         "Fairlead is up.",
         f"  pages and API  {url}",
         f"  models         {gateway_url}/serving/NAMESPACE/SERVICE/v2/...  (HTTP and gRPC)",
+        *(f"  {label:13}  {text}" for label, text in zip(("certificate", ""), certificate, strict=False)),
         f"  logs           {home.logs}",
     ]
     # Into a terminal only: output in a file or a CI log stays there.

@@ -5,6 +5,7 @@ The caller passes a service's own address, never one that a user typed. Neither 
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 
@@ -23,11 +24,12 @@ class Answered:
     revision: str
 
 
-def infer(url: str, body: bytes, *, within_s: float, token: str = "") -> Answered:
+def infer(url: str, body: bytes, *, within_s: float, token: str = "", socket: Path | None = None) -> Answered:
     """Return the answer of the model at `url`, with any status.
 
     Args:
         token: sent to the gateway, which takes it out of the request; empty where anybody may call.
+        socket: a Unix socket at which the gateway takes the request without TLS; None connects to the URL's host.
 
     Raises:
         Unavailable: no complete answer came within `within_s` seconds.
@@ -35,10 +37,12 @@ def infer(url: str, body: bytes, *, within_s: float, token: str = "") -> Answere
     """
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     late = f"no answer came within {within_s:g} s; send less, or ask the model by itself with the code below"
+    transport = httpx.HTTPTransport(verify=trust(), uds=None if socket is None else str(socket))
+    target = url if socket is None else f"http://{url.partition('://')[2]}"
     try:
-        with httpx.Client(timeout=within_s, trust_env=False, follow_redirects=False, verify=trust()) as client:
+        with httpx.Client(timeout=within_s, trust_env=False, follow_redirects=False, transport=transport) as client:
             begun = time.monotonic()
-            with client.stream("POST", url, content=body, headers=headers) as answer:
+            with client.stream("POST", target, content=body, headers=headers) as answer:
                 content = bytearray()
                 for piece in answer.iter_bytes():
                     content += piece

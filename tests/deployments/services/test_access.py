@@ -1,4 +1,4 @@
-"""Who may call a service: the installation's default for new ones, and what a file leaves as it is."""
+"""Who may call a service: the installation's default for new ones, what a file leaves, and pages of other origins."""
 
 from typing import Any
 
@@ -7,10 +7,11 @@ from pytest_django.fixtures import Settings
 
 from clusters.models import Cluster
 from common.errors import InvalidInput
-from deployments.domain.service_file import stored_access
+from deployments.domain.service_file import stored_access, stored_cors
+from deployments.mapping import service_state
 from deployments.models import InferenceService
 from deployments.services import service_apply
-from integrations.clusters.base import Access
+from integrations.clusters.base import Access, Cors
 from tests.deployments._support.platform import Platform
 
 
@@ -51,3 +52,23 @@ def test_kubernetes_refuses_it_by_name(platform: Platform) -> None:
     with pytest.raises(InvalidInput, match=r"spec\.access cannot be enforced on Kubernetes yet"):
         apply(platform, "authenticated")
     assert apply(platform, "public").access == "public"
+
+
+def test_pages_of_other_origins_call_it_as_its_file_says_and_all_of_them_only_a_public_one(platform: Platform) -> None:
+    platform.version(1)
+    platform.policy()
+
+    def applied(cors: Any, access: Any) -> InferenceService:
+        document = platform.document()
+        document["spec"] |= {"access": access} | ({} if cors is None else {"cors": cors})
+        service, _ = service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
+        return service
+
+    named = applied({"origins": ["https://app.example.com"]}, "authenticated")
+    assert service_state(named, (), None).cors == Cors(("https://app.example.com",))
+    with pytest.raises(InvalidInput, match="the service is not public"):
+        applied({"origins": ["*"]}, "authenticated")
+    assert stored_cors(applied({"origins": ["*"]}, "public").cors) == Cors(("*",))
+    with pytest.raises(InvalidInput, match="the service is not public"):
+        applied({"origins": ["*"]}, {"keys": ["ci"]})
+    assert applied(None, "authenticated").cors is None, "a file without origins closes the service to other pages"

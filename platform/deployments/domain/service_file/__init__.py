@@ -7,6 +7,7 @@ fields that are honoured).
 from clusters.domain.patches import parse_patches, patches_json, stored_patches
 from deployments.domain.service_file.access import PUBLIC, AccessPolicy, access_json, stored_access
 from deployments.domain.service_file.clusters import refuse_on
+from deployments.domain.service_file.cors import check_cors, cors_json, stored_cors
 from deployments.domain.service_file.delivery import rolling_json, stored_rolling
 from deployments.domain.service_file.environment import check_env, is_code, left_out
 from deployments.domain.service_file.file import imported_model, parse_service
@@ -29,9 +30,11 @@ __all__ = [
     "ServiceSpec",
     "Transformer",
     "access_json",
+    "check_cors",
     "check_env",
     "check_format",
     "content_of",
+    "cors_json",
     "file_saying",
     "file_stopped",
     "imported_model",
@@ -45,6 +48,7 @@ __all__ = [
     "refuse_on",
     "rolling_json",
     "stored_access",
+    "stored_cors",
     "stored_logger",
     "stored_patches",
     "stored_placement",

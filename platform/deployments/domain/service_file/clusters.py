@@ -4,6 +4,7 @@ from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
 from deployments.domain.service_file.access import FIELD
+from deployments.domain.service_file.cors import FIELD as CORS
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
 from integrations.clusters.base import DriftPolicy
@@ -23,6 +24,12 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             f"{FIELD} cannot be enforced on Kubernetes yet: the gateway there is another team's; leave it out, and let "
             "a SecurityPolicy of that gateway say who may call",
             field=FIELD,
+        )
+    if kind != LOCAL and spec.cors is not None:
+        raise InvalidInput(
+            f"{CORS} cannot be honoured on Kubernetes yet: the gateway there is another team's; leave it out, and let "
+            "a SecurityPolicy of that gateway name the origins",
+            field=CORS,
         )
     if kind == LOCAL and spec.patches:
         raise InvalidInput(

@@ -12,6 +12,7 @@ from integrations.clusters.base import (
     Access,
     Arrangement,
     Autoscaling,
+    Cors,
     Desired,
     DesiredRevision,
     DesiredTransformer,
@@ -94,6 +95,7 @@ class ServiceState:
         request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how its replicas are replaced; None leaves it to the cluster.
         access: who may call it; None for everybody.
+        cors: which pages of other origins may call it from a browser; None for none.
     """
 
     namespace: str
@@ -113,6 +115,7 @@ class ServiceState:
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     access: Access | None = None
+    cors: Cors | None = None
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that is unique."""
@@ -238,4 +241,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
         request_timeout_s=service.request_timeout_s,
         rolling=service.rolling,
         access=service.access,
+        cors=service.cors,
     )

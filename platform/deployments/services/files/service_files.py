@@ -15,12 +15,15 @@ from common.errors import Conflict, InvalidInput
 from deployments.domain.service_file import (
     ServiceSpec,
     access_json,
+    check_cors,
     check_env,
     check_format,
+    cors_json,
     is_code,
     parse_service,
     refuse_on,
     rolling_json,
+    stored_access,
 )
 from deployments.domain.service_file.clusters import LOCAL
 from deployments.domain.service_state.contract import Contract
@@ -208,7 +211,8 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     service.document, service.policy = applied.document, applied.policy
     service.drift_policy = spec.drift or DriftPolicy.HEAL
     service.request_timeout_s, service.rolling = spec.request_timeout_s, rolling_json(spec.rolling)
-    service.access = _access(service, spec, created=created)
+    service.access, service.cors = _access(service, spec, created=created), cors_json(spec.cors)
+    check_cors(spec.cors, stored_access(service.access))
     service.alias_problem = ""
     follow_stop(change, spec, actor=actor)
     rollout = None

@@ -10,19 +10,23 @@ KEY_VARIABLE = "FAIRLEAD_KEY"
 _MAX_ELEMENTS = 128
 
 
-def curl_line(url: str, inputs: Sequence[Mapping[str, object]], *, is_guarded: bool = False) -> str:
+def curl_line(
+    url: str, inputs: Sequence[Mapping[str, object]], *, is_guarded: bool = False, authority: str = ""
+) -> str:
     """Return a `curl` command that the service answers.
 
     Args:
         url: the model's address at the gateway, without a trailing slash.
         inputs: the signature's inputs, each with `name`, `datatype` and `shape` (a negative dimension is open).
         is_guarded: callers need a key, which the command takes from `FAIRLEAD_KEY`.
+        authority: file with the authority that signed the gateway's certificate; empty for one that clients know.
 
     Returns:
         An inference of zeros in the right shape; where the inputs are unknown or too large to paste, a request for the
             model's metadata.
     """
-    curl = f'curl -H "Authorization: Bearer ${KEY_VARIABLE}"' if is_guarded else "curl"
+    curl = f"curl --cacert {shlex.quote(authority)}" if authority else "curl"
+    curl += f' -H "Authorization: Bearer ${KEY_VARIABLE}"' if is_guarded else ""
     shapes = [[size if size > 0 else 1 for size in _shape(tensor)] for tensor in inputs]
     if not inputs or sum(prod(shape) for shape in shapes) > _MAX_ELEMENTS:
         return f"{curl} {shlex.quote(url)}"

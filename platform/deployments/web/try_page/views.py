@@ -23,8 +23,10 @@ from accounts.models import ApiToken
 from common.errors import Conflict, FairleadError, NotFound
 from common.http.error_pages import is_fragment
 from deployments import hooks
+from deployments.selectors.services import authority_of
 from deployments.selectors.trying import Reach, reaches_of, stopped_service
 from deployments.web.try_page import Code, Field, Request, code_of, fields_of, request_of, shown
+from integrations.clusters.local.agent.gateway.envoy_admin import socket_of_gateway
 from integrations.v2 import inference, tensors
 from registry.domain.signature import parse
 from registry.domain.version_lifecycle import Status
@@ -133,7 +135,14 @@ def checked(fields: tuple[Field, ...], said: Mapping[str, str]) -> Request:
 def code(made: Request, reach: Reach | None, version: ModelVersion) -> Code:
     name = version.model.name if reach is None else reach.name
     url = f"{settings.GATEWAY_URL}/serving/NAMESPACE/{name}/v2/models/{name}" if reach is None else reach.url
-    return code_of(made, url=url, model=name, version=version.number, is_guarded=reach is not None and reach.is_guarded)
+    return code_of(
+        made,
+        url=url,
+        model=name,
+        version=version.number,
+        is_guarded=reach is not None and reach.is_guarded,
+        authority=authority_of(url),
+    )
 
 
 def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]:
@@ -144,6 +153,7 @@ def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]
         body,
         within_s=settings.TRY_TIMEOUT_S,
         token=_token(reach),
+        socket=socket_of_gateway(settings.HOME) if reach.is_local else None,
     )
     found: dict[str, Any] = {"took_ms": answer.took_ms, "revision": answer.revision, "status": answer.status}
     if answer.status != 200:

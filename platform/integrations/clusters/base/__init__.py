@@ -6,6 +6,7 @@ or a manifest. Standard library only.
 """
 
 from integrations.clusters.base.desired import (
+    ANY_ORIGIN,
     CONSOLE,
     KEY_AUDIENCE,
     KEY_ISSUER,
@@ -14,6 +15,7 @@ from integrations.clusters.base.desired import (
     Arrangement,
     Autoscaling,
     CallerKeys,
+    Cors,
     Desired,
     DesiredRevision,
     DesiredTransformer,
@@ -81,6 +83,7 @@ from integrations.clusters.base.scaling import (
 
 __all__ = [
     "ACCELERATOR",
+    "ANY_ORIGIN",
     "AUDIENCE",
     "CONSOLE",
     "KEY_AUDIENCE",
@@ -98,6 +101,7 @@ __all__ = [
     "Candidate",
     "ClusterDriver",
     "Component",
+    "Cors",
     "Desired",
     "DesiredNode",
     "DesiredRevision",

@@ -288,6 +288,21 @@ class IssuerKeys:
     public: tuple[Mapping[str, str], ...]
 
 
+ANY_ORIGIN = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Cors:
+    """Web pages that may call a service from a browser, by their origins, or `ANY_ORIGIN` alone.
+
+    Attributes:
+        max_age_s: how long a browser may keep the answer to its preflight.
+    """
+
+    origins: tuple[str, ...]
+    max_age_s: int = 600
+
+
 @dataclass(frozen=True, slots=True)
 class CallerKeys:
     """How a gateway checks the keys of callers.
@@ -317,6 +332,7 @@ class Desired:
         request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never. gRPC clients set their own.
         rolling: how a revision's replicas are replaced; None leaves it to the driver.
         access: who may call it, on every route; None for everybody.
+        cors: which pages of other origins may call it from a browser; None for none.
     """
 
     namespace: str
@@ -329,6 +345,7 @@ class Desired:
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     access: Access | None = None
+    cors: Cors | None = None
 
 
 def may_connect(egress: bool | None, *, is_code: bool) -> bool:

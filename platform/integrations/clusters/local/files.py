@@ -24,6 +24,7 @@ from integrations.clusters.base import (
     Autoscaling,
     CallerKeys,
     Component,
+    Cors,
     Desired,
     DesiredRevision,
     HeaderMatch,
@@ -219,6 +220,7 @@ def order_to_json(order: Order) -> dict[str, Any]:
         "request_timeout_s": desired.request_timeout_s,
         "affinity": None if desired.affinity is None else asdict(desired.affinity),
         "access": None if desired.access is None else asdict(desired.access),
+        "cors": None if desired.cors is None else asdict(desired.cors),
     }
 
 
@@ -235,6 +237,7 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
             request_timeout_s=int(value.get("request_timeout_s", 0)),
             affinity=None if affinity is None else SessionAffinity(**_known(SessionAffinity, affinity)),
             access=_access_from_json(value.get("access")),
+            cors=_cors_from_json(value.get("cors")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the desired state cannot be read: {type(error).__name__}: {error}") from error
@@ -246,6 +249,10 @@ def _access_from_json(value: Mapping[str, Any] | None) -> Access | None:
         return None
     teams, users, keys = (tuple(value[name]) for name in ("teams", "users", "keys"))
     return Access(teams, users, keys, tuple(value.get("subjects", ())))
+
+
+def _cors_from_json(value: Mapping[str, Any] | None) -> Cors | None:
+    return None if value is None else Cors(tuple(map(str, value["origins"])), int(value["max_age_s"]))
 
 
 def keys_to_json(keys: CallerKeys) -> dict[str, Any]:

@@ -59,3 +59,8 @@ def test_else_it_asks_for_the_metadata(inputs: list[dict[str, Any]]) -> None:
 def test_a_guarded_service_is_called_with_a_key_from_the_environment() -> None:
     line = curl_line(URL, [tensor("FP32", 1)], is_guarded=True)
     assert shlex.split(line)[:4] == ["curl", "-H", "Authorization: Bearer $FAIRLEAD_KEY", f"{URL}/infer"]
+
+
+def test_a_self_made_certificate_is_trusted_by_its_authority() -> None:
+    line = curl_line(URL, [tensor("FP32", 1)], is_guarded=True, authority="/home/a b/ca.crt")
+    assert shlex.split(line)[:4] == ["curl", "--cacert", "/home/a b/ca.crt", "-H"]

@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
+from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
@@ -64,6 +65,25 @@ def test_the_page_says_who_may_call_the_service() -> None:
         seen.add(said)
     assert len(seen) == 3
     assert "fraud, risk, keys ci" in said
+
+
+def test_the_page_says_which_web_pages_may_call_the_service() -> None:
+    scenes.service()
+    client = signed_in()
+    assert marked(text(client, DETAIL), "pages-that-may-call") == []
+    said = {}
+    for origin in ("https://app.example.com", "*"):
+        InferenceService.objects.update(cors={"origins": [origin], "max_age_s": 600})
+        (said[origin],) = marked(text(client, DETAIL), "pages-that-may-call")
+    assert "https://app.example.com" in said["https://app.example.com"]
+    assert "*" not in said["*"]
+
+
+def test_the_page_shows_the_gateways_authority_where_its_certificate_is_self_made(settings: Settings) -> None:
+    scenes.service()
+    settings.GATEWAY_URL, settings.GATEWAY_CA = "https://127.0.0.1:8090", "/home/tls/ca.crt"
+    line = "curl --cacert /home/tls/ca.crt https://127.0.0.1:8090/serving/default/digits/v2/models/digits"
+    assert line in text(signed_in(), DETAIL)
 
 
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:

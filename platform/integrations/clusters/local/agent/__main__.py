@@ -15,6 +15,7 @@ import shlex
 import signal
 import sys
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from integrations.clusters.local.agent.adoption import Earlier
@@ -29,6 +30,7 @@ from integrations.clusters.local.files import Layout
 from integrations.clusters.local.holder.client import Holder, HolderGoneError
 from integrations.clusters.local.pid_files import end_leftovers
 from integrations.clusters.local.runtime import RUNTIME
+from integrations.clusters.local.tls import BadCertificateError, GatewayTls
 from serving_runtime.shared.egress import Network, networks
 
 log = logging.getLogger("fairlead.agent")
@@ -66,8 +68,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         admin_socket(layout)
         replicas_folder(layout)
+        tls = GatewayTls.of(os.environ, home=layout.home, host=host.strip("[]"))
+        if tls is not None and not earlier.gateway_runs:
+            tls.read(datetime.now(UTC))
         port_number = earlier.port(host, int(port)) or claim_address(host, int(port))
-    except (PortTakenError, OSError) as error:
+    except (BadCertificateError, PortTakenError, OSError) as error:
         return _refuse(str(error))
     memory = MemoryPolicy(options.memory_limit, options.memory_reserve_mib)
     # In its own cgroup of version 2, the agent has to be alone when it makes others.
@@ -85,6 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
         runtime=runtime,
         egress_allowed=options.egress_allowed_networks,
         memory=memory,
+        tls=tls,
     )
     try:
         asyncio.run(_run(settings))

@@ -19,6 +19,7 @@ from pathlib import Path
 from common.errors import Unavailable
 from integrations.clusters.base import Component
 from integrations.clusters.local.agent.adoption import Earlier
+from integrations.clusters.local.agent.gateway.certificates import Certificates
 from integrations.clusters.local.agent.gateway.discovery import Discovery, discovery_socket
 from integrations.clusters.local.agent.gateway.envoy_admin import Admin
 from integrations.clusters.local.agent.gateway.envoy_process import Gateway
@@ -45,6 +46,7 @@ from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.pid_files import AGENT, is_alive, read_record
 from integrations.clusters.local.runtime import RUNTIME
 from integrations.clusters.local.state_files import StateFiles
+from integrations.clusters.local.tls import GatewayTls
 from integrations.machine import readings
 from integrations.machine.limits import Limit, tightest
 from integrations.sandbox import ability
@@ -68,6 +70,7 @@ class Settings:
         port: one that is free, or that of the gateway that an earlier agent left.
         groups: where replicas get cgroups, as `limited` says in a part of a sentence.
         earlier: what an earlier agent left with the holder, running or ended.
+        tls: of the gateway; None for plain HTTP.
     """
 
     layout: Layout
@@ -81,6 +84,7 @@ class Settings:
     runtime: tuple[str, ...] = RUNTIME
     egress_allowed: tuple[Network, ...] = ()
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
+    tls: GatewayTls | None = None
 
 
 class Agent:
@@ -114,7 +118,11 @@ class Agent:
             holder=settings.holder,
             files=self._files,
             changed=self._changed.set,
+            tls=settings.tls,
         )
+        self._certificates = None
+        if settings.tls is not None:
+            self._certificates = Certificates(settings.tls, self._discovery, self._changed.set)
         self._memory = MemoryWatchdog(settings.memory, settings.holder)
         self._services: dict[Key, Service] = {}
         self._orders = Orders(self._layout)
@@ -153,6 +161,8 @@ class Agent:
         if not self._earlier.gateway_runs:
             self._find_routes(self._services)
             self._router.announce(self._routing())
+        if self._certificates is not None:
+            await self._certificates.look()
         await self._discovery.start()
         if not self._earlier.programs:
             self._write_status()
@@ -160,6 +170,8 @@ class Agent:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
             background.append(tasks.create_task(self._read_limits()))
+            if self._certificates is not None:
+                background.append(tasks.create_task(self._certificates.run(self._timing.certificates_s)))
             follow = self._orders.follow(self._changed.set, every_s=self._timing.desired_s)
             background.append(tasks.create_task(follow))
             background.append(tasks.create_task(self._follow(stop)))
@@ -366,6 +378,8 @@ class Agent:
         gateway = self._gateway.component()
         if self._problem:
             gateway = replace(gateway, message=self._problem)
+        elif self._certificates is not None and self._certificates.message:
+            gateway = replace(gateway, message=self._certificates.message)
         if self._written.get(self._layout.cluster_status) != gateway:
             self._beat_once(gateway)
 

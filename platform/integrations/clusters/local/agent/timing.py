@@ -22,6 +22,7 @@ class Timing:
         exit_s: how long a program may take to end after SIGTERM before it is killed.
         memory_s: between two looks at the memory of replicas.
         limits_s: between two looks at the limits of this machine.
+        certificates_s: between two looks at the files of the gateway's certificate.
         gateway_s: how long Envoy may take to acknowledge a change.
         gateway_silent_s: after which an Envoy that answers nothing is killed. Long: all services lose their requests
             with it, and one that is merely slow loses none.
@@ -43,6 +44,7 @@ class Timing:
     exit_s: float = 15.0
     memory_s: float = 1.0
     limits_s: float = 20.0
+    certificates_s: float = 1.0
     gateway_s: float = 5.0
     gateway_silent_s: float = 30.0
 

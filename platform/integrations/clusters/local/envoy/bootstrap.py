@@ -3,7 +3,7 @@
 from typing import Any
 
 from integrations.clusters.local.envoy import mirror
-from integrations.clusters.local.envoy.listener import listener
+from integrations.clusters.local.envoy.listener import listener, own_listener
 from integrations.clusters.local.envoy.overload import MAX_HEAP_BYTES, overload_manager
 
 AGENT = "agent"
@@ -31,6 +31,8 @@ def bootstrap(
     admin_socket: str,
     started_at: str,
     max_heap_bytes: int = MAX_HEAP_BYTES,
+    transport: dict[str, Any] | None = None,
+    own_socket: str = "",
 ) -> dict[str, Any]:
     """Return the bootstrap for a gateway on `host`:`port`.
 
@@ -40,6 +42,9 @@ def bootstrap(
             posts to user-chosen addresses cannot reach it.
         started_at: Unix seconds; a label on every counter, by which a reader detects a restart of counters.
         max_heap_bytes: limit of Envoy's heap; `overload` acts before it is reached.
+        transport: TLS of the port (`tls.over_tls`); None for plain HTTP.
+        own_socket: path of a Unix socket where the control plane of this machine calls services without TLS; empty for
+            none.
     """
     return {
         "node": {"id": "gateway", "cluster": "fairlead"},
@@ -51,7 +56,11 @@ def bootstrap(
             "stats_matcher": {"inclusion_list": {"patterns": _READ}},
         },
         "static_resources": {
-            "listeners": [listener(host=host, port=port), mirror.listener()],
+            "listeners": [
+                listener(host=host, port=port, transport=transport),
+                *([own_listener(own_socket)] if own_socket else []),
+                mirror.listener(),
+            ],
             "clusters": [_agent(agent_socket), mirror.cluster()],
         },
         "bootstrap_extensions": [mirror.bootstrap_extension()],

@@ -5,7 +5,7 @@ It is in the bootstrap and never changes, so that a taken port ends Envoy at its
 
 from typing import Any
 
-from integrations.clusters.local.envoy import access
+from integrations.clusters.local.envoy import access, cors
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.scopes import (
     SERVICE_METADATA,
@@ -38,18 +38,28 @@ _NOT_FOUND = 5  # gRPC's
 _PATH = "the path is /serving/<namespace>/<service>/v2/..."
 
 
-def listener(*, host: str, port: int) -> Json:
-    """Return the listener on `host`:`port` that routes by the scopes which the agent sends."""
+def listener(*, host: str, port: int, transport: Json | None = None) -> Json:
+    """Return the listener on `host`:`port` that routes by the scopes which the agent sends; `transport` is its TLS."""
+    return _listener("gateway", {"socket_address": {"address": host, "port_value": port}}, transport or {})
+
+
+def own_listener(socket: str) -> Json:
+    """Return the same on a Unix socket without TLS, for the control plane of this machine."""
+    return _listener("gateway-own", {"pipe": {"path": socket, "mode": 0o600}}, {})
+
+
+def _listener(name: str, address: Json, transport: Json) -> Json:
     return {
-        "name": "gateway",
-        "address": {"socket_address": {"address": host, "port_value": port}},
+        "name": name,
+        "address": address,
         "enable_reuse_port": False,  # else a second gateway would share the port instead of failing
         "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
         "filter_chains": [
             {
+                **transport,
                 "filters": [
                     {"name": "envoy.filters.network.http_connection_manager", "typed_config": _manager()},
-                ]
+                ],
             }
         ],
     }
@@ -67,7 +77,7 @@ def _manager() -> Json:
             "rds_config_source": _FROM_AGENT,
             "scoped_rds": {"scoped_rds_config_source": _FROM_AGENT},
         },
-        "http_filters": [name_by_host(), *access.filters(), *http_filters()],
+        "http_filters": [name_by_host(), cors.cors_filter(), *access.filters(), *http_filters()],
         "server_name": "fairlead",
         # Every client is a stranger, one on this machine too: no x-envoy-... header of theirs may change timeouts or
         # retries. Envoy's own list of trusted networks is replaced by an empty one.

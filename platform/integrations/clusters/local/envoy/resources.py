@@ -25,6 +25,7 @@ Subject = TypeVar("Subject", bound=Hashable)
 class Kind(StrEnum):
     """The kinds of resources by their type URLs, in the order in which a new Envoy needs them."""
 
+    SECRETS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
     CLUSTERS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
     ENDPOINTS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
     ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"

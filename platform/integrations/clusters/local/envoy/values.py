@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from integrations.clusters.base import PREVIEW_SUFFIX, Access, HeaderMatch, SessionAffinity
+from integrations.clusters.base import PREVIEW_SUFFIX, Access, Cors, HeaderMatch, SessionAffinity
 from integrations.clusters.local.envoy.names import ClusterUse
 
 Place = int | str
@@ -67,6 +67,7 @@ class ServiceRoute:
         affinity: session affinity of requests that name no version; None assigns each at random.
         request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never.
         access: who may call it; None for everybody.
+        cors: which pages of other origins may call it from a browser; None for none.
     """
 
     namespace: str
@@ -78,6 +79,7 @@ class ServiceRoute:
     affinity: SessionAffinity | None = None
     request_timeout_s: int = 0
     access: Access | None = None
+    cors: Cors | None = None
 
     @property
     def key(self) -> str:
@@ -100,4 +102,5 @@ class ServiceRoute:
             model=self.service,
             request_timeout_s=self.request_timeout_s,
             access=self.access,
+            cors=self.cors,
         )

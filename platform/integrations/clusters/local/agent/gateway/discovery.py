@@ -199,6 +199,12 @@ class Discovery:
             self._stream.due.add(kind)
             self._stream.changed.set()
 
+    def refused(self, kind: Kind) -> str:
+        """Return why Envoy refuses a set resource of a kind, in its words; empty where it refuses none."""
+        known = self._stream.known.get(kind) if self._stream is not None else None
+        versions = {(name, each.version) for name, each in self._resources.get(kind, {}).items()}
+        return next((why for each, why in known.refused.items() if each in versions), "") if known is not None else ""
+
     async def taken_up(self, *kinds: Kind, within_s: float) -> None:
         """Return when Envoy has acknowledged the set resources of these kinds.
 

@@ -1,4 +1,4 @@
-"""Envoy admin interface client, on a Unix socket that only this user may open."""
+"""Envoy admin interface client, and the gateway's Unix sockets, which only this user may open."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +18,25 @@ def admin_socket(layout: Layout) -> Path:
     """Return the path of the admin page's socket; raises PermissionError as `short_folder`."""
     name = "admin.sock"
     return short_folder(layout.envoy, name) / name
+
+
+def own_socket(layout: Layout) -> Path:
+    """Return the path of the socket where a gateway with TLS takes the requests of this machine's control plane.
+
+    Its certificate is for the names that clients use, and it may ask for theirs. Raises PermissionError as
+    `short_folder`.
+    """
+    name = "own.sock"
+    return short_folder(layout.envoy, name) / name
+
+
+def socket_of_gateway(home: Path) -> Path | None:
+    """Return the path of that socket of a home's gateway; None where none exists."""
+    try:
+        found = own_socket(Layout(home / "cluster"))
+    except OSError:
+        return None
+    return found if found.is_socket() else None
 
 
 class Admin:

