@@ -7,6 +7,7 @@ from django.db.models import Q
 from access.models import KeyToken, SigningKey
 from clusters.models import Cluster
 from clusters.services.connection import driver_now
+from deployments.selectors.services import guarded_namespaces
 from integrations.clusters.base import CallerKeys
 from jobs.services.hints import call_on_commit
 
@@ -33,5 +34,8 @@ def caller_keys(*, now: datetime) -> CallerKeys:
 
 
 def push_to(cluster: Cluster, *, now: datetime) -> None:
-    """Send one cluster's gateway the keys; raises Unavailable where it cannot be reached."""
-    driver_now(cluster, now).apply_keys(caller_keys(now=now))
+    """Send one cluster's gateway the keys; raises Unavailable where it cannot be reached.
+
+    A cluster may also refuse them, as where its driver lacks a role; that is another FairleadError.
+    """
+    driver_now(cluster, now).apply_keys(caller_keys(now=now), guarded_namespaces(cluster))
