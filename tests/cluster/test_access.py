@@ -1,5 +1,6 @@
 """Who may call a service behind Envoy Gateway: every route times every credential, and keys that come and go."""
 
+import base64
 import json
 import threading
 import time
@@ -13,11 +14,14 @@ from urllib.parse import urlsplit
 import grpc
 import httpx
 import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey
 
 from access.domain.tokens import Claims, new_signing_key, signed
 from common.errors import InvalidInput
 from integrations.clusters.base import CONSOLE, Access, CallerKeys, Desired, DesiredRevision, HeaderMatch, MatchKind
 from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.apply import caller_keys
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
 from tests.cluster.harness import UNRULY_RUNTIME, Harness, harness
@@ -41,10 +45,14 @@ def token(*, private: str = PRIVATE, kid: str = "k1", **changed: Any) -> str:
     return signed(replace(GOOD, **changed), private=private, kid=kid)
 
 
-def altered(**claims: str) -> str:
-    """Return a good token whose content was changed after it was signed."""
-    import base64  # noqa: PLC0415
+def said(**claims: str) -> str:
+    """Return a token with claims that no installation would sign."""
+    key = ECKey.import_key(json.loads(PRIVATE))
+    return jwt.encode({"alg": "ES256", "kid": "k1"}, {**GOOD.json(), **claims}, key, ["ES256"])
 
+
+def altered(**claims: Any) -> str:
+    """Return a good token whose content was changed after it was signed."""
     head, _, signature = token().split(".")
     body = base64.urlsafe_b64encode(json.dumps({**GOOD.json(), **claims}).encode()).rstrip(b"=").decode()
     return f"{head}.{body}.{signature}"
@@ -69,8 +77,9 @@ CREDENTIALS: dict[str, tuple[str, tuple[int, str], tuple[int, str]]] = {
     "revoked among many": (token(token_id=f"{150:032x}"), DENIED, DENIED),
     "expired": (token(expires_at=NOW - timedelta(hours=1)), UNAUTHENTICATED, UNAUTHENTICATED),
     "signed by somebody else": (token(private=OTHER_PRIVATE), UNAUTHENTICATED, UNAUTHENTICATED),
-    "of another audience": (altered(aud="fairlead-api"), UNAUTHENTICATED, UNAUTHENTICATED),
-    "of another issuer": (altered(iss="elsewhere"), UNAUTHENTICATED, UNAUTHENTICATED),
+    "altered": (altered(services=["*"]), UNAUTHENTICATED, UNAUTHENTICATED),
+    "of another audience": (said(aud="fairlead-api"), DENIED, DENIED),
+    "of another issuer": (said(iss="elsewhere"), UNAUTHENTICATED, UNAUTHENTICATED),
     "wrong": ("flt_abc", UNAUTHENTICATED, UNAUTHENTICATED),
 }
 KEYS = CallerKeys(public=(PUBLIC, NEXT_PUBLIC), revoked=("2" * 32, *(f"{number:032x}" for number in range(200))))
@@ -208,8 +217,8 @@ def test_nobody_without_a_key_is_answered_while_the_service_comes_up(guarded: Gu
     finally:
         done.set()
         visitor.join()
-    assert {status for _, status in seen} <= {404, 503, 401}, seen
-    assert seen["main", 401] > 0
+    assert {status for _, status in seen} <= {404, 503, 401, 403}, seen
+    assert min(seen[route, 401] for route in ("main", "version", "group", "preview")) > 0, seen
 
 
 @pytest.mark.parametrize("access", [GUARDED, RESTRICTED], ids=["authenticated", "restricted"])
@@ -287,6 +296,25 @@ def test_a_service_that_becomes_public_has_no_policy(guarded: Guarded) -> None:
         assert guarded.harness.api.list(kind, "default", {}) == []
     guarded.until_confirmed(GUARDED)
     guarded.until_answered(401, "")
+
+
+def test_keys_that_somebody_else_wrote_are_used_only_where_they_are_keys(guarded: Guarded) -> None:
+    """Envoy would reject its listener as a whole for a key that is none, and so a revocation of another service."""
+    guarded.driver.apply_keys(KEYS, ["default"])
+    guarded.until_confirmed(GUARDED)
+    off_the_curve = {**PUBLIC, "x": PUBLIC["y"]}
+    written = {"public": [off_the_curve, {"kty": "EC"}, "text", PUBLIC], "revoked": ['"]', "1" * 32]}
+    path = resource_types.CONFIG_MAP.path("default", caller_keys.NAME)
+    with guarded.harness.plane.client() as admin:
+        headers = {"content-type": "application/merge-patch+json"}
+        for content in (json.dumps(written), "[]", "{"):
+            admin.patch(path, json={"data": {"keys": content}}, headers=headers).raise_for_status()
+            read = caller_keys.read(guarded.harness.api, "default")
+            assert read == (CallerKeys(public=(PUBLIC,), revoked=("1" * 32,)) if len(content) > 2 else CallerKeys())
+            guarded.driver.apply(guarded.desired(GUARDED))
+            guarded.until_answered(403 if len(content) > 2 else 401, token())
+    guarded.driver.apply_keys(KEYS, ["default"])
+    guarded.until_answered(200, token(), within_s=5)
 
 
 def test_a_gateway_of_another_kind_is_refused_by_name(guarded: Guarded) -> None:

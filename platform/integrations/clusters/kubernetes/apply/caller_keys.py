@@ -3,12 +3,20 @@
 A ConfigMap of each namespace has the keys that were sent last, for policies that are applied later; then each policy
 that is there gets them. A policy is written only as it was read, and read after the ConfigMap was written, so that of
 an apply and a push at once the later one has the present keys.
+
+Only keys that a gateway can use are read: Envoy rejects a listener as a whole, with all its services, where one policy
+has a key that is no key.
 """
 
 import json
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
+
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey
 
 from common.errors import Conflict, Unavailable
 from integrations.clusters.base import CallerKeys
@@ -21,6 +29,8 @@ from integrations.clusters.kubernetes.observe import drift
 NAME = "fairlead.keys"
 """Its dot keeps it apart from the ConfigMaps of services."""
 _KEYS, _IN_FORCE = "keys", "in-policies"
+_PARTS = ("kty", "crv", "alg", "use", "kid", "x", "y")
+_ID = re.compile(r"[0-9a-f]{32}")
 _TRIES = 5
 
 
@@ -29,10 +39,23 @@ def read(api: Api, namespace: str) -> CallerKeys:
     found = api.get(CONFIG_MAP, namespace, NAME)
     try:
         stored = json.loads((found or {}).get("data", {}).get(_KEYS, "{}"))
-        public = tuple({str(name): str(part) for name, part in each.items()} for each in stored.get("public", ()))
-        return CallerKeys(public=public, revoked=tuple(map(str, stored.get("revoked", ()))))
+        return CallerKeys(
+            public=tuple(_usable(stored.get("public", ()))), revoked=tuple(_ids(stored.get("revoked", ())))
+        )
     except (ValueError, AttributeError, TypeError):  # somebody else wrote it; the next push writes it again
         return CallerKeys()
+
+
+def _usable(public: Any) -> Iterator[dict[str, str]]:
+    for each in public:
+        key = {name: str(each[name]) for name in _PARTS if name in each} if isinstance(each, dict) else {}
+        with suppress(JoseError, ValueError):
+            if ECKey.import_key({**key}).curve_name == "P-256":
+                yield key
+
+
+def _ids(revoked: Any) -> Iterator[str]:
+    return (each for each in map(str, revoked) if _ID.fullmatch(each))
 
 
 def push(api: Api, keys: CallerKeys, namespaces: Collection[str]) -> None:

@@ -12,7 +12,7 @@ has no policies: those of the Gateway then count, which a policy of a route woul
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from integrations.clusters.base import CONSOLE, Access, CallerKeys, Desired
@@ -25,6 +25,20 @@ WITHHOLD_TOKEN: Manifest = {
     "requestHeaderModifier": {"remove": ["authorization"]},
 }
 """The filter of every rule of a guarded service's routes; it runs after the token was verified."""
+
+NOBODYS: Mapping[str, str] = {
+    "kty": "EC",
+    "crv": "P-256",
+    "alg": "ES256",
+    "use": "sig",
+    "kid": "nobody",
+    "x": "-wKX_E1R8AFCjj2t2CfUV7utq_iUFwPFU2BTirbOTR0",
+    "y": "Um7KOWcDwOPkv6zhxF_x-padGuwIfwrE6FjhK46tSRk",
+}
+"""A public key without a private one: its x is the SHA-256 of the text `fairlead: no private key 5`, the first of these
+on the curve, so that nobody can have chosen it. Envoy rejects the whole listener where a policy has no public key, and
+goes on without the policy.
+"""
 
 _API = "gateway.envoyproxy.io/v1alpha1"
 _PROVIDER = "fairlead"
@@ -84,7 +98,10 @@ def _guard(callers: list[Manifest], keys: CallerKeys) -> Manifest:
         "name": _PROVIDER,
         "issuer": keys.issuer,
         "audiences": [keys.audience],
-        "localJWKS": {"type": "Inline", "inline": json.dumps({"keys": list(keys.public)}, sort_keys=True)},
+        "localJWKS": {
+            "type": "Inline",
+            "inline": json.dumps({"keys": [dict(each) for each in keys.public or (NOBODYS,)]}, sort_keys=True),
+        },
         "extractFrom": {"headers": [{"name": "authorization", "valuePrefix": "Bearer "}]},
         "claimToHeaders": [{"header": CALLER_HEADER, "claim": "sub"}, {"header": KEY_HEADER, "claim": "jti"}],
     }
