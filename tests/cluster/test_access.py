@@ -210,6 +210,9 @@ def test_nobody_without_a_key_is_answered_while_the_service_comes_up(guarded: Gu
     visitor = threading.Thread(target=knock)
     visitor.start()
     try:
+        guarded.driver.apply(replace(guarded.desired(GUARDED), generation=1))
+        held = guarded.harness.api.list(resource_types.HTTP_ROUTE, "default", {})
+        assert {each["metadata"]["name"] for each in held} == {"digits", "digits-host"}, "no other leads to a model yet"
         guarded.until_confirmed(GUARDED)
         guarded.until_answered(401, token())
         guarded.driver.apply_keys(KEYS, ["default"])
@@ -321,4 +324,4 @@ def test_a_gateway_of_another_kind_is_refused_by_name(guarded: Guarded) -> None:
     elsewhere = replace(guarded.harness.options, gateway=replace(guarded.harness.options.gateway, name="absent"))
     with pytest.raises(InvalidInput, match="digits is not public, but gateway absent was not found") as refused:
         KubernetesDriver(guarded.harness.api, elsewhere).check(guarded.desired(GUARDED))
-    assert refused.value.field == "access"
+    assert refused.value.field == "spec.access"

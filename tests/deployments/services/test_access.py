@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from clusters.models import Cluster
-from common.errors import InvalidInput
 from deployments.domain.service_file import stored_access
 from deployments.models import InferenceService
+from deployments.selectors.services import guarded_namespaces
 from deployments.services import service_apply
 from integrations.clusters.base import Access
 from tests.deployments._support.platform import Platform
@@ -44,10 +43,14 @@ def test_a_file_without_it_changes_nothing(platform: Platform, settings: Setting
     assert again.access is None
 
 
-def test_kubernetes_refuses_it_by_name(platform: Platform) -> None:
+def test_namespaces_of_guarded_services_get_keys_and_no_others(platform: Platform) -> None:
     platform.version(1)
     platform.policy()
-    Cluster.objects.update_or_create(name="local", defaults={"kind": "kubernetes", "created_at": platform.clock()})
-    with pytest.raises(InvalidInput, match=r"spec\.access cannot be enforced on Kubernetes yet"):
-        apply(platform, "authenticated")
-    assert apply(platform, "public").access == "public"
+    service = apply(platform, "authenticated")
+    assert guarded_namespaces(service.cluster) == [service.namespace]
+    apply(platform, {"teams": ["fraud"]})
+    assert guarded_namespaces(service.cluster) == [service.namespace]
+    apply(platform, "public")
+    assert guarded_namespaces(service.cluster) == []
+    InferenceService.objects.update(access=None)  # as before there were policies
+    assert guarded_namespaces(service.cluster) == []

@@ -3,7 +3,6 @@
 from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
-from deployments.domain.service_file.access import FIELD
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
 from integrations.clusters.base import DriftPolicy
@@ -18,12 +17,6 @@ def parse_drift(spec: Document) -> DriftPolicy | None:
 
 def refuse_on(kind: str, spec: ServiceSpec) -> None:
     """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour the file."""
-    if kind != LOCAL and spec.access is not None and spec.access.callers is not None:
-        raise InvalidInput(
-            f"{FIELD} cannot be enforced on Kubernetes yet: the gateway there is another team's; leave it out, and let "
-            "a SecurityPolicy of that gateway say who may call",
-            field=FIELD,
-        )
     if kind == LOCAL and spec.patches:
         raise InvalidInput(
             "spec.patches are for services on Kubernetes: the local cluster has no objects to patch; leave them out",

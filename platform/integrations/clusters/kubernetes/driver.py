@@ -283,8 +283,10 @@ class KubernetesDriver:
             why = "install Envoy Gateway's CRDs, release 1.9 or newer"
         else:
             return
-        message = f"{desired.service} is not public, for which the driver needs policies of Envoy Gateway: {why}"
-        raise InvalidInput(message, field="access")
+        raise InvalidInput(
+            f"spec.access of {desired.service} is not public, which takes policies of Envoy Gateway: {why}",
+            field="spec.access",
+        )
 
     def _remove(self, kinds: Sequence[resource_types.Kind], namespace: str, service: str) -> bool:
         """Delete the service's objects of these kinds; returns whether there were any."""

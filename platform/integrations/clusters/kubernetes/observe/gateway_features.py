@@ -66,9 +66,9 @@ def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None
     )
     if desired.access is not None and ACCESS not in of.features:
         raise InvalidInput(
-            f"{desired.service} is not public, but {found} {ACCESS}; use Envoy Gateway, or let the service be public "
-            "and a policy of your gateway's own say who may call it",
-            field="access",
+            f"spec.access of {desired.service} is not public, but {found} {ACCESS}; use Envoy Gateway, or let the "
+            "service be public and a policy of your gateway's own say who may call it",
+            field="spec.access",
         )
     for revision in desired.revisions:
         for need in _needs(revision, of):
