@@ -26,7 +26,7 @@ from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.manifests.routes.security_policy import with_keys
 from integrations.clusters.kubernetes.observe import drift
 
-NAME = "fairlead.keys"
+NAME = "fairlead-access.keys"
 """Its dot keeps it apart from the ConfigMaps of services."""
 _KEYS, _IN_FORCE = "keys", "in-policies"
 _PARTS = ("kty", "crv", "alg", "use", "kid", "x", "y")

@@ -26,17 +26,17 @@ WITHHOLD_TOKEN: Manifest = {
 }
 """The filter of every rule of a guarded service's routes; it runs after the token was verified."""
 
-NOBODYS: Mapping[str, str] = {
+PLACEHOLDER: Mapping[str, str] = {
     "kty": "EC",
     "crv": "P-256",
     "alg": "ES256",
     "use": "sig",
-    "kid": "nobody",
+    "kid": "placeholder",
     "x": "-wKX_E1R8AFCjj2t2CfUV7utq_iUFwPFU2BTirbOTR0",
     "y": "Um7KOWcDwOPkv6zhxF_x-padGuwIfwrE6FjhK46tSRk",
 }
 """A public key without a private one: its x is the SHA-256 of the text `fairlead: no private key 5`, the first of these
-on the curve, so that nobody can have chosen it. Envoy rejects the whole listener where a policy has no public key, and
+on the curve, and not computed from a private key. Envoy rejects the whole listener where a policy has no public key, and
 goes on without the policy.
 """
 
@@ -100,7 +100,7 @@ def _guard(callers: list[Manifest], keys: CallerKeys) -> Manifest:
         "audiences": [keys.audience],
         "localJWKS": {
             "type": "Inline",
-            "inline": json.dumps({"keys": [dict(each) for each in keys.public or (NOBODYS,)]}, sort_keys=True),
+            "inline": json.dumps({"keys": [dict(each) for each in keys.public or (PLACEHOLDER,)]}, sort_keys=True),
         },
         "extractFrom": {"headers": [{"name": "authorization", "valuePrefix": "Bearer "}]},
         "claimToHeaders": [{"header": CALLER_HEADER, "claim": "sub"}, {"header": KEY_HEADER, "claim": "jti"}],

@@ -15,7 +15,7 @@ from integrations.clusters.base import CONSOLE, Access, CallerKeys, Desired, Pat
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 from integrations.clusters.kubernetes.manifests.routes.security_policy import (
-    NOBODYS,
+    PLACEHOLDER,
     WITHHOLD_TOKEN,
     patterns_including,
     policies,
@@ -103,10 +103,10 @@ def test_revoked_tokens_come_first_in_expressions_that_fit() -> None:
 
 def test_without_keys_the_gateway_gets_one_whose_private_part_nobody_has() -> None:
     (provider,) = security_policy(keys=CallerKeys())["spec"]["jwt"]["providers"]
-    assert json.loads(provider["localJWKS"]["inline"]) == {"keys": [NOBODYS]}
-    assert ECKey.import_key({**NOBODYS}).curve_name == "P-256"  # which has its x from a text, and is on the curve
+    assert json.loads(provider["localJWKS"]["inline"]) == {"keys": [PLACEHOLDER]}
+    assert ECKey.import_key({**PLACEHOLDER}).curve_name == "P-256"  # which has its x from a text, and is on the curve
     digest = hashlib.sha256(b"fairlead: no private key 5").digest()
-    assert ECKey.import_key({**NOBODYS}).public_key.public_numbers().x == int.from_bytes(digest, "big")
+    assert ECKey.import_key({**PLACEHOLDER}).public_key.public_numbers().x == int.from_bytes(digest, "big")
 
 
 def test_other_keys_change_what_they_should_and_the_same_nothing() -> None:
