@@ -14,18 +14,28 @@ from urllib.parse import urlsplit
 import grpc
 import httpx
 import pytest
+from django.utils import timezone
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from access.domain.tokens import Claims, new_signing_key, signed
+from access.services.gateways import push_to
+from access.services.keys import key_create, key_revoke, key_rotate
+from accounts.models import Team
+from clusters.services.clusters import cluster_apply
 from common.errors import InvalidInput
+from deployments.models import InferenceService
+from deployments.services import service_apply
 from integrations.clusters.base import CONSOLE, Access, CallerKeys, Desired, DesiredRevision, HeaderMatch, MatchKind
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply import caller_keys
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
+from tests.cluster._support.kubeconfigs import flat
+from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import UNRULY_RUNTIME, Harness, harness
 from tests.cluster.plane import ControlPlane
+from tests.deployments._support.cluster_files import LEAST
 from tests.integrations._support.runtimes import model, until
 
 pytestmark = pytest.mark.cluster
@@ -193,6 +203,56 @@ def _is_gone(service: Guarded) -> bool:
     service.driver.delete("default", "digits", service.generation)
     seen = service.driver.observe("default", "digits")
     return not seen.generation and not seen.revisions
+
+
+def test_a_service_of_the_platform_asks_for_keys_that_its_own_api_made(
+    db: None, cluster: Harness, plane: ControlPlane
+) -> None:
+    """From a service file, by the reconciler and the sweep of keys, to the deletion of it all."""
+    platform = OnKubernetes(harness=cluster)
+    platform.version(1)
+    platform.policy(name="quick", steps=[{"weight": 50}])
+    document = platform.document(policy="quick")
+    document["spec"]["access"] = {"keys": ["ci"]}
+    service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
+    registered, _ = cluster_apply(
+        document={**LEAST, "connection": {"kubeconfig": flat(plane.kubeconfig)}},
+        name=None,
+        actor="alice",
+        now=timezone.now(),
+    )
+    InferenceService.objects.update(cluster=registered)
+    platform.until_so(lambda: platform.view().phase == "Ready")
+    team, far = Team.objects.get(name="default"), timedelta(days=1)
+    made = {
+        name: key_create(
+            name=name, team=team, user=None, services=["*"], lifetime=far, actor="alice", now=timezone.now()
+        ).token
+        for name in ("ci", "other")
+    }
+
+    def answers(token: str) -> int:
+        method, path, headers = ROUTES["main"]
+        sent = {**headers, **({"authorization": f"Bearer {token}"} if token else {})}
+        url = f"{cluster.gateway.url}{path}"
+        return httpx.request(method, url, headers=sent, timeout=20, trust_env=False).status_code
+
+    def push() -> None:
+        push_to(registered, now=timezone.now())
+
+    push()
+    until(lambda: answers(made["ci"]) == 200, "the key is valid", 5)
+    assert (answers(made["other"]), answers("")) == (403, 401)
+    rotated = key_rotate(name="ci", overlap=timedelta(0), actor="alice", now=timezone.now()).token
+    push()
+    until(lambda: answers(made["ci"]) == 403, "the token of before is refused", 5)
+    assert answers(rotated) == 200
+    key_revoke(name="ci", actor="alice", now=timezone.now())
+    push()
+    until(lambda: answers(rotated) == 403, "the revoked key is refused", 5)
+    platform.remove()
+    for kind in (*resource_types.ROUTES, *resource_types.POLICIES):
+        assert cluster.api.list(kind, "default", {}) == []
 
 
 def test_nobody_without_a_key_is_answered_while_the_service_comes_up(guarded: Guarded) -> None:

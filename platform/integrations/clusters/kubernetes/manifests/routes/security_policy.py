@@ -36,8 +36,7 @@ PLACEHOLDER: Mapping[str, str] = {
     "y": "Um7KOWcDwOPkv6zhxF_x-padGuwIfwrE6FjhK46tSRk",
 }
 """A public key without a private one: its x is the SHA-256 of the text `fairlead: no private key 5`, the first of these
-on the curve, and not computed from a private key. Envoy rejects the whole listener where a policy has no public key, and
-goes on without the policy.
+on the curve. Envoy rejects the whole listener where a policy has no public key, and goes on without the policy.
 """
 
 _API = "gateway.envoyproxy.io/v1alpha1"
