@@ -316,6 +316,28 @@ def test_the_model_gets_the_callers_name_and_never_the_token(guarded: Guarded) -
         assert "authorization" not in got, route
 
 
+def test_a_shadow_gets_copies_without_the_token(guarded: Guarded) -> None:
+    guarded.driver.apply_keys(KEYS, ["default"])
+    guarded.until_confirmed(GUARDED)
+    guarded.generation += 1
+    stable, shadow = guarded.revisions
+    mirrored = (stable, replace(shadow, match=(), mirror_percent=100))
+    with_copies = replace(guarded.desired(GUARDED), revisions=mirrored, preview="")
+
+    def copies() -> list[dict[str, str]]:
+        guarded.driver.apply(with_copies)
+        guarded.http("main", token(), **{"x-copied": "yes"})
+        seen = guarded.driver.observe("default", "digits").revision("digits-00002")
+        assert seen is not None
+        pages = [replica.metrics_url.removesuffix("/metrics") + "/calls" for replica in seen.replicas]
+        calls = [call for page in pages for call in httpx.get(page, timeout=20, trust_env=False).json()]
+        return [call for call in calls if "x-copied" in call]
+
+    for copy in until(copies, "the shadow got a copy", _WITHIN_S):
+        assert "authorization" not in copy
+        assert copy["fairlead-caller"] == "ci"
+
+
 def test_revocations_and_new_keys_are_in_force_within_five_seconds_of_their_push(guarded: Guarded) -> None:
     guarded.driver.apply_keys(KEYS, ["default"])
     guarded.until_confirmed(GUARDED)

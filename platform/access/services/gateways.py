@@ -47,9 +47,8 @@ def push_to(cluster: Cluster, *, now: datetime) -> None:
     On Kubernetes each namespace gets its own revoked tokens, since each of its routes costs the gateway memory for each
     of them. A cluster may also refuse them, as where its driver lacks a role; that is another FairleadError.
     """
-    driver = driver_now(cluster, now)
     if cluster.kind == LOCAL:
-        driver.apply_keys(caller_keys(now=now), ())
+        driver_now(cluster, now).apply_keys(caller_keys(now=now), ())
         return
     for namespace in guarded_namespaces(cluster):
-        driver.apply_keys(caller_keys(now=now, namespace=namespace), [namespace])
+        driver_now(cluster, now).apply_keys(caller_keys(now=now, namespace=namespace), [namespace])
