@@ -1,5 +1,6 @@
-"""Browsers of people with one role each."""
+"""Fixtures of the tests of access: browsers of people with one role each, and a platform with a fake outside."""
 
 from tests.accounts._support.pages import browser
+from tests.deployments._support.fixtures import platform
 
-__all__ = ["browser"]
+__all__ = ["browser", "platform"]

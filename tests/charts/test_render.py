@@ -116,7 +116,8 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
         (each["metadata"].get("namespace", ""), _role(each)) for each in _of(found, "RoleBinding", "ClusterRoleBinding")
     }
     everywhere = {("", name) for name in ("driver-gateways", "driver-identity", "driver-nodes")}
-    assert bound == everywhere | {("vision", "driver"), ("text", "driver"), ("checks", "driver-jobs")}
+    in_namespaces = {(name, role) for name in ("vision", "text") for role in ("driver", "driver-access")}
+    assert bound == everywhere | in_namespaces | {("checks", "driver-jobs")}
     subjects = [each["subjects"] for each in _of(found, "RoleBinding", "ClusterRoleBinding")]
     assert all(each == [{"kind": "ServiceAccount", "name": RELEASE, "namespace": NAMESPACE}] for each in subjects)
 

@@ -33,3 +33,8 @@ def parse_patterns(found: Iterable[str], *, field: str = "services") -> tuple[st
                 field=field,
             )
     return patterns
+
+
+def reaches(patterns: Iterable[str], namespace: str) -> bool:
+    """Return whether one of the patterns includes services of the namespace."""
+    return any(pattern == ALL or pattern.startswith(f"{namespace}/") for pattern in patterns)

@@ -4,9 +4,11 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
+from access.domain.patterns import reaches
 from access.models import KeyToken, SigningKey, TokenIssuer
 from clusters.models import Cluster
-from clusters.services.connection import driver_now
+from clusters.services.connection import LOCAL, driver_now
+from deployments.selectors.services import guarded_namespaces
 from integrations.clusters.base import CallerKeys, IssuerKeys
 from jobs.services.hints import call_on_commit
 
@@ -19,16 +21,23 @@ def push_soon() -> None:
     call_on_commit("access.tasks.push_keys", "the keys of callers")
 
 
-def caller_keys(*, now: datetime) -> CallerKeys:
+def caller_keys(*, now: datetime, namespace: str = "") -> CallerKeys:
     """Return the keys by which gateways check callers now.
 
     Tokens of people who are deactivated, or whose account the provider no longer has, are refused until they are back.
+
+    Args:
+        namespace: only the revoked tokens that could call a service of this namespace; empty for all.
     """
     is_away = Q(key__user__is_active=False) | Q(key__user__identity__ended_at__isnull=False)
     revoked = KeyToken.objects.filter(Q(revoked_at__lte=now) | is_away, expires_at__gt=now - _CLOCK_SKEW)
     return CallerKeys(
         public=tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
-        revoked=tuple(revoked.order_by("id").values_list("token_id", flat=True)),
+        revoked=tuple(
+            token_id
+            for token_id, patterns in revoked.order_by("id").values_list("token_id", "key__services")
+            if not namespace or reaches(patterns, namespace)
+        ),
         issuers=tuple(
             IssuerKeys(each.name, each.issuer, each.audience, tuple(each.public))
             for each in TokenIssuer.objects.order_by("id")
@@ -37,5 +46,13 @@ def caller_keys(*, now: datetime) -> CallerKeys:
 
 
 def push_to(cluster: Cluster, *, now: datetime) -> None:
-    """Send one cluster's gateway the keys; raises Unavailable where it cannot be reached."""
-    driver_now(cluster, now).apply_keys(caller_keys(now=now))
+    """Send one cluster's gateway the keys; raises Unavailable where it cannot be reached.
+
+    On Kubernetes each namespace gets its own revoked tokens, since each of its routes costs the gateway memory for each
+    of them. A cluster may also refuse them, as where its driver lacks a role; that is another FairleadError.
+    """
+    if cluster.kind == LOCAL:
+        driver_now(cluster, now).apply_keys(caller_keys(now=now), ())
+        return
+    for namespace in guarded_namespaces(cluster):
+        driver_now(cluster, now).apply_keys(caller_keys(now=now, namespace=namespace), [namespace])

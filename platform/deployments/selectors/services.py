@@ -56,6 +56,13 @@ def services_worst_first(cluster: Cluster, only: Q) -> QuerySet[InferenceService
     return cluster.services.filter(only).order_by(IS_WELL, "namespace", "name")
 
 
+def guarded_namespaces(cluster: Cluster) -> list[str]:
+    """Return the namespaces of a cluster's services that not everybody may call, by name."""
+    is_public = Q(access__isnull=True) | Q(access=PUBLIC)
+    found = cluster.services.exclude(is_public).order_by("namespace")
+    return list(found.values_list("namespace", flat=True).distinct())
+
+
 def services_public(cluster: Cluster, only: Q) -> QuerySet[InferenceService]:
     """Return the services of a cluster that meet the condition and that everybody may call, by name."""
     is_public = Q(access__isnull=True) | Q(access=PUBLIC)

@@ -77,6 +77,19 @@ def test_a_longer_overlap_gives_no_token_more_time(api: Callable[..., APIClient]
     assert set(caller_keys(now=now + timedelta(hours=4)).revoked) == {first, second}
 
 
+def test_a_namespace_gets_the_revoked_tokens_that_could_call_its_services(api: Callable[..., APIClient]) -> None:
+    client, revoked = api(Scope.ADMIN), {}
+    for name, patterns in {"all": ["*"], "here": ["default/a*"], "other": ["prod/*", "prod/default"]}.items():
+        body = {"name": name, "services": patterns}
+        revoked[name] = claims_of(client.post("/api/v1/keys", body).json()["token"])["jti"]
+        client.delete(f"/api/v1/keys/{name}")
+    now = timezone.now()
+    assert caller_keys(now=now).revoked == tuple(revoked.values())
+    assert caller_keys(now=now, namespace="default").revoked == (revoked["all"], revoked["here"])
+    assert caller_keys(now=now, namespace="prod").revoked == (revoked["all"], revoked["other"])
+    assert caller_keys(now=now, namespace="pro").revoked == (revoked["all"],)
+
+
 def test_a_revoked_key_is_refused_and_its_name_is_nobodys(api: Callable[..., APIClient]) -> None:
     client = api(Scope.ADMIN)
     token = client.post("/api/v1/keys", BODY).json()["token"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import yaml
 
-from tests.cluster.binaries import module_folder
+from tests.cluster.binaries import envoy_gateway_source, module_folder
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 _Modules = Mapping[str, tuple[str, Sequence[str]]]
@@ -46,6 +46,16 @@ def define_keda(admin: httpx.Client) -> None:
     _define_all(admin, _KEDA)
 
 
+def define_policies(admin: httpx.Client) -> None:
+    """Let the API server know Envoy Gateway's policies from now on, as `define_other_kinds` does."""
+    try:
+        folder = envoy_gateway_source() / "charts" / "gateway-crds-helm" / "templates" / "generated"
+    except MissingPartError as missing:
+        skip_or_fail(missing)
+    for kind in ("securitypolicies", "backendtrafficpolicies"):
+        _define(admin, folder / f"gateway.envoyproxy.io_{kind}.yaml")
+
+
 def _define_all(admin: httpx.Client, modules: _Modules) -> None:
     try:
         files = list(_files(modules))
@@ -63,7 +73,8 @@ def _files(modules: _Modules) -> Iterator[Path]:
 
 def _define(admin: httpx.Client, file: Path) -> None:
     """Make a kind known, and wait until it is served."""
-    definition = yaml.safe_load(file.read_text())
+    text = "\n".join(line for line in file.read_text().splitlines() if not line.startswith("{{"))  # of a chart
+    definition = yaml.safe_load(text)
     answer = admin.post(_DEFINITIONS, json=definition)
     assert answer.status_code in (201, 409), answer.text
     spec = definition["spec"]

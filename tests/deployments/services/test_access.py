@@ -10,6 +10,7 @@ from common.errors import InvalidInput
 from deployments.domain.service_file import stored_access, stored_cors
 from deployments.mapping import service_state
 from deployments.models import InferenceService
+from deployments.selectors.services import guarded_namespaces
 from deployments.services import service_apply
 from integrations.clusters.base import Access, Cors
 from tests.deployments._support.platform import Platform
@@ -45,13 +46,25 @@ def test_a_file_without_it_changes_nothing(platform: Platform, settings: Setting
     assert again.access is None
 
 
-def test_kubernetes_refuses_it_by_name(platform: Platform) -> None:
+def test_namespaces_of_guarded_services_get_keys_and_no_others(platform: Platform) -> None:
+    platform.version(1)
+    platform.policy()
+    service = apply(platform, "authenticated")
+    assert guarded_namespaces(service.cluster) == [service.namespace]
+    apply(platform, {"teams": ["fraud"]})
+    assert guarded_namespaces(service.cluster) == [service.namespace]
+    apply(platform, "public")
+    assert guarded_namespaces(service.cluster) == []
+    InferenceService.objects.update(access=None)  # as before there were policies
+    assert guarded_namespaces(service.cluster) == []
+
+
+def test_kubernetes_refuses_tokens_of_issuers_by_name(platform: Platform) -> None:
     platform.version(1)
     platform.policy()
     Cluster.objects.update_or_create(name="local", defaults={"kind": "kubernetes", "created_at": platform.clock()})
-    with pytest.raises(InvalidInput, match=r"spec\.access cannot be enforced on Kubernetes yet"):
-        apply(platform, "authenticated")
-    assert apply(platform, "public").access == "public"
+    with pytest.raises(InvalidInput, match=r"spec\.access\.subjects cannot be honoured on Kubernetes yet"):
+        apply(platform, {"subjects": ["corp:alice"]})
 
 
 def test_pages_of_other_origins_call_it_as_its_file_says_and_all_of_them_only_a_public_one(platform: Platform) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from integrations.clusters.base import (
+    Access,
     Arrangement,
     Autoscaling,
     Desired,
@@ -28,6 +29,8 @@ GOLDEN = Path(__file__).parents[1] / "clusters" / "kubernetes" / "golden"
 def given(case: str) -> tuple[Desired, dict[str, int], Options]:
     read = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text())
     desired = {**read["desired"], "revisions": tuple(_revision(each) for each in read["desired"]["revisions"])}
+    if "access" in desired:
+        desired["access"] = Access(**{kind: tuple(names) for kind, names in desired["access"].items()})
     desired["rolling"] = Rolling(**desired["rolling"]) if "rolling" in desired else None
     options = {**read["options"], "gateway": GatewayReference(**read["options"]["gateway"])}
     if "keda" in options:

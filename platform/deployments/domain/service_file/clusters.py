@@ -3,7 +3,7 @@
 from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
-from deployments.domain.service_file.access import FIELD
+from deployments.domain.service_file.access import FIELD as ACCESS
 from deployments.domain.service_file.cors import FIELD as CORS
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
@@ -19,11 +19,11 @@ def parse_drift(spec: Document) -> DriftPolicy | None:
 
 def refuse_on(kind: str, spec: ServiceSpec) -> None:
     """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour the file."""
-    if kind != LOCAL and spec.access is not None and spec.access.callers is not None:
+    if kind != LOCAL and spec.access is not None and spec.access.callers is not None and spec.access.callers.subjects:
         raise InvalidInput(
-            f"{FIELD} cannot be enforced on Kubernetes yet: the gateway there is another team's; leave it out, and let "
-            "a SecurityPolicy of that gateway say who may call",
-            field=FIELD,
+            f"{ACCESS}.subjects cannot be honoured on Kubernetes yet: gateways there accept keys only; name teams, "
+            "users or keys",
+            field=f"{ACCESS}.subjects",
         )
     if kind != LOCAL and spec.cors is not None:
         raise InvalidInput(

@@ -39,8 +39,12 @@ class ClusterDriver(Protocol):
         Returns what was changed by hand since the last apply, which was put back or left, as `desired.drift` says.
         """
 
-    def apply_keys(self, keys: CallerKeys) -> None:
-        """Make the cluster's gateway check callers by `keys`; returns when they are handed over."""
+    def apply_keys(self, keys: CallerKeys, namespaces: Collection[str]) -> None:
+        """Make the cluster's gateway check callers by `keys`; returns when they are handed over.
+
+        Args:
+            namespaces: those with a service that not everybody may call.
+        """
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
         """Return the changes of `desired`'s patches to the rendered objects, as a unified diff; empty for none.

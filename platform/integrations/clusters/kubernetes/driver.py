@@ -6,13 +6,13 @@
 It runs nothing between two ticks: Kubernetes runs the pods, and the gateway routes requests.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import Conflict, NotFound, NotPermitted
+from common.errors import Conflict, InvalidInput, NotFound, NotPermitted
 from integrations.clusters.base import (
     CallerKeys,
     Candidate,
@@ -37,8 +37,8 @@ from integrations.clusters.base import (
 from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
 from integrations.clusters.kubernetes.api import identity, resource_types
 from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.apply import gpu_nodes, ownership_configmap
-from integrations.clusters.kubernetes.apply.apply_service import Applier
+from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap
+from integrations.clusters.kubernetes.apply.apply_service import Applier, has_policies
 from integrations.clusters.kubernetes.check_cluster import check, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import render
@@ -103,6 +103,7 @@ class KubernetesDriver:
             pods=self._list(resource_types.POD, namespace, service),
             slices=self._list(resource_types.ENDPOINT_SLICE, namespace, service),
             routes=[route for kind in resource_types.ROUTES for route in self._list(kind, namespace, service)],
+            policies=self._list(resource_types.SECURITY_POLICY, namespace, service) if has_policies(entry) else (),
             autoscalers=self._list(resource_types.AUTOSCALER, namespace, service),
         )
         found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
@@ -217,8 +218,9 @@ class KubernetesDriver:
             return found
         return jobs.identity_of(self._api, found) or found
 
-    def apply_keys(self, keys: CallerKeys) -> None:
-        """Do nothing: services with `access` are refused here, so that no gateway has to check keys."""
+    def apply_keys(self, keys: CallerKeys, namespaces: Collection[str]) -> None:
+        """Write the keys into the policies of services in these namespaces, for the gateway to check callers by."""
+        caller_keys.push(self._api, keys, namespaces)
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
         """Return what patches change, after a server-side dry run at the API server.
@@ -241,14 +243,18 @@ class KubernetesDriver:
         """Delete the service, its routes first; it is known until the last of it is gone.
 
         Kubernetes' garbage collector begins to watch the routes' kinds some time after they were installed, and what it
-        does not watch does not hold up the removal of its owner: the routes are removed here.
+        does not watch does not hold up the removal of its owner: the routes are removed here. Where the service has
+        policies, the call that removes routes does no more, so that the gateway has none without its policy; the
+        caller repeats it until the service is gone.
         """
         closed = ownership_configmap.close(self._api, namespace, service, generation)
         if closed is None:
             return
-        for kind in resource_types.ROUTES:
-            for route in self._list(kind, namespace, service):
-                self._api.delete(kind, namespace, route["metadata"]["name"], uid=route["metadata"]["uid"])
+        guarded = has_policies(closed)
+        if self._remove(resource_types.ROUTES, namespace, service) and guarded:
+            return
+        if guarded:
+            self._remove(resource_types.POLICIES, namespace, service)
         ownership_configmap.remove(self._api, namespace, closed)
         if self._payloads is not None:
             self._payloads.remove(namespace, service)
@@ -263,6 +269,31 @@ class KubernetesDriver:
         name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
         found = self._api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
         refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
+        if desired.access is not None:
+            self._check_policies(desired)
+
+    def _check_policies(self, desired: Desired) -> None:
+        """Raise InvalidInput where the driver cannot apply the policies of a service that is not public."""
+        try:
+            for kind in resource_types.POLICIES:
+                self._list(kind, desired.namespace, desired.service)
+        except NotPermitted as error:
+            why = f"bind the role fairlead-driver-access in {desired.namespace} ({error.message})"
+        except NotFound:
+            why = "install Envoy Gateway's CRDs, release 1.9 or newer"
+        else:
+            return
+        raise InvalidInput(
+            f"spec.access of {desired.service} is not public, which takes policies of Envoy Gateway: {why}",
+            field="spec.access",
+        )
+
+    def _remove(self, kinds: Sequence[resource_types.Kind], namespace: str, service: str) -> bool:
+        """Delete the service's objects of these kinds; returns whether there were any."""
+        found = [(kind, each["metadata"]) for kind in kinds for each in self._list(kind, namespace, service)]
+        for kind, metadata in found:
+            self._api.delete(kind, namespace, metadata["name"], uid=metadata["uid"])
+        return bool(found)
 
     def _revision_of(self, workload: WorkloadIdentity) -> str:
         """Return the revision of a pod, by its label, which only those who run pods can set; raises Conflict."""

@@ -16,10 +16,11 @@ METRICS = "fairlead-driver-metrics"
 REPLAYS = "fairlead-driver-replays"
 JOBS = "fairlead-driver-jobs"
 KEDA = "fairlead-driver-keda"
+ACCESS = "fairlead-driver-access"
 REPARTITION = "fairlead-driver-repartition"
 EVICTIONS = "fairlead-driver-repartition-pods"
 MIG = "fairlead-driver-repartition-mig"
-_NOT_ALWAYS_EVERYWHERE = (IN_NAMESPACES, METRICS, REPLAYS, JOBS, KEDA, REPARTITION, EVICTIONS, MIG)
+_NOT_ALWAYS_EVERYWHERE = (IN_NAMESPACES, METRICS, REPLAYS, JOBS, KEDA, ACCESS, REPARTITION, EVICTIONS, MIG)
 _ROLE = Path(__file__).with_name("role.yaml")
 
 

@@ -79,7 +79,7 @@ class LocalDriver:
         self._order(Order(desired))
         return ()  # only the agent changes what runs
 
-    def apply_keys(self, keys: CallerKeys) -> None:
+    def apply_keys(self, keys: CallerKeys, namespaces: Collection[str] = ()) -> None:  # noqa: ARG002
         """Pass the callers' keys to the agent; the same are not rewritten."""
         with self._writing(self._layout.keys):
             try:

@@ -26,7 +26,7 @@ from integrations.clusters.kubernetes.options import ModelCache, Reach
 from serving_runtime.shared.egress import networks
 from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written_all
-from tests.cluster._support.definitions import define_keda
+from tests.cluster._support.definitions import define_keda, define_policies
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.control_calls import CLOSED_METHODS, CLOSED_PATHS
 from tests.integrations._support.manifests import GOLDEN, given
@@ -67,9 +67,11 @@ def test_a_strict_api_server_takes_the_manifests_and_the_restricted_pods(case: s
     core.create_namespace({"metadata": {"name": namespace, "labels": labels}})
     api = Api(plane.kubeconfig)
     desired, shares, options = given(case)
-    if options.keda is not None:
-        with plane.client() as admin:
+    with plane.client() as admin:
+        if options.keda is not None:
             define_keda(admin)
+        if desired.access is not None:
+            define_policies(admin)
     for manifest in render(replace(desired, namespace=namespace), shares, options):
         api.apply(manifest, dry_run=True)
         if manifest["kind"] == "Deployment":

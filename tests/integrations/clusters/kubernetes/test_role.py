@@ -11,6 +11,7 @@ import yaml
 
 from common.errors import Conflict, NotFound, NotPermitted, Unavailable
 from integrations.clusters.base import (
+    Access,
     Autoscaling,
     Candidate,
     Desired,
@@ -28,7 +29,7 @@ from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options, Repartition
 from integrations.clusters.kubernetes.watches.watcher import WATCHED
-from tests.cluster._support.definitions import define_keda
+from tests.cluster._support.definitions import define_keda, define_policies
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.runtimes import until
 
@@ -43,6 +44,8 @@ SURVEYOR = "fairlead-surveyor"
 """Who has the optional role for nodes, and no other."""
 WITH_KEDA = "fairlead-with-keda"
 """Who has the optional role for ScaledObjects, and no other."""
+GUARDING = "fairlead-guarding"
+"""Who has the optional role for policies of who may call, and no other."""
 CUTTER = "fairlead-cutter"
 """Who has the optional roles for cutting nodes anew, and that for nodes."""
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -74,8 +77,9 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
         own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
         keda = [{**subjects[0], "name": WITH_KEDA}]
+        guarding = [{**subjects[0], "name": GUARDING}]
         cutters = [{**subjects[0], "name": CUTTER}]
-        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, subjects))
+        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, guarding), (here, subjects))
         bound = (*bound, (everywhere, surveyors + cutters), (everywhere, cutters), (here, cutters), (here, cutters))
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
@@ -161,6 +165,28 @@ def test_scaled_objects_take_the_role_for_keda_and_it_gives_nothing_else(
     for verb, resource in (("get", "scaledobjects"), ("list", "scaledjobs"), ("get", "triggerauthentications")):
         assert not _may(client, WITH_KEDA, verb, "keda.sh", resource, NAMESPACE), f"{verb} {resource}"
     assert not _may(client, WITH_KEDA, "list", "keda.sh", "scaledobjects", "default")
+
+
+def test_policies_take_the_role_for_access_and_it_gives_nothing_else(client: httpx.Client, plane: ControlPlane) -> None:
+    define_policies(client)
+    revision = DesiredRevision("digits-1", "digits", "1", "file:///artifacts/1", "sha256:0", 1, 100)
+    desired = Desired(NAMESPACE, "guarded", 1, (replace(revision, model_name="guarded"),), access=Access())
+    made = [each for each in render(desired, {}, OPTIONS) if resource_types.kind_of(each) in resource_types.POLICIES]
+    assert len(made) == 2
+    for user in (USER, GUARDING):
+        api = Api(plane.user(user))
+        for policy in made:
+            kind = resource_types.kind_of(policy)
+            with pytest.raises(NotPermitted) if user == USER else nullcontext():
+                api.apply(policy)
+                (there,) = api.list(kind, NAMESPACE, MANAGED)
+                api.apply(policy, force=True)
+                api.delete(kind, NAMESPACE, "guarded", uid=there["metadata"]["uid"])
+        api.close()
+    group = "gateway.envoyproxy.io"
+    for verb, resource in (("get", "securitypolicies"), ("list", "clienttrafficpolicies"), ("patch", "envoyproxies")):
+        assert not _may(client, GUARDING, verb, group, resource, NAMESPACE), f"{verb} {resource}"
+    assert not _may(client, GUARDING, "list", group, "securitypolicies", "default")
 
 
 def test_asking_pods_takes_the_role_for_replays_and_it_gives_nothing_else(

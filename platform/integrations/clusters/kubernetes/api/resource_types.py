@@ -49,6 +49,13 @@ GRPC_ROUTE = Kind(GATEWAY_API, "GRPCRoute", "grpcroutes")
 
 ROUTES = (HTTP_ROUTE, GRPC_ROUTE)
 
+_ENVOY_GATEWAY = "gateway.envoyproxy.io/v1alpha1"
+SECURITY_POLICY = Kind(_ENVOY_GATEWAY, "SecurityPolicy", "securitypolicies")
+TRAFFIC_POLICY = Kind(_ENVOY_GATEWAY, "BackendTrafficPolicy", "backendtrafficpolicies")
+
+POLICIES = (SECURITY_POLICY, TRAFFIC_POLICY)
+"""Envoy Gateway's, of services that not everybody may call."""
+
 AUTOSCALERS = (AUTOSCALER, SCALED_OBJECT)
 """Autoscalers, which replace the reconciler's scaling; the second one only with KEDA."""
 
@@ -70,8 +77,8 @@ _BY_NAME = {
         ENDPOINT_SLICE,
         TOKEN_REVIEW,
         GATEWAY,
-        HTTP_ROUTE,
-        GRPC_ROUTE,
+        *ROUTES,
+        *POLICIES,
     )
 }
 

@@ -1,6 +1,6 @@
 """Server-side apply of a service's desired state. Called by the driver, with the generation taken.
 
-weights over what is ready -> prune autoscalers -> apply objects, routes last -> prune -> replicas
+weights over what is ready -> prune autoscalers -> apply objects, policies and then routes last -> prune -> replicas
 """
 
 import time
@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from common.errors import Conflict, Unavailable
-from integrations.clusters.base import Desired, Drift, DriftPolicy
+from integrations.clusters.base import CallerKeys, Desired, Drift, DriftPolicy
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
-from integrations.clusters.kubernetes.apply import ownership_configmap
+from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE, backend, tap_name
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads.transformer import is_transformer_autoscaled
 from integrations.clusters.kubernetes.observe import drift
-from integrations.clusters.kubernetes.observe.gateway import Routed, confirmation
+from integrations.clusters.kubernetes.observe.gateway import Routed, confirmation, must_hold
 from integrations.clusters.kubernetes.observe.observation import serving
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.payloads import Payloads
@@ -54,7 +54,7 @@ class Applier:
         raise Unavailable(f"the routes of {desired.namespace}/{desired.service} keep changing; they are tried again")
 
     def _apply(self, desired: Desired, entry: Entry) -> list[Drift]:
-        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in self._pruned(entry)}
+        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in self._pruned(desired, entry)}
         tap = self.api.get(resource_types.CONFIG_MAP, desired.namespace, tap_name(desired.service))
         there[resource_types.CONFIG_MAP] = [] if tap is None else [tap]  # it goes with the service, not before
         routes = [route for kind in resource_types.ROUTES for route in there[kind]]
@@ -63,7 +63,10 @@ class Applier:
         slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, desired.service)
         desired, given = _able(desired, slices)
         before = confirmation(desired.service, routes, self.options.gateway).routed
-        manifests = render(desired, given, self.options)
+        keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
+        guards = there.get(resource_types.SECURITY_POLICY, [])
+        is_held = desired.access is not None and must_hold(desired.service, routes, guards, self.options.gateway)
+        manifests = render(desired, given, self.options, keys=keys, is_held=is_held)
         # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
         self._prune({kind: there[kind] for kind in resource_types.AUTOSCALERS if kind in there}, manifests)
         found: list[Drift] = []
@@ -92,12 +95,15 @@ class Applier:
         return found
 
     def _keep_up(self, manifest: Manifest, known: Json, policy: DriftPolicy, before: Routed) -> list[Drift]:
-        """Apply one manifest where the object differs (`drift` says how others' changes are resolved)."""
+        """Apply one manifest where the object differs (`drift` says how others' changes are resolved).
+
+        Who may call a service is put back in any case.
+        """
         wanted = drift.sealed(manifest)
         is_applied = drift.has_seal(wanted, known)
         wanted = drift.ceded(wanted, known, self.options.allowed_managers)
         differences = drift.differences(wanted, known)
-        heals = policy is DriftPolicy.HEAL
+        heals = _heals(manifest, policy)
         if not heals:
             wanted = drift.without(wanted, [each.path for each in differences])
         if not is_applied or (heals and differences):
@@ -106,17 +112,18 @@ class Applier:
 
     def _bring_back(self, manifest: Manifest, policy: DriftPolicy, before: Routed) -> list[Drift]:
         """Create an object again that is gone, or no longer known as ours."""
-        heals = policy is DriftPolicy.HEAL
+        heals = _heals(manifest, policy)
         if heals:
             self._bring(drift.sealed(manifest), before)
         return [Drift(drift.name_of(manifest), "", "the object", "", healed=heals)]
 
     def _bring(self, wanted: Manifest, before: Routed, known: Json | None = None, *, force: bool = False) -> None:
-        """Apply a sealed manifest; a route only if it is unchanged since it was read."""
-        if resource_types.kind_of(wanted) in resource_types.ROUTES:
+        """Apply a sealed manifest; a route, or a policy, only if it is unchanged since it was read."""
+        kind = resource_types.kind_of(wanted)
+        if kind in resource_types.ROUTES:
             wanted["metadata"]["annotations"][CONFIRMED] = before.to_json()
-            if known is not None:
-                wanted["metadata"]["resourceVersion"] = known["metadata"]["resourceVersion"]
+        if known is not None and kind in (*resource_types.ROUTES, *resource_types.POLICIES):
+            wanted["metadata"]["resourceVersion"] = known["metadata"]["resourceVersion"]
         self.api.apply(wanted, force=force)
 
     def _scale(self, desired: Desired) -> list[Drift]:
@@ -160,11 +167,14 @@ class Applier:
                 if (kind, metadata["name"]) not in kept and not is_leaving and not _is_controlled(each):
                     self.api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
-    def _pruned(self, entry: Entry) -> Iterator[resource_types.Kind]:
+    def _pruned(self, desired: Desired, entry: Entry) -> Iterator[resource_types.Kind]:
         """Yield the kinds that are pruned once no longer desired, in this order.
 
-        KEDA's is one of them where the operator chose KEDA, now or before.
+        KEDA's is one of them where the operator chose KEDA, now or before, and Envoy Gateway's where the service has,
+        or had, policies.
         """
+        if desired.access is not None or has_policies(entry):
+            yield from resource_types.POLICIES
         kind = resource_types.SCALED_OBJECT
         if self.options.keda is not None or any(each.startswith(f"{kind.kind}/") for each in entry.objects):
             yield kind
@@ -172,6 +182,15 @@ class Applier:
 
     def _list(self, kind: resource_types.Kind, namespace: str, service: str) -> list[Json]:
         return self.api.list(kind, namespace, {SERVICE: service})
+
+
+def has_policies(entry: Entry) -> bool:
+    """Return whether the service has, or had, policies of who may call it."""
+    return any(each.startswith(f"{resource_types.SECURITY_POLICY.kind}/") for each in entry.objects)
+
+
+def _heals(manifest: Manifest, policy: DriftPolicy) -> bool:
+    return policy is DriftPolicy.HEAL or resource_types.kind_of(manifest) in resource_types.POLICIES
 
 
 class _Count(NamedTuple):

@@ -6,17 +6,20 @@ A pure function of the desired state, the operator's options and the shares that
     ├── once         ServiceAccount, NetworkPolicy, ConfigMap with the shares of taps
     ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler
     ├── its transformer, if any: the same four, named `<revision>-transformer`
+    ├── policies     SecurityPolicy and BackendTrafficPolicy, where not everybody may call the service
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from integrations.clusters.base import Desired
+from integrations.clusters.base import CallerKeys, Desired
 from integrations.clusters.kubernetes.manifests.jobs.job import job
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes.routes import routes
+from integrations.clusters.kubernetes.manifests.routes.security_policy import policies
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import autoscaler, refuse_unmeasured
 from integrations.clusters.kubernetes.manifests.workloads import deployment, taps
 from integrations.clusters.kubernetes.manifests.workloads.transformer import transformer
@@ -25,11 +28,20 @@ from integrations.clusters.kubernetes.options import Options
 __all__ = ["Manifest", "job", "render"]
 
 
-def render(desired: Desired, shares: Mapping[str, int], options: Options) -> list[Manifest]:
-    """Return the objects in their order of application.
+def render(
+    desired: Desired,
+    shares: Mapping[str, int],
+    options: Options,
+    *,
+    keys: CallerKeys | None = None,
+    is_held: bool = False,
+) -> list[Manifest]:
+    """Return the objects in their order of application: policies before routes.
 
     Args:
         shares: percent of requests that each revision gets now.
+        keys: by which the gateway checks callers, where not everybody may call; without them no token is valid.
+        is_held: routes lead to no revision yet, since the gateway has not confirmed the policies.
 
     Raises:
         InvalidInput: `desired` has something impossible on Kubernetes, by name.
@@ -48,6 +60,8 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         scaled = autoscaler(desired, revision, options)
         made += [] if scaled is None else [scaled]
         made += transformer(desired, revision, options)
-    if not any(shares.values()):
+    if is_held or not any(shares.values()):
         made.append(deployment.service_without_endpoints(desired))
-    return patched(desired, made + routes(desired, shares, options))
+    made += policies(desired, keys or CallerKeys())
+    routed = replace(desired, revisions=(), preview="") if is_held else desired
+    return patched(desired, made + routes(routed, shares, options))

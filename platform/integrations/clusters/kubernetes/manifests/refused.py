@@ -6,7 +6,17 @@ from typing import Any
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision
 
-_OF_SERVICE = {"namespace", "service", "generation", "revisions", "preview", "drift", "request_timeout_s", "rolling"}
+_OF_SERVICE = {
+    "namespace",
+    "service",
+    "generation",
+    "revisions",
+    "preview",
+    "drift",
+    "request_timeout_s",
+    "rolling",
+    "access",
+}
 _OF_REVISION = {
     "name",
     "model_name",

@@ -7,7 +7,7 @@ annotation of the service's HTTPRoute keeps it, written with each change.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from integrations.clusters.base import HeaderMatch
@@ -17,6 +17,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     MATCH,
     PREVIEW,
     match_route,
+    no_endpoints_name,
     revision_of,
 )
 from integrations.clusters.kubernetes.manifests.routes.client_groups import from_json
@@ -57,9 +58,14 @@ class Confirmation:
     problem: str = ""
 
 
-def confirmation(service: str, routes: Sequence[Json], gateway: GatewayReference) -> Confirmation:
-    """Return the confirmation by `gateway` of a service's routes, of which its HTTPRoute has the service's name."""
-    main = next((each for each in routes if each["kind"] == "HTTPRoute" and _name(each) == service), None)
+def confirmation(
+    service: str, routes: Sequence[Json], gateway: GatewayReference, policies: Sequence[Json] = ()
+) -> Confirmation:
+    """Return the confirmation by `gateway` of a service's routes, of which its HTTPRoute has the service's name.
+
+    Where it does not apply one of the service's policies, the routing is confirmed, but not its generation.
+    """
+    main = _main(service, routes)
     if main is None:
         return Confirmation(Routed())
     asked = _asked(main)
@@ -70,7 +76,45 @@ def confirmation(service: str, routes: Sequence[Json], gateway: GatewayReference
         problem = route_problem(route, gateway)
         if problem:
             return Confirmation(_before(main), problem)
+    for policy in policies:
+        problem = policy_problem(policy, gateway)
+        if problem:
+            return Confirmation(replace(asked, generation=max(0, asked.generation - 1)), problem)
     return Confirmation(asked)
+
+
+def must_hold(service: str, routes: Sequence[Json], policies: Sequence[Json], gateway: GatewayReference) -> bool:
+    """Return whether routes have to lead to no revision yet, for the gateway might apply them without the policies.
+
+    Routes that lead to revisions already stay as they are while a policy is new.
+    """
+    main = _main(service, routes)
+    backends = () if main is None else main["spec"]["rules"][0].get("backendRefs", ())
+    is_open = any(each["name"] != no_endpoints_name(service) for each in backends)
+    return not is_open and (not policies or any(policy_problem(each, gateway) for each in policies))
+
+
+def policy_problem(policy: Json, gateway: GatewayReference) -> str:
+    """Return why `gateway` does not apply a policy of Envoy Gateway's kinds; empty where it does.
+
+    A policy that is in force stays so while a change of it is taken up.
+    """
+    what = f"{policy['kind']} {_name(policy)}"
+    for ancestor in policy.get("status", {}).get("ancestors", ()):
+        reference = ancestor["ancestorRef"]
+        if (reference["name"], reference.get("namespace", gateway.namespace)) != (gateway.name, gateway.namespace):
+            continue
+        accepted = next((each for each in ancestor.get("conditions", ()) if each["type"] == "Accepted"), None)
+        if accepted is not None and accepted["status"] == "True":
+            return ""
+        if accepted is not None:
+            said = f"{accepted.get('reason', '')}: {accepted.get('message', '')}".strip(": ")
+            return f"the gateway {gateway.name} does not apply {what}: {said}"
+    return f"the gateway {gateway.name} has not taken up {what} yet"
+
+
+def _main(service: str, routes: Sequence[Json]) -> Json | None:
+    return next((each for each in routes if each["kind"] == "HTTPRoute" and _name(each) == service), None)
 
 
 def _asked(route: Json) -> Routed:

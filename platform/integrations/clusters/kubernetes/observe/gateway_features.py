@@ -17,10 +17,12 @@ from integrations.clusters.kubernetes.manifests.routes.client_groups import need
 MIRROR = "HTTPRouteRequestMirror"
 MIRROR_OF_A_SHARE = "HTTPRouteRequestPercentageMirror"
 EXPRESSIONS = "header matches by regular expression"
+ACCESS = "access policies"
+"""Envoy Gateway's own: its SecurityPolicy, release 1.9 or newer."""
 
 # Envoy Gateway reports no features (v1.9, internal/gatewayapi/status/gatewayclass.go) and has these
 # (internal/gatewayapi/filters.go, route.go).
-_KNOWN = {"gateway.envoyproxy.io/gatewayclass-controller": frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS})}
+_KNOWN = {"gateway.envoyproxy.io/gatewayclass-controller": frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS, ACCESS})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ class GatewayClass:
 
 def asks_much(desired: Desired) -> bool:
     """Return whether the desired state needs features that not every gateway has."""
-    return any(each.mirror_percent or needs_expressions(each.match) for each in desired.revisions)
+    return desired.access is not None or any(
+        each.mirror_percent or needs_expressions(each.match) for each in desired.revisions
+    )
 
 
 def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None:
@@ -60,6 +64,12 @@ def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None
         if of.name
         else f"gateway {gateway} was not found, so it is not known to support"
     )
+    if desired.access is not None and ACCESS not in of.features:
+        raise InvalidInput(
+            f"spec.access of {desired.service} is not public, but {found} {ACCESS}; use Envoy Gateway, or let the "
+            "service be public and a policy of your gateway's own say who may call it",
+            field="spec.access",
+        )
     for revision in desired.revisions:
         for need in _needs(revision, of):
             if need.feature not in of.features:

@@ -40,6 +40,7 @@ class Found:
     pods: Sequence[Json] = ()
     slices: Sequence[Json] = ()
     routes: Sequence[Json] = ()
+    policies: Sequence[Json] = ()
     autoscalers: Sequence[Json] = ()
     failures: Mapping[str, Failure] = field(default_factory=dict)
 
@@ -55,7 +56,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
         for name in _names(found.deployments) - here
     }
     names = sorted(here)
-    confirmed = confirmation(service, found.routes, gateway)
+    confirmed = confirmation(service, found.routes, gateway, found.policies)
     routed = confirmed.routed
     troubles = {
         str(each["metadata"]["name"]): trouble for each in found.deployments if (trouble := _trouble(each)) is not None

@@ -1,11 +1,12 @@
 """What a gateway's class lets a service ask for."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from common.errors import InvalidInput
-from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, MatchKind
+from integrations.clusters.base import Access, Desired, DesiredRevision, HeaderMatch, MatchKind
 from integrations.clusters.kubernetes.observe.gateway_features import GatewayClass, asks_much, refuse_unsupported
 
 BEGINS = (HeaderMatch("x-client", MatchKind.PREFIX, ("app/2.",)),)
@@ -77,3 +78,11 @@ def test_what_a_gateway_has_is_let_through(wish: dict[str, Any], of: GatewayClas
 def test_weights_and_whole_values_need_no_look_at_the_class() -> None:
     assert not asks_much(desired(match=IS))
     assert asks_much(desired(match=BEGINS))
+
+
+def test_who_may_call_is_enforced_by_envoy_gateway_and_no_other() -> None:
+    guarded = replace(desired(), access=Access())
+    assert asks_much(guarded)
+    refuse_unsupported(guarded, its_class(ENVOY_GATEWAY), "gateway")
+    with pytest.raises(InvalidInput, match="class plain of gateway gateway is not known to support access policies"):
+        refuse_unsupported(guarded, its_class("example.org/plain", "HTTPRouteRequestMirror"), "gateway")

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from integrations.clusters.kubernetes.observe.gateway import route_problem
+from integrations.clusters.kubernetes.manifests.names import GENERATION
+from integrations.clusters.kubernetes.observe.gateway import confirmation, must_hold, policy_problem, route_problem
 from integrations.clusters.kubernetes.options import GatewayReference
 
 GATEWAY = GatewayReference("gateway", "gateways", http_listener="web")
@@ -80,3 +81,64 @@ def test_what_another_gateway_says_does_not_count() -> None:
     assert "the gateway gateway in gateways says nothing of HTTPRoute digits" in route_problem(
         route(parent=other), GATEWAY
     )
+
+
+def policy(*conditions: dict[str, Any], name: str = "gateway") -> dict[str, Any]:
+    ancestor = {"ancestorRef": {"name": name, "namespace": "gateways"}, "conditions": list(conditions)}
+    return {"kind": "SecurityPolicy", "metadata": {"name": "digits"}, "status": {"ancestors": [ancestor]}}
+
+
+ACCEPTED = {"type": "Accepted", "status": "True", "reason": "Accepted"}
+CONFLICTED = refused("Accepted", "Conflicted", "another policy is older")
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        pytest.param(policy(ACCEPTED), "", id="accepted"),
+        pytest.param(
+            policy(CONFLICTED),
+            "the gateway gateway does not apply SecurityPolicy digits: Conflicted: another policy is older",
+            id="refused",
+        ),
+        pytest.param(policy(), "the gateway gateway has not taken up SecurityPolicy digits yet", id="without a word"),
+        pytest.param(policy(ACCEPTED, name="other"), "has not taken up SecurityPolicy", id="another gateway's word"),
+        pytest.param({**policy(), "status": {}}, "has not taken up SecurityPolicy", id="new"),
+    ],
+)
+def test_what_a_gateway_says_of_a_policy(found: dict[str, Any], sentence: str) -> None:
+    problem = policy_problem(found, GATEWAY)
+    assert sentence in problem
+    assert bool(problem) == bool(sentence)
+
+
+def leading_to(*backends: str) -> dict[str, Any]:
+    made = route()
+    made["metadata"]["annotations"] = {GENERATION: "7"}
+    made["spec"]["rules"] = [{"backendRefs": [{"name": name, "weight": 1} for name in backends]}]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("routes", "policies", "holds"),
+    [
+        pytest.param([], [], True, id="nothing there"),
+        pytest.param([], [policy(ACCEPTED)], False, id="a policy in force, of a service that comes back"),
+        pytest.param([leading_to("fairlead-digits")], [policy()], True, id="held, not taken up"),
+        pytest.param([leading_to("fairlead-digits")], [policy(CONFLICTED)], True, id="held, refused"),
+        pytest.param([leading_to("fairlead-digits")], [policy(ACCEPTED)], False, id="held, taken up"),
+        pytest.param([leading_to("digits-00001")], [], False, id="public so far: clients are not cut off"),
+    ],
+)
+def test_routes_are_held_until_the_gateway_has_the_policy(
+    routes: list[dict[str, Any]], policies: list[dict[str, Any]], holds: bool
+) -> None:
+    assert must_hold("digits", routes, policies, GATEWAY) == holds
+
+
+def test_a_policy_that_is_not_applied_leaves_the_routing_confirmed_but_not_its_generation() -> None:
+    main = leading_to("digits-00001")
+    assert confirmation("digits", [main], GATEWAY, [policy(ACCEPTED)]).routed.generation == 7
+    found = confirmation("digits", [main], GATEWAY, [policy(CONFLICTED)])
+    assert (found.routed.generation, found.routed.weights) == (6, {"digits-00001": 1})
+    assert "does not apply SecurityPolicy digits" in found.problem

@@ -27,7 +27,7 @@ from integrations.clusters.kubernetes.manifests.names import (
 )
 from integrations.clusters.kubernetes.manifests.routes.calls import fact_paths, infer_paths, meta_paths
 from integrations.clusters.kubernetes.manifests.routes.client_groups import EMPTY_GROUP, by_route, to_json
-from integrations.clusters.kubernetes.manifests.routes.rules import ANYBODY, Share, grpc_rules, http_rules
+from integrations.clusters.kubernetes.manifests.routes.rules import ANYBODY, Share, grpc_rules, guarded, http_rules
 from integrations.clusters.kubernetes.options import Options
 
 SERVICE_METADATA = "fairlead-service"
@@ -99,7 +99,8 @@ class _Address:
         if host:
             spec["hostnames"] = [host]
         labels = service_labels(self.desired.service)
-        return manifest(_API, kind, self.desired, name, labels, spec={**spec, "rules": list(rules)})
+        spec["rules"] = list(rules) if self.desired.access is None else guarded(list(rules))
+        return manifest(_API, kind, self.desired, name, labels, spec=spec)
 
 
 def _share(revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:

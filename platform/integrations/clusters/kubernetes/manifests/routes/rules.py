@@ -11,9 +11,15 @@ from dataclasses import dataclass
 
 from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest
 from integrations.clusters.kubernetes.manifests.routes.calls import GRPC_INFER, GRPC_OTHERS
+from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_TOKEN
 
 ANYBODY: Sequence[Sequence[Manifest]] = ((),)
 """The match of a rule without header conditions."""
+
+
+def guarded(rules: list[Manifest]) -> list[Manifest]:
+    """Return the rules with the filter that keeps the caller's token from the model."""
+    return [{**rule, "filters": [WITHHOLD_TOKEN, *rule.get("filters", ())]} for rule in rules]
 
 
 @dataclass(frozen=True, slots=True)
