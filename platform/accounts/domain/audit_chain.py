@@ -1,4 +1,4 @@
-"""Hash chain of the audit log: SHA-256 over the previous hash and the canonical JSON of an entry (RFC 8785 in spirit).
+"""Hash chain of the audit log: SHA-256 over the previous hash and the canonical JSON of an entry.
 
 A link gives an entry its position. Checkpoints sign the hash at a position with Ed25519 (RFC 8032), so that a rebuilt
 chain is found too.

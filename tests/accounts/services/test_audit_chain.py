@@ -183,6 +183,14 @@ def test_a_file_that_is_no_checkpoint_is_refused(content: str, tmp_path: Path) -
         call_command("audit_verify", checkpoint=file)
 
 
+def test_a_checkpoint_that_cannot_be_read_or_written_is_one_sentence(tmp_path: Path) -> None:
+    chained(1)
+    with pytest.raises(CommandError, match="none cannot be read"):
+        call_command("audit_verify", checkpoint=tmp_path / "none")
+    with pytest.raises(CommandError, match="cannot be written: Is a directory"):
+        call_command("audit_verify", save=tmp_path)
+
+
 def test_a_checkpoint_of_another_key_is_forged(tmp_path: Path) -> None:
     chained(2)
     kept = tmp_path / "checkpoint.json"

@@ -36,7 +36,10 @@ class Command(BaseCommand):
             if found.newest is None:
                 raise CommandError("nothing is signed yet; the worker chains new entries every 5 s")
             newest, signature = found.newest
-            save.write_text(newest.text(signature))
+            try:
+                save.write_text(newest.text(signature))
+            except OSError as error:
+                raise CommandError(f"{save} cannot be written: {error.strerror}") from error
 
 
 def _read(file: Path) -> str:
