@@ -1,4 +1,4 @@
-"""Users, API tokens, teams, and the audit log."""
+"""Users, API tokens, teams, and the audit log with its hash chain."""
 
 from datetime import datetime
 from functools import cached_property
@@ -289,3 +289,48 @@ class AuditEntry(models.Model):
 
     def delete(self, *_: Any, **__: Any) -> Never:
         raise TypeError("audit entries cannot be deleted")
+
+
+class AuditLink(models.Model):
+    """An entry's place in the hash chain (`accounts.domain.audit_chain`); only inserted, and removed by pruning.
+
+    Of two writers at once one fails on the position, so the chain never forks. It refers to entries by number, so that
+    a removed entry leaves its link.
+    """
+
+    position = models.BigIntegerField(primary_key=True)
+    entry = models.BigIntegerField(unique=True)
+    linked_at = models.DateTimeField()
+    hash = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"entry {self.entry} at position {self.position}"
+
+
+class AuditSigningKey(models.Model):
+    """A key that signs checkpoints of the audit log; its private part is encrypted."""
+
+    sealed = models.TextField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"audit signing key {self.pk}"
+
+
+class AuditCheckpoint(models.Model):
+    """A signed hash of the chain.
+
+    Attributes:
+        pruned: entries up to its position were removed on purpose.
+        at: when it was signed, in RFC 3339, as it is signed.
+    """
+
+    position = models.BigIntegerField(db_index=True)
+    entry = models.BigIntegerField()
+    hash = models.CharField(max_length=64)
+    pruned = models.BooleanField(default=False, db_default=False)
+    at = models.CharField(max_length=32)
+    signature = models.CharField(max_length=128)
+
+    def __str__(self) -> str:
+        return f"checkpoint at position {self.position}"

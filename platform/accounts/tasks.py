@@ -1,4 +1,4 @@
-"""Periodic tasks: check users at the provider; delete expired idempotent responses and ended sessions."""
+"""Periodic tasks: chain the audit log, check users at the provider, delete expired responses and ended sessions."""
 
 import logging
 from importlib import import_module
@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.services import answers_forget
+from accounts.services.audit_chain import audit_chain
 from accounts.services.identity_checks import identities_check, identities_due
 from accounts.services.invitations import invitations_forget
 from accounts.services.oidc_users import sessions_forget
@@ -15,6 +16,12 @@ from common.errors import FairleadError
 from integrations import oidc
 
 logger = logging.getLogger(__name__)
+
+
+@shared_task(name="accounts.tasks.chain_audit")
+def chain_audit() -> None:
+    """Chain the audit entries that were committed since the last time."""
+    audit_chain(now=timezone.now())
 
 
 @shared_task(name="accounts.tasks.check_identities")

@@ -12,3 +12,8 @@ def new_id() -> uuid.UUID:
 def new_secret() -> str:
     """Return a secret of 256 bits, as text for URLs and headers."""
     return secrets.token_urlsafe(32)
+
+
+def new_private_key() -> str:
+    """Return a private key of 256 bits, in hexadecimal."""
+    return secrets.token_hex(32)

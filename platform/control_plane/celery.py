@@ -62,6 +62,7 @@ def configure(sender: Celery, **_: object) -> None:
             "build-models": {"task": "deployments.tasks.sweep_builds", "schedule": 5.0},
             "try-models": {"task": "deployments.tasks.sweep_trials", "schedule": 5.0},
             "tune-models": {"task": "deployments.tasks.sweep_tunings", "schedule": 5.0},
+            "chain-audit": {"task": "accounts.tasks.chain_audit", "schedule": 5.0},
             "check-identities": {"task": "accounts.tasks.check_identities", "schedule": 900.0},
             "forget-answers": {"task": "accounts.tasks.forget_answers", "schedule": 3600.0},
             "forget-sessions": {"task": "accounts.tasks.forget_sessions", "schedule": 3600.0},

@@ -15,7 +15,8 @@ from django.db.models import Model
 
 from access.models import SigningKey
 from access.services.signing import PURPOSE as SIGNING_KEYS
-from accounts.models import Identity
+from accounts.models import AuditSigningKey, Identity
+from accounts.selectors.audit_chain import KEY_PURPOSE as AUDIT_SIGNING_KEYS
 from accounts.services.identities import REFRESH_TOKEN
 from clusters.models import Cluster
 from clusters.services import connection
@@ -54,6 +55,7 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
     yield _sealed("sign-ins", refreshed, "sealed_refresh_token", REFRESH_TOKEN)
     yield _sealed("kubeconfigs", Cluster.objects.exclude(credentials=""), "credentials", connection.PURPOSE)
     yield _sealed("signing keys", SigningKey.objects.all(), "sealed", SIGNING_KEYS)
+    yield _sealed("audit signing keys", AuditSigningKey.objects.all(), "sealed", AUDIT_SIGNING_KEYS)
     waiting = ComparisonRun.objects.exclude(waiting=b"").defer("report", "worst")
     yield _sealed("comparisons", waiting, "waiting", comparison.PURPOSE)
     yield _recordings(is_stopped)

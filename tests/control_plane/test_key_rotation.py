@@ -9,7 +9,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import Identity
+from accounts.selectors.audit_chain import audit_verify
 from accounts.services import user_get_or_create
+from accounts.services.audit_chain import audit_chain
 from accounts.services.identities import REFRESH_TOKEN
 from clusters.models import Cluster
 from clusters.services.connection import opened, sealed
@@ -66,6 +68,7 @@ class Stored:
             user=person, issuer="https://a.example", subject="1", sealed_refresh_token=seal("r", purpose=REFRESH_TOKEN)
         )
         access_key()
+        audit_chain(now=now)
         self.session = SessionStore()
         self.session["token"] = 7
         self.session.save()
@@ -80,6 +83,7 @@ class Stored:
             and opened(Cluster.objects.get().credentials) == CREDENTIALS
             and unseal(Identity.objects.get().sealed_refresh_token, purpose=REFRESH_TOKEN) == "r"
             and (halves, exchanges) == (b"halves", [EXCHANGE, EXCHANGE])
+            and audit_verify().broken == ""
             and self.is_signed_in()
         )
 
@@ -108,7 +112,10 @@ def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
 ) -> None:
     replace_the_key(settings)
     call_command("secrets_reseal")
-    said = "webhooks 1, sign-ins 1, kubeconfigs 1, signing keys 1, comparisons 1, recordings 1, sessions 1\n"
+    said = (
+        "webhooks 1, sign-ins 1, kubeconfigs 1, signing keys 1, audit signing keys 1, comparisons 1, recordings 1, "
+        "sessions 1\n"
+    )
     assert capsys.readouterr().out == said
     settings.SECRET_KEY_FALLBACKS = []
     assert stored.is_all_there()

@@ -1,7 +1,8 @@
 """`fairlead backup` and `fairlead restore`: the embedded platform's state in one file, saved while it runs.
 
 The file is a tar archive: `fairlead-backup.json`, the database, the secrets, the model files. The database goes first:
-every model file it names existed before it, and files that no version has stay for an hour.
+every model file it names existed before it, and files that no version has stay for an hour. With a key it is encrypted
+(`fairlead_cli.encrypted_file`).
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from fairlead_cli.context import Call
+from fairlead_cli.encrypted_file import DecryptingReader, EncryptingWriter, is_encrypted, read_key
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation
 from fairlead_cli.up.components import environment
@@ -38,6 +40,7 @@ def backup_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `backup` takes."""
     parser.add_argument("file", type=Path, metavar="FILE", help="archive to write; must not exist")
     _home_argument(parser, home_path(), "folder to back up (FAIRLEAD_HOME, else .fairlead here or above)")
+    _key_argument(parser, "encrypts the archive with the key in this file, of 32 bytes or more")
 
 
 def restore_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +48,7 @@ def restore_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="archive written by `fairlead backup`")
     here = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")  # a new one, also below another home
     _home_argument(parser, here, "folder to restore to; must be absent or empty (FAIRLEAD_HOME, else .fairlead)")
+    _key_argument(parser, "key file of an encrypted archive")
 
 
 def backup(call: Call) -> None:
@@ -55,11 +59,12 @@ def backup(call: Call) -> None:
         raise CliError(f"{home.path} holds no database; name the folder of `fairlead up` with --home")
     if file.exists():
         raise CliError(f"{file} exists; choose another name for the backup")
+    key = None if call.options.key_file is None else read_key(call.options.key_file)
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         # It holds the secret key and a token: no one else may read it, from the first byte on.
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            _write(home, stream)
+            _write_encrypted(home, stream, key) if key else _write(home, stream)
             os.fsync(stream.fileno())
         partial.replace(file)
     except (OSError, sqlite3.Error) as error:
@@ -67,7 +72,8 @@ def backup(call: Call) -> None:
     finally:
         partial.unlink(missing_ok=True)
     size = file.stat().st_size
-    sentence = f"backed up {home.path} to {file} ({size} bytes); it holds secrets, keep it safe"
+    kept = "it is encrypted" if key else "it holds secrets, keep it safe"
+    sentence = f"backed up {home.path} to {file} ({size} bytes); {kept}"
     call.done(sentence, home=str(home.path), file=str(file), size_bytes=size)
 
 
@@ -82,7 +88,7 @@ def restore(call: Call) -> None:
         with tempfile.TemporaryDirectory(prefix=f".{home.name}.", dir=home.parent) as made:
             fresh = Path(made) / "home"
             fresh.mkdir(mode=0o700)
-            was = _unpack(file, fresh)
+            was = _unpack(file, call.options.key_file, fresh)
             _settle(fresh, f"{was}/{_ARTIFACTS}", home)
             if home.exists():
                 home.rmdir()
@@ -102,8 +108,14 @@ def _settle(fresh: Path, old_artifacts: str, home: Path) -> None:
     preparation.manage(["artifacts_moved", *moves], variables)
 
 
-def _write(home: Home, stream: IO[bytes]) -> None:
-    with tarfile.open(fileobj=stream, mode="w") as archive, tempfile.TemporaryDirectory(dir=home.path) as scratch:
+def _write_encrypted(home: Home, stream: IO[bytes], key: bytes) -> None:
+    encrypted = EncryptingWriter(stream, key)
+    _write(home, encrypted)
+    encrypted.finish()
+
+
+def _write(home: Home, stream: IO[bytes] | EncryptingWriter) -> None:
+    with tarfile.open(fileobj=stream, mode="w|") as archive, tempfile.TemporaryDirectory(dir=home.path) as scratch:
         manifest = {"schema": SCHEMA, "version": version("fairlead"), "home": str(home.path), "at": int(time.time())}
         content = json.dumps(manifest).encode()
         entry = tarfile.TarInfo(_MANIFEST)
@@ -129,20 +141,33 @@ def _model_files(home: Home) -> Iterator[Path]:
         yield from sorted(path for path in artifact.rglob("*") if path.is_file())
 
 
-def _unpack(file: Path, fresh: Path) -> str:
+def _unpack(file: Path, key_file: Path | None, fresh: Path) -> str:
     """Unpack what a backup may hold and nothing else; return the home it was taken of."""
+    if not is_encrypted(file):
+        with tarfile.open(file, mode="r:") as archive:
+            return _unpack_archive(file, archive, fresh)
+    if key_file is None:
+        raise CliError(f"{file} is encrypted; name the file of its key with --key-file")
+    with file.open("rb") as stream:
+        reader = DecryptingReader(stream, read_key(key_file), name=str(file))
+        with tarfile.open(fileobj=reader, mode="r|") as archive:
+            home = _unpack_archive(file, archive, fresh)
+        reader.drain()
+    return home
+
+
+def _unpack_archive(file: Path, archive: tarfile.TarFile, fresh: Path) -> str:
     home = ""
-    with tarfile.open(file, mode="r:") as archive:
-        for entry in archive:
-            source = archive.extractfile(entry) if entry.isreg() else None
-            if source is None or not _is_expected(entry.name):
-                raise CliError(f"{file} holds {entry.name!r}, which no backup has; nothing was restored")
-            if entry.name == _MANIFEST:
-                home = _home_of(file, source.read())
-                continue
-            if not home:
-                break
-            _write_file(fresh / entry.name, source)
+    for entry in archive:
+        source = archive.extractfile(entry) if entry.isreg() else None
+        if source is None or not _is_expected(entry.name):
+            raise CliError(f"{file} holds {entry.name!r}, which no backup has; nothing was restored")
+        if entry.name == _MANIFEST:
+            home = _home_of(file, source.read())
+            continue
+        if not home:
+            break
+        _write_file(fresh / entry.name, source)
     if not home:
         raise CliError(f"{file} is no backup of Fairlead: it does not begin with {_MANIFEST}")
     return home
@@ -182,3 +207,7 @@ def _require_embedded() -> None:
 
 def _home_argument(parser: argparse.ArgumentParser, default: Path, help_: str) -> None:
     parser.add_argument("--home", type=Path, default=default, help=help_)
+
+
+def _key_argument(parser: argparse.ArgumentParser, help_: str) -> None:
+    parser.add_argument("--key-file", type=Path, metavar="FILE", help=help_)

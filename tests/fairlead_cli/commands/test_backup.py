@@ -144,3 +144,98 @@ def test_a_file_that_is_no_archive_is_refused(fairlead: Fairlead, tmp_path: Path
     assert code == 1
     assert f"{tmp_path}/b.tar is no whole archive that `fairlead backup` wrote (" in complained
     assert [path.name for path in tmp_path.iterdir()] == ["b.tar"]
+
+
+@pytest.fixture
+def encrypted(fairlead: Fairlead, home: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """An encrypted backup of several chunks, and the file of its key."""
+    key, file = tmp_path / "key", tmp_path / "b.tar"
+    key.write_text("5" * 64 + "\n")
+    (home / "artifacts/abc/model.onnx").write_text("weights" * 40_000)
+    code, said, complained = fairlead("backup", str(file), "--home", str(home), "--key-file", str(key))
+    assert (code, complained) == (0, "")
+    assert "it is encrypted" in said
+    return file, key
+
+
+def test_an_encrypted_backup_shows_nothing_and_restores_whole(
+    fairlead: Fairlead, encrypted: tuple[Path, Path], home: Path, tmp_path: Path
+) -> None:
+    file, key = encrypted
+    stored = file.read_bytes()
+    assert not [text for text in (b"weights", b"flt_secret", b"k" * 60, b"fairlead-backup") if text in stored]
+    restored = tmp_path / "new"
+    code, _, complained = fairlead("restore", str(file), "--home", str(restored), "--key-file", str(key))
+    assert (code, complained) == (0, "")
+    assert content(restored)["artifacts/abc/model.onnx"] == "weights" * 40_000
+    assert notes(restored) == ["committed"]
+
+
+CHUNK = 64 * 1024 + 16
+HEAD = len(b"fairlead-encrypted/v1\n") + 32
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        pytest.param(lambda whole: whole[:-1], "was changed or is not whole", id="last byte missing"),
+        pytest.param(
+            lambda whole: whole[: HEAD + CHUNK * ((len(whole) - HEAD) // CHUNK)],
+            "was changed or is not whole",
+            id="last chunk missing",
+        ),
+        pytest.param(
+            lambda whole: whole[:HEAD] + whole[HEAD + CHUNK :],
+            "has another key, or was changed",
+            id="first missing",
+        ),
+        pytest.param(
+            lambda whole: (
+                whole[: HEAD + CHUNK]
+                + whole[HEAD + 2 * CHUNK : HEAD + 3 * CHUNK]
+                + whole[HEAD + CHUNK : HEAD + 2 * CHUNK]
+                + whole[HEAD + 3 * CHUNK :]
+            ),
+            "was changed or is not whole",
+            id="chunks exchanged",
+        ),
+        pytest.param(lambda whole: whole + b"x", "was changed or is not whole", id="something behind"),
+        pytest.param(
+            lambda whole: whole[:200_000] + bytes([whole[200_000] ^ 1]) + whole[200_001:],
+            "was changed or is not whole",
+            id="a bit flipped",
+        ),
+        pytest.param(lambda whole: whole[:HEAD], "has another key, or was changed", id="only a head"),
+        pytest.param(lambda whole: whole[: HEAD - 10], "has another key, or was changed", id="half a head"),
+    ],
+)
+def test_a_damaged_encrypted_backup_restores_nothing(
+    fairlead: Fairlead,
+    encrypted: tuple[Path, Path],
+    tmp_path: Path,
+    damage: Callable[[bytes], bytes],
+    words: str,
+) -> None:
+    file, key = encrypted
+    file.write_bytes(damage(file.read_bytes()))
+    code, _, complained = fairlead("restore", str(file), "--home", str(tmp_path / "new"), "--key-file", str(key))
+    assert code == 1
+    assert f"{file} {words}; nothing was restored" in complained
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_encrypted_backup_needs_its_key(fairlead: Fairlead, encrypted: tuple[Path, Path], tmp_path: Path) -> None:
+    file, _ = encrypted
+    other, short = tmp_path / "other", tmp_path / "short"
+    other.write_text("6" * 64)
+    short.write_text("secret")
+    for options, words in (
+        ((), "is encrypted; name the file of its key with --key-file"),
+        (("--key-file", str(other)), "has another key, or was changed; nothing was restored"),
+        (("--key-file", str(short)), "has 6 bytes; a key has 32 to 4096: make one with `openssl rand -hex 32`"),
+        (("--key-file", str(tmp_path / "none")), "cannot be read: No such file or directory"),
+    ):
+        code, _, complained = fairlead("restore", str(file), "--home", str(tmp_path / "new"), *options)
+        assert code == 1
+        assert words in complained
+        assert not (tmp_path / "new").exists()
