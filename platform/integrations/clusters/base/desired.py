@@ -267,6 +267,28 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of the requests to a service; None limits nothing.
+
+    Attributes:
+        requests_per_second: of all callers together.
+        caller_requests_per_second: of each caller; those without a key are one caller.
+    """
+
+    requests_per_second: int | None = None
+    caller_requests_per_second: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRate:
+    """A limit of the requests to all services: of the keys of a team together, or where `key` is set of that key."""
+
+    requests_per_second: int
+    team: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CallerKeys:
     """How a gateway checks the keys of callers.
 
@@ -274,12 +296,14 @@ class CallerKeys:
         issuer, audience: of every key, which is a JSON Web Token (RFC 7519).
         public: JSON Web Keys (RFC 7517) of the signatures; public ones only.
         revoked: ids of the tokens that are refused although they are signed and have not expired.
+        rates: limits of keys and teams, each once.
     """
 
     issuer: str = KEY_ISSUER
     audience: str = KEY_AUDIENCE
     public: tuple[Mapping[str, str], ...] = ()
     revoked: tuple[str, ...] = ()
+    rates: tuple[RequestRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +317,7 @@ class Desired:
         request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never. gRPC clients set their own.
         rolling: how a revision's replicas are replaced; None leaves it to the driver.
         access: who may call it, on every route; None for everybody.
+        limits: of its requests, on every route.
     """
 
     namespace: str
@@ -305,6 +330,7 @@ class Desired:
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     access: Access | None = None
+    limits: Limits = Limits()
 
 
 def may_connect(egress: bool | None, *, is_code: bool) -> bool:

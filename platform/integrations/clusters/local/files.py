@@ -27,6 +27,7 @@ from integrations.clusters.base import (
     Desired,
     DesiredRevision,
     HeaderMatch,
+    Limits,
     Logged,
     Logger,
     MatchKind,
@@ -34,6 +35,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     ObservedRevision,
     ReplicaPhase,
+    RequestRate,
     Resources,
     SessionAffinity,
     Tap,
@@ -218,6 +220,7 @@ def order_to_json(order: Order) -> dict[str, Any]:
         "request_timeout_s": desired.request_timeout_s,
         "affinity": None if desired.affinity is None else asdict(desired.affinity),
         "access": None if desired.access is None else asdict(desired.access),
+        "limits": asdict(desired.limits),
     }
 
 
@@ -234,6 +237,7 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
             request_timeout_s=int(value.get("request_timeout_s", 0)),
             affinity=None if affinity is None else SessionAffinity(**_known(SessionAffinity, affinity)),
             access=_access_from_json(value.get("access")),
+            limits=Limits(**_known(Limits, value.get("limits", {}))),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the desired state cannot be read: {type(error).__name__}: {error}") from error
@@ -256,6 +260,7 @@ def keys_from_json(value: Mapping[str, Any]) -> CallerKeys:
             str(value["audience"]),
             tuple({str(name): str(part) for name, part in each.items()} for each in value["public"]),
             tuple(map(str, value["revoked"])),
+            tuple(RequestRate(**_known(RequestRate, each)) for each in value.get("rates", ())),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the keys cannot be read: {type(error).__name__}: {error}") from error

@@ -186,6 +186,7 @@ class Service:
             affinity=self.desired.affinity,
             request_timeout_s=self.desired.request_timeout_s,
             access=self.desired.access,
+            limits=self.desired.limits,
         )
 
     def _unserved(self) -> str:

@@ -10,7 +10,7 @@ listener puts into JSON. A preview is one more service, `digits-preview`, whose 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from integrations.clusters.local.envoy import access
+from integrations.clusters.local.envoy import access, limits
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
@@ -52,7 +52,10 @@ def routes(service: ServiceRoute) -> Json:
                 "name": service.key,
                 "domains": ["*"],
                 "retry_policy": RETRY,
-                "typed_per_filter_config": access.of_service(service.access, service.called),
+                "typed_per_filter_config": {
+                    **access.of_service(service.access, service.called),
+                    **limits.of_service(service.limits),
+                },
                 "routes": [
                     *_http_routes(service, f"/serving/{service.key}"),
                     *_grpc_routes(service),

