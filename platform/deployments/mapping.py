@@ -19,6 +19,7 @@ from deployments.domain.service_file import (
     patches_json,
     placement_json,
     stored_access,
+    stored_limits,
     stored_logger,
     stored_patches,
     stored_placement,
@@ -243,6 +244,7 @@ def service_state(
         request_timeout_s=service.request_timeout_s,
         rolling=stored_rolling(service.rolling),
         access=stored_access(service.access).callers,
+        limits=stored_limits(service.limits),
         revisions=tuple(revisions),
     )
 

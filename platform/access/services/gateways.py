@@ -1,13 +1,13 @@
-"""What gateways are sent: public keys, and the ids of revoked tokens."""
+"""What gateways are sent: public keys, the ids of revoked tokens, and limits of keys."""
 
 from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from access.models import KeyToken, SigningKey
+from access.models import AccessKey, KeyToken, SigningKey
 from clusters.models import Cluster
 from clusters.services.connection import driver_now
-from integrations.clusters.base import CallerKeys
+from integrations.clusters.base import CallerKeys, RequestRate
 from jobs.services.hints import call_on_commit
 
 _CLOCK_SKEW = timedelta(minutes=10)
@@ -26,9 +26,11 @@ def caller_keys(*, now: datetime) -> CallerKeys:
     """
     is_away = Q(key__user__is_active=False) | Q(key__user__identity__ended_at__isnull=False)
     revoked = KeyToken.objects.filter(Q(revoked_at__lte=now) | is_away, expires_at__gt=now - _CLOCK_SKEW)
+    limited = AccessKey.objects.filter(revoked_at=None, requests_per_second__isnull=False).order_by("id")
     return CallerKeys(
         public=tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
         revoked=tuple(revoked.order_by("id").values_list("token_id", flat=True)),
+        rates=tuple(RequestRate(key, rate) for key, rate in limited.values_list("name", "requests_per_second")),
     )
 
 

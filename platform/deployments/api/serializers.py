@@ -412,6 +412,9 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     access = serializers.JSONField(
         help_text="Who may call it: `public`, `authenticated`, or an object with `teams`, `users` and `keys`."
     )
+    limits = serializers.JSONField(
+        help_text="Limits of its requests: `requestsPerSecond`, and in `perCaller` of each caller; empty without any."
+    )
     created_at = serializers.DateTimeField()
 
 

@@ -3,10 +3,10 @@
 from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
-from deployments.domain.service_file.access import FIELD
+from deployments.domain.service_file import access, limits
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
-from integrations.clusters.base import DriftPolicy
+from integrations.clusters.base import DriftPolicy, Limits
 
 LOCAL = "local"
 
@@ -20,9 +20,15 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
     """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour the file."""
     if kind != LOCAL and spec.access is not None and spec.access.callers is not None:
         raise InvalidInput(
-            f"{FIELD} cannot be enforced on Kubernetes yet: the gateway there is another team's; leave it out, and let "
-            "a SecurityPolicy of that gateway say who may call",
-            field=FIELD,
+            f"{access.FIELD} cannot be enforced on Kubernetes yet: the gateway there is another team's; leave it out, "
+            "and let a SecurityPolicy of that gateway say who may call",
+            field=access.FIELD,
+        )
+    if kind != LOCAL and spec.limits not in (None, Limits()):
+        raise InvalidInput(
+            f"{limits.FIELD} cannot be enforced on Kubernetes yet: the gateway there is another team's; leave it out, "
+            "and let a BackendTrafficPolicy of that gateway limit requests",
+            field=limits.FIELD,
         )
     if kind == LOCAL and spec.patches:
         raise InvalidInput(

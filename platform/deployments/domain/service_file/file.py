@@ -10,6 +10,7 @@ from common.identifiers import check_dns_label
 from deployments.domain.service_file.access import parse_access
 from deployments.domain.service_file.clusters import parse_drift
 from deployments.domain.service_file.delivery import parse_rolling, parse_timeout
+from deployments.domain.service_file.limits import parse_limits
 from deployments.domain.service_file.logger import parse_logger
 from deployments.domain.service_file.model import check_storage_uri, parse_config, parse_egress, parse_env, parse_format
 from deployments.domain.service_file.placement import parse_placement
@@ -82,6 +83,7 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
         placement=parse_placement(spec, resources),
         revision_history_limit=_history_limit(spec),
         access=spec.attempt(None, parse_access, spec),
+        limits=spec.attempt(None, parse_limits, spec),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from deployments.domain.service_file.access import AccessPolicy
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_file.transformer import Transformer
-from integrations.clusters.base import Arrangement, DriftPolicy, Logger, Patch, Resources, Rolling
+from integrations.clusters.base import Arrangement, DriftPolicy, Limits, Logger, Patch, Resources, Rolling
 from placement.packing.measured_latency import LatencyTarget
 
 MOST_REVISIONS = 1000
@@ -36,6 +36,7 @@ class ServiceSpec:
         egress: whether the model's process may open connections; None where the file does not say, which keeps it as it
             is.
         access: who may call it; None where the file does not say, which keeps it as it is.
+        limits: of its requests; None where the file does not say, which keeps them as they are.
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         logger: where every request and answer is sent; None without one.
@@ -72,6 +73,7 @@ class ServiceSpec:
     revision_history_limit: int | None = None
     egress: bool | None = None
     access: AccessPolicy | None = None
+    limits: Limits | None = None
 
     @property
     def follows_alias(self) -> bool:

@@ -17,6 +17,7 @@ from integrations.clusters.base import (
     DesiredTransformer,
     DriftPolicy,
     HeaderMatch,
+    Limits,
     Logger,
     Patch,
     Resources,
@@ -94,6 +95,7 @@ class ServiceState:
         request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how its replicas are replaced; None leaves it to the cluster.
         access: who may call it; None for everybody.
+        limits: of its requests.
     """
 
     namespace: str
@@ -113,6 +115,7 @@ class ServiceState:
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     access: Access | None = None
+    limits: Limits = field(default_factory=Limits)
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that is unique."""
@@ -238,4 +241,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
         request_timeout_s=service.request_timeout_s,
         rolling=service.rolling,
         access=service.access,
+        limits=service.limits,
     )

@@ -18,6 +18,7 @@ from deployments.domain.service_file import (
     check_env,
     check_format,
     is_code,
+    limits_json,
     parse_service,
     refuse_on,
     rolling_json,
@@ -209,6 +210,8 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     service.drift_policy = spec.drift or DriftPolicy.HEAL
     service.request_timeout_s, service.rolling = spec.request_timeout_s, rolling_json(spec.rolling)
     service.access = _access(service, spec, created=created)
+    if spec.limits is not None:
+        service.limits = limits_json(spec.limits)
     service.alias_problem = ""
     follow_stop(change, spec, actor=actor)
     rollout = None

@@ -266,6 +266,10 @@ class Access:
     keys: tuple[str, ...] = ()
 
 
+MOST_PER_SECOND = 1_000_000
+"""The largest limit that can be set."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits of the requests to a service; None limits nothing.
@@ -281,11 +285,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class RequestRate:
-    """A limit of the requests to all services: of the keys of a team together, or where `key` is set of that key."""
+    """Limit of the requests of a key to all services together."""
 
+    key: str
     requests_per_second: int
-    team: str = ""
-    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +299,7 @@ class CallerKeys:
         issuer, audience: of every key, which is a JSON Web Token (RFC 7519).
         public: JSON Web Keys (RFC 7517) of the signatures; public ones only.
         revoked: ids of the tokens that are refused although they are signed and have not expired.
-        rates: limits of keys and teams, each once.
+        rates: limits of keys, each once.
     """
 
     issuer: str = KEY_ISSUER

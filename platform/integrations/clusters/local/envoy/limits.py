@@ -1,7 +1,7 @@
-"""Rate limits of callers: token buckets of Envoy, which its workers share. Pure.
+"""Rate limits: token buckets of Envoy, which its workers share. Pure.
 
     fairlead-limits-headers  renames Envoy's headers to those of the draft, `RateLimit-*`
-    fairlead-limits-callers  limits of keys and teams, over all services; a resource of its own (ECDS)
+    fairlead-limits-callers  limits of keys, over all services; a resource of its own (ECDS)
     fairlead-limits          limits of one service, and of each of its callers; configured by the service's routes
 
 All three follow the check of keys: who is refused uses up nothing, and a caller is the name of a verified key, which no
@@ -55,16 +55,10 @@ def filters() -> list[Json]:
 
 def extension(rates: Iterable[RequestRate]) -> Json:
     """Return the resource of the filter in `SENT`; without any limit it looks up nothing."""
-    buckets = [
-        _descriptor("key", each.key, each.requests_per_second)
-        if each.key
-        else _descriptor("team", each.team, each.requests_per_second)
-        for each in rates
-    ]
+    buckets = [_descriptor("key", each.key, each.requests_per_second) for each in rates]
     config: Json = {"@type": _LOCAL, "stat_prefix": _STAT_PREFIX}
     if buckets:
-        named = [_claimed("key", "sub", skip_if_absent=True), _claimed("team", "team", skip_if_absent=True)]
-        config = {**_enforced(), "descriptors": buckets, "rate_limits": named}
+        config = _enforced() | {"descriptors": buckets, "rate_limits": [_claimed("key", skip_if_absent=True)]}
     return {"@type": _RESOURCE, "name": CALLERS_FILTER, "typed_config": config}
 
 
@@ -80,7 +74,7 @@ def of_service(limits: Limits) -> Json:
     if limits.caller_requests_per_second is not None:
         config |= {
             "descriptors": [_descriptor("caller", "", limits.caller_requests_per_second)],
-            "rate_limits": [_claimed("caller", "sub", default_value=NO_KEY)],
+            "rate_limits": [_claimed("caller", default_value=NO_KEY)],
             "max_dynamic_descriptors": MAX_CALLERS,
         }
     return {SERVICE_FILTER: config}
@@ -89,8 +83,8 @@ def of_service(limits: Limits) -> Json:
 def refusals() -> Iterator[tuple[Json, int, str]]:
     """Yield the filter of Envoy's own answers to requests above a limit, with their status and sentence."""
     sentence = (
-        "too many requests: a limit of this service, of the key or of its team is reached; send fewer, and try again "
-        "after the seconds in Retry-After"
+        "too many requests: a limit of this service or of the key is reached; send fewer, and try again after the "
+        "seconds in Retry-After"
     )
     yield refused_for("local_rate_limited"), 429, sentence
 
@@ -117,10 +111,10 @@ def _descriptor(key: str, value: str, per_second: int) -> Json:
     return {"entries": [{"key": key, "value": value}], "token_bucket": _bucket(per_second)}
 
 
-def _claimed(key: str, claim: str, **otherwise: Any) -> Json:
-    """Return the rule that takes a claim of the verified token as the value of `key`."""
-    path = {"key": JWT_FILTER, "path": [{"key": CLAIMS}, {"key": claim}]}
-    return {"actions": [{"metadata": {"descriptor_key": key, "metadata_key": path, **otherwise}}]}
+def _claimed(entry: str, **otherwise: Any) -> Json:
+    """Return the rule that looks for the buckets of `entry` by the name of the verified key."""
+    path = {"key": JWT_FILTER, "path": [{"key": CLAIMS}, {"key": "sub"}]}
+    return {"actions": [{"metadata": {"descriptor_key": entry, "metadata_key": path, **otherwise}}]}
 
 
 def _renamed(name: str) -> list[Json]:

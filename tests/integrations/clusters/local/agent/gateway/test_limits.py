@@ -1,4 +1,4 @@
-"""Limits of a service, of its callers, of keys and of teams hold at a real Envoy, and leave other callers alone."""
+"""Limits of a service, of its callers, and of keys hold at a real Envoy, and leave other callers alone."""
 
 import asyncio
 from collections import Counter
@@ -21,7 +21,7 @@ def key(name: str, team: str = "fraud") -> dict[str, str]:
 
 
 async def limit(gateway: Gateway, *rates: RequestRate, access: Access | None = None, **limits: int) -> None:
-    """Limit the service, keys and teams; whether its callers need a key is `access`."""
+    """Limit the service, keys; whether its callers need a key is `access`."""
     service = replace(gateway.routing.services[0], limits=Limits(**limits), access=access)
     await gateway.push(services=(service,), keys=replace(gateway.routing.keys, rates=rates))
 
@@ -87,7 +87,7 @@ async def test_refused_callers_use_up_nothing(gateway: Gateway) -> None:
 
 
 async def test_the_limit_of_a_key_is_over_all_services_and_not_of_its_tokens(gateway: Gateway) -> None:
-    await limit(gateway, RequestRate(3, key="nightly"))
+    await limit(gateway, RequestRate("nightly", 3))
     other = {"authorization": "Bearer " + token(replace(GOOD, key="nightly", token_id="id-rotated"))}
     preview = PATH.replace("default/digits/", "default/digits-preview/")
     found = await burst(gateway, key("nightly")) + await burst(gateway, other, path=preview)
@@ -97,14 +97,6 @@ async def test_the_limit_of_a_key_is_over_all_services_and_not_of_its_tokens(gat
     assert refused.headers["ratelimit-limit"].split(",")[0] == "3"
     assert statuses(await burst(gateway, key("other"))) == {200: 20}
     assert statuses(await burst(gateway, {})) == {200: 20}
-
-
-async def test_the_limit_of_a_team_is_of_its_keys_together(gateway: Gateway) -> None:
-    await limit(gateway, RequestRate(3, team="fraud"), RequestRate(2, key="nightly"))
-    found = await burst(gateway, key("a")) + await burst(gateway, key("b"))
-    assert statuses(found)[200] <= 3 + 2 * 3 * AT_MOST
-    assert statuses(found)[429] >= 40 - 3 - 2 * 3 * AT_MOST
-    assert statuses(await burst(gateway, key("c", team="risk"))) == {200: 20}
 
 
 async def test_grpc_calls_have_the_same_limits(gateway: Gateway) -> None:
@@ -132,7 +124,7 @@ async def test_a_changed_limit_drops_no_request(gateway: Gateway) -> None:
 
     sending = asyncio.create_task(send())
     for number in range(5):
-        await limit(gateway, RequestRate(100_000 + number, key="ci"), caller_requests_per_second=100_000 + number)
+        await limit(gateway, RequestRate("ci", 100_000 + number), caller_requests_per_second=100_000 + number)
     done.set()
     assert (await sending).keys() == {200}
     await limit(gateway, caller_requests_per_second=1)
