@@ -66,6 +66,16 @@ def test_the_page_says_who_may_call_the_service() -> None:
     assert "fraud, risk, keys ci" in said
 
 
+def test_the_page_shows_the_limits_of_requests() -> None:
+    scenes.service()
+    client = signed_in()
+    assert marked(text(client, DETAIL), "request-limits") == []
+    InferenceService.objects.update(limits={"requestsPerSecond": 731, "perCaller": {"requestsPerSecond": 17}})
+    (shown,) = marked(text(client, DETAIL), "request-limits")
+    assert "731" in shown
+    assert "17" in shown
+
+
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:
     used = scenes.service()
     version = used.model_version

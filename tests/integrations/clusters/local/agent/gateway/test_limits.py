@@ -99,6 +99,14 @@ async def test_the_limit_of_a_key_is_over_all_services_and_not_of_its_tokens(gat
     assert statuses(await burst(gateway, {})) == {200: 20}
 
 
+async def test_the_limit_of_the_service_is_the_one_in_the_headers_and_that_of_the_key_where_it_refuses(
+    gateway: Gateway,
+) -> None:
+    await limit(gateway, RequestRate("ci", 5), requests_per_second=50)
+    found = await burst(gateway, key("ci"))
+    assert {(each.status_code, each.headers["ratelimit-limit"]) for each in found} == {(200, "50"), (429, "5")}
+
+
 async def test_grpc_calls_have_the_same_limits(gateway: Gateway) -> None:
     await limit(gateway, caller_requests_per_second=1)
     calls = (gateway.grpc("ModelInfer", key("ci") | GRPC_SERVICE) for _ in range(12))
