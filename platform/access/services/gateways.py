@@ -26,11 +26,11 @@ def caller_keys(*, now: datetime) -> CallerKeys:
     """
     is_away = Q(key__user__is_active=False) | Q(key__user__identity__ended_at__isnull=False)
     revoked = KeyToken.objects.filter(Q(revoked_at__lte=now) | is_away, expires_at__gt=now - _CLOCK_SKEW)
-    limited = AccessKey.objects.filter(revoked_at=None, requests_per_second__isnull=False).order_by("id")
+    limited = AccessKey.objects.filter(revoked_at=None).order_by("id").values_list("name", "requests_per_second")
     return CallerKeys(
         public=tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
         revoked=tuple(revoked.order_by("id").values_list("token_id", flat=True)),
-        rates=tuple(RequestRate(key, rate) for key, rate in limited.values_list("name", "requests_per_second")),
+        rates=tuple(RequestRate(key, rate) for key, rate in limited.exclude(requests_per_second=None) if rate),
     )
 
 
