@@ -34,6 +34,7 @@ class AccessKey(models.Model):
         user: the person whose key it is; None for a program's.
         services: patterns of the services that it may call (`access.domain.patterns`).
         lifetime_s: of each of its tokens.
+        requests_per_second: limit of its requests to all services together; None limits nothing.
     """
 
     name = models.CharField(max_length=63, unique=True)
@@ -41,6 +42,7 @@ class AccessKey(models.Model):
     user = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="access_keys")
     services = models.JSONField()
     lifetime_s = models.PositiveIntegerField()
+    requests_per_second = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
     revoked_at = models.DateTimeField(null=True)

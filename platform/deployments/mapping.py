@@ -20,6 +20,7 @@ from deployments.domain.service_file import (
     placement_json,
     stored_access,
     stored_cors,
+    stored_limits,
     stored_logger,
     stored_patches,
     stored_placement,
@@ -245,6 +246,7 @@ def service_state(
         rolling=stored_rolling(service.rolling),
         access=stored_access(service.access).callers,
         cors=stored_cors(service.cors),
+        limits=stored_limits(service.limits),
         revisions=tuple(revisions),
     )
 

@@ -52,6 +52,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /keys": (ANY, VIEWER),
     "POST /keys": (OWNER, ADMIN),
     "GET /keys/{name}": (OWNER, VIEWER),
+    "PATCH /keys/{name}": (OWNER, ADMIN),
     "DELETE /keys/{name}": (OWNER, ADMIN),
     "POST /keys/{name}/rotate": (OWNER, ADMIN),
     "GET /models": (ANY, VIEWER),

@@ -74,6 +74,11 @@ def test_keys_open_a_service_until_they_are_revoked(platform: Platform, models: 
     third = new_key(platform, "third")
     until(lambda: status(platform, third) == 200, within_s=IN_FORCE_S)
 
+    platform.fairlead("keys", "limit", "third", "1")
+    until(lambda: 429 in [status(platform, third) for _ in range(5)], within_s=IN_FORCE_S, what="the key's limit")
+    platform.fairlead("keys", "limit", "third", "none")
+    until(lambda: {status(platform, third) for _ in range(9)} == {200}, within_s=IN_FORCE_S, what="no limit")
+
     kept = json.dumps([path.read_text(errors="replace") for path in (platform.home / "cluster").glob("*.json")])
     assert second not in kept
     assert '"d"' not in kept, "the gateway's files have public keys only"

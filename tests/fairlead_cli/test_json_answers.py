@@ -180,6 +180,7 @@ CALLS = {
     "keys create": Asked("ci --service default/*", {"POST /keys": KEY}),
     "keys list": Asked("", {"GET /keys": listed(KEY)}),
     "keys show": Asked("ci", {"GET /keys/ci": KEY}),
+    "keys limit": Asked("ci 20", {"PATCH /keys/ci": KEY}),
     "keys rotate": Asked("ci", {"POST /keys/ci/rotate": KEY}),
     "keys revoke": Asked("ci", {"DELETE /keys/ci": {}}),
     "issuers create": Asked("corp --issuer https://id.example --audience models", {"POST /issuers": ISSUER}),

@@ -20,6 +20,7 @@ from access.services.keys import (
     DEFAULT_OVERLAP,
     IssuedKey,
     key_create,
+    key_limit,
     key_revoke,
     key_rotate,
 )
@@ -33,6 +34,7 @@ from accounts.services.teams import team_get
 from common import durations
 from common.http.filters import Filter
 from common.http.request_serializer import RequestSerializer
+from integrations.clusters.base import MOST_PER_SECOND
 
 
 class AccessKeySerializer(serializers.ModelSerializer[AccessKey]):
@@ -49,7 +51,7 @@ class AccessKeySerializer(serializers.ModelSerializer[AccessKey]):
         model = AccessKey
         fields = [
             "name", "team", "user", "services", "created_at", "created_by", "expires_at", "revoked_at", "valid",
-            "tokens",
+            "tokens", "requests_per_second",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -81,6 +83,14 @@ class IssuedAccessKeySerializer(AccessKeySerializer):
         return str(self.context["token"])
 
 
+class RateField(serializers.IntegerField):
+    """Limit of a key's requests a second, to all services together."""
+
+    def __init__(self, **options: Any) -> None:
+        said = "Requests a second to all services together; null for no limit."
+        super().__init__(min_value=1, max_value=MOST_PER_SECOND, allow_null=True, help_text=said, **options)
+
+
 class AccessKeyCreateSerializer(RequestSerializer[AccessKey]):
     """A key to create."""
 
@@ -98,6 +108,14 @@ class AccessKeyCreateSerializer(RequestSerializer[AccessKey]):
     expires_in = serializers.CharField(
         default=durations.render(DEFAULT_LIFETIME), max_length=40, help_text="Lifetime of each token as a duration."
     )
+
+    requests_per_second = RateField(required=False)
+
+
+class AccessKeyLimitSerializer(RequestSerializer[AccessKey]):
+    """The limit of a key."""
+
+    requests_per_second = RateField()
 
 
 class AccessKeyRotateSerializer(RequestSerializer[AccessKey]):
@@ -145,6 +163,7 @@ class KeyListView(ListAPIView[AccessKey]):
             lifetime=durations.parse(said["expires_in"], field="expires_in"),
             actor=actor_of(request),
             now=timezone.now(),
+            requests_per_second=said.get("requests_per_second"),
         )
         return _issued(issued, status.HTTP_201_CREATED)
 
@@ -161,11 +180,20 @@ class _OfKey:
 class KeyDetailView(_OfKey, APIView):
     """One key."""
 
-    scopes = {"DELETE": Scope.ADMIN}
+    scopes = {"DELETE": Scope.ADMIN, "PATCH": Scope.ADMIN}
 
     @extend_schema(responses=AccessKeySerializer)
     def get(self, _request: Request, name: str) -> Response:
         """Return the key."""
+        return Response(AccessKeySerializer(key_get(name=name)).data)
+
+    @extend_schema(request=AccessKeyLimitSerializer, responses=AccessKeySerializer)
+    def patch(self, request: Request, name: str) -> Response:
+        """Limit the requests of the key. Gateways apply it within seconds."""
+        asked = AccessKeyLimitSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        rate = asked.validated_data["requests_per_second"]
+        key_limit(name=name, requests_per_second=rate, actor=actor_of(request), now=timezone.now())
         return Response(AccessKeySerializer(key_get(name=name)).data)
 
     @extend_schema(responses={204: None})

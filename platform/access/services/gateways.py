@@ -1,15 +1,15 @@
-"""What gateways are sent: public keys, the ids of revoked tokens, and other issuers."""
+"""What gateways are sent: public keys, the ids of revoked tokens, limits of keys, and other issuers."""
 
 from datetime import datetime, timedelta
 
 from django.db.models import Q
 
 from access.domain.patterns import reaches
-from access.models import KeyToken, SigningKey, TokenIssuer
+from access.models import AccessKey, KeyToken, SigningKey, TokenIssuer
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL, driver_now
 from deployments.selectors.services import guarded_namespaces
-from integrations.clusters.base import CallerKeys, IssuerKeys
+from integrations.clusters.base import CallerKeys, IssuerKeys, RequestRate
 from jobs.services.hints import call_on_commit
 
 _CLOCK_SKEW = timedelta(minutes=10)
@@ -31,6 +31,7 @@ def caller_keys(*, now: datetime, namespace: str = "") -> CallerKeys:
     """
     is_away = Q(key__user__is_active=False) | Q(key__user__identity__ended_at__isnull=False)
     revoked = KeyToken.objects.filter(Q(revoked_at__lte=now) | is_away, expires_at__gt=now - _CLOCK_SKEW)
+    limited = AccessKey.objects.filter(revoked_at=None).order_by("id").values_list("name", "requests_per_second")
     return CallerKeys(
         public=tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
         revoked=tuple(
@@ -42,6 +43,7 @@ def caller_keys(*, now: datetime, namespace: str = "") -> CallerKeys:
             IssuerKeys(each.name, each.issuer, each.audience, tuple(each.public))
             for each in TokenIssuer.objects.order_by("id")
         ),
+        rates=tuple(RequestRate(key, rate) for key, rate in limited.exclude(requests_per_second=None) if rate),
     )
 
 

@@ -37,7 +37,15 @@ class IssuedKey:
 
 @transaction.atomic
 def key_create(
-    *, name: str, team: Team, user: User | None, services: Sequence[str], lifetime: timedelta, actor: str, now: datetime
+    *,
+    name: str,
+    team: Team,
+    user: User | None,
+    services: Sequence[str],
+    lifetime: timedelta,
+    actor: str,
+    now: datetime,
+    requests_per_second: int | None = None,
 ) -> IssuedKey:
     """Create a key of a team with its first token.
 
@@ -57,6 +65,7 @@ def key_create(
             "user": user,
             "services": list(patterns),
             "lifetime_s": int(lifetime.total_seconds()),
+            "requests_per_second": requests_per_second,
             "created_at": now,
             "created_by": actor,
         },
@@ -67,6 +76,27 @@ def key_create(
     issued = IssuedKey(key, _issue(key, now))
     audit_record(actor=actor, action="key.create", target=target_of(key), now=now, after=_described(key))
     return issued
+
+
+@transaction.atomic
+def key_limit(*, name: str, requests_per_second: int | None, actor: str, now: datetime) -> AccessKey:
+    """Limit the requests of a key to all services together; None ends the limit.
+
+    Raises:
+        NotFound: there is no such key.
+        Conflict: it is revoked.
+    """
+    key = _locked(name)
+    if key.revoked_at is not None:
+        raise Conflict(f"key {name!r} is revoked; create another one")
+    if key.requests_per_second != requests_per_second:
+        before, key.requests_per_second = _described(key), requests_per_second
+        key.save(update_fields=["requests_per_second"])
+        audit_record(
+            actor=actor, action="key.limit", target=target_of(key), now=now, before=before, after=_described(key)
+        )
+        push_soon()
+    return key
 
 
 @transaction.atomic
@@ -134,7 +164,13 @@ def _locked(name: str) -> AccessKey:
 
 def _described(key: AccessKey) -> dict[str, object]:
     user = None if key.user is None else key.user.username
-    return {"team": key.team.name, "user": user, "services": key.services, "lifetime_s": key.lifetime_s}
+    return {
+        "team": key.team.name,
+        "user": user,
+        "services": key.services,
+        "lifetime_s": key.lifetime_s,
+        "requests_per_second": key.requests_per_second,
+    }
 
 
 def _check(length: timedelta, field: str, longest: timedelta) -> None:

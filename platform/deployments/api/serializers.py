@@ -415,6 +415,9 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     cors_origins = serializers.ListField(
         child=serializers.CharField(), help_text="Origins of web pages that may call it from a browser; `*` is all."
     )
+    limits = serializers.JSONField(
+        help_text="Limits of its requests: `requestsPerSecond`, and in `perCaller` of each caller; empty without any."
+    )
     created_at = serializers.DateTimeField()
 
 

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0053_service_access'),
+        ('deployments', '0054_service_limits'),
     ]
 
     operations = [

@@ -51,6 +51,7 @@ class InferenceService(models.Model):
         rolling: how its replicas are replaced, `{"maxSurge", "maxUnavailable"}`; None leaves it to the cluster.
         access: who may call it, as `access_json` writes it; None, of before there were policies, is everybody.
         cors: which pages of other origins may call it, as `cors_json` writes it; None for none.
+        limits: of its requests, as `limits_json` writes them; None, of before there were any, is without limits.
         traffic_at: when its counters were last sampled for pages (`deployments.reconcile.participants.traffic`).
         tap_cursor: up to where the recordings of its replicas' taps were processed.
         searched: the text for searches (`deployments.mapping.put_searched`).
@@ -97,6 +98,7 @@ class InferenceService(models.Model):
     rolling = models.JSONField(null=True)
     access = models.JSONField(null=True)
     cors = models.JSONField(null=True)
+    limits = models.JSONField(null=True)
     traffic_at = models.DateTimeField(null=True)
     tap_cursor = models.TextField(blank=True)
     searched = models.TextField(blank=True, default="", db_default="")

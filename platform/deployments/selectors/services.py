@@ -12,7 +12,15 @@ from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
 from deployments import mapping
 from deployments.domain.phases import Phase, ServicePhase
-from deployments.domain.service_file import PUBLIC, access_json, parse_service, stored_access, stored_cors
+from deployments.domain.service_file import (
+    PUBLIC,
+    access_json,
+    limits_json,
+    parse_service,
+    stored_access,
+    stored_cors,
+    stored_limits,
+)
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import Role
 from deployments.domain.waits import wait_of_service
@@ -155,6 +163,7 @@ def _service_view(
         drift_policy=service.drift_policy,
         access=access_json(stored_access(service.access)),
         cors_origins=cors.origins if (cors := stored_cors(service.cors)) is not None else (),
+        limits=limits_json(stored_limits(service.limits)),
         drift=tuple(map(_drift_view, drifting.stored(service.drift))),
     )
 

@@ -1,6 +1,7 @@
 """Views of services, rollouts and events for the API and the pages, as values. Pure; made by the selectors."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -337,7 +338,8 @@ class ServiceView:
 
     `model_version` is None while the first is imported, with the progress in `import_state`. `waits` is why it waits,
     also for its rollout; None where it does not. `drift` lists changes made by hand on its cluster. `access` is who may
-    call it, as a service file has it; `cors_origins` are the web pages that may, from a browser.
+    call it, and `limits` are of its requests, both as a service file has them; `cors_origins` are the web pages
+    that may call it from a browser.
     """
 
     id: int
@@ -365,6 +367,7 @@ class ServiceView:
     drift: tuple[DriftView, ...] = ()
     access: Any = "public"
     cors_origins: tuple[str, ...] = ()
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

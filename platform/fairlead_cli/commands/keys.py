@@ -12,6 +12,7 @@ _COLUMNS: render.Columns = {
     "user": "user",
     "services": "services",
     "valid": "valid",
+    "requests a second": "requests_per_second",
     "expires": "expires_at",
     "revoked": "revoked_at",
 }
@@ -35,6 +36,9 @@ def create_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--team", help="team that owns the key (default)")
     parser.add_argument("--user", help="person whose key it is (none: a program's)")
     parser.add_argument("--expires-in", metavar="DURATION", help="lifetime of its tokens, such as 720h (2160h)")
+    parser.add_argument(
+        "--requests-per-second", type=int, metavar="NUMBER", help="limit of its requests to all services (no limit)"
+    )
 
 
 def create(call: Call) -> None:
@@ -46,6 +50,7 @@ def create(call: Call) -> None:
         "team": options.team,
         "user": options.user,
         "expires_in": options.expires_in,
+        "requests_per_second": options.requests_per_second,
     }
     key = call.client.post("keys", {name: value for name, value in body.items() if value is not None})
     call.show(key, {"key": "token", **_COLUMNS})
@@ -60,6 +65,26 @@ def list_keys(call: Call) -> None:
 def show_key(call: Call) -> None:
     """Shows one key, without its token."""
     call.show(call.client.get(path("keys", call.options.name)), {**_COLUMNS, "created": "created_at"})
+
+
+def limit_arguments(parser: argparse.ArgumentParser) -> None:
+    key_argument(parser)
+    parser.add_argument("rate", type=_rate, metavar="NUMBER", help="requests a second to all services; `none` ends it")
+
+
+def limit(call: Call) -> None:
+    """Limits the requests of a key a second; gateways apply it within seconds."""
+    key = call.client.patch(path("keys", call.options.name), {"requests_per_second": call.options.rate or None})
+    call.show(key, _COLUMNS)
+
+
+def _rate(text: str) -> int:
+    """Return a limit from the command line, 0 for `none`."""
+    if text == "none":
+        return 0
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no limit; expected a whole number of at least 1, or none")
+    return int(text)
 
 
 def rotate_arguments(parser: argparse.ArgumentParser) -> None:

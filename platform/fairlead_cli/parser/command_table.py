@@ -172,6 +172,7 @@ COMMANDS = (
     Command("keys create", keys.create, keys.create_arguments),
     Command("keys list", keys.list_keys),
     Command("keys show", keys.show_key, keys.key_argument),
+    Command("keys limit", keys.limit, keys.limit_arguments),
     Command("keys rotate", keys.rotate, keys.rotate_arguments),
     Command("keys revoke", keys.revoke, keys.key_argument),
     Command("issuers create", issuers.create, issuers.create_arguments),

@@ -16,6 +16,7 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, Identity, User
 from accounts.services import teams, user_get_or_create
+from integrations.clusters.base import RequestRate
 from tests import scenes
 
 pytestmark = pytest.mark.django_db
@@ -142,6 +143,38 @@ def test_keys_are_seen_and_made_by_team(api: Callable[..., APIClient]) -> None:
     refused = api(Scope.ADMIN).delete("/api/v1/teams/blue")
     assert refused.status_code == 409
     assert "key blue-ci" in refused.content.decode()
+
+
+def test_the_limit_of_a_key_reaches_gateways_until_it_is_ended_or_the_key_revoked(
+    api: Callable[..., APIClient],
+) -> None:
+    client = api(Scope.ADMIN)
+    made = client.post("/api/v1/keys", {**BODY, "requests_per_second": 20}).json()
+    assert made["requests_per_second"] == 20
+    assert caller_keys(now=timezone.now()).rates == (RequestRate("ci", 20),)
+    changed = client.patch("/api/v1/keys/ci", {"requests_per_second": 50})
+    assert (changed.status_code, changed.json()["requests_per_second"]) == (200, 50)
+    assert AuditEntry.objects.get(action="key.limit").after["requests_per_second"] == 50
+    assert client.post("/api/v1/keys/ci/rotate", {}).json()["requests_per_second"] == 50
+    assert caller_keys(now=timezone.now()).rates == (RequestRate("ci", 50),)
+    assert client.patch("/api/v1/keys/ci", {"requests_per_second": None}).status_code == 200
+    assert caller_keys(now=timezone.now()).rates == ()
+    client.patch("/api/v1/keys/ci", {"requests_per_second": 50})
+    client.delete("/api/v1/keys/ci")
+    assert caller_keys(now=timezone.now()).rates == ()
+    assert client.patch("/api/v1/keys/ci", {"requests_per_second": 5}).status_code == 409
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1_000_001, "many", 1.5])
+def test_a_wrong_limit_changes_nothing(api: Callable[..., APIClient], wrong: object) -> None:
+    client = api(Scope.ADMIN)
+    assert client.post("/api/v1/keys", {**BODY, "requests_per_second": wrong}).status_code == 400
+    client.post("/api/v1/keys", BODY)
+    refused = client.patch("/api/v1/keys/ci", {"requests_per_second": wrong})
+    assert refused.status_code == 400
+    assert "requests_per_second" in refused.content.decode()
+    assert client.patch("/api/v1/keys/ci", {}).status_code == 400
+    assert caller_keys(now=timezone.now()).rates == ()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from deployments.domain.service_file.cors import check_cors, cors_json, stored_c
 from deployments.domain.service_file.delivery import rolling_json, stored_rolling
 from deployments.domain.service_file.environment import check_env, is_code, left_out
 from deployments.domain.service_file.file import imported_model, parse_service
+from deployments.domain.service_file.limits import limits_json, stored_limits
 from deployments.domain.service_file.logger import logger_json, stored_logger
 from deployments.domain.service_file.model import CONFIG, EGRESS, PATCHES, STORAGE_URI, check_format
 from deployments.domain.service_file.placement import placement_json, stored_placement
@@ -40,6 +41,7 @@ __all__ = [
     "imported_model",
     "is_code",
     "left_out",
+    "limits_json",
     "logger_json",
     "parse_patches",
     "parse_service",
@@ -49,6 +51,7 @@ __all__ = [
     "rolling_json",
     "stored_access",
     "stored_cors",
+    "stored_limits",
     "stored_logger",
     "stored_patches",
     "stored_placement",

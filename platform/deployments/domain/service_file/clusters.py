@@ -3,11 +3,10 @@
 from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
-from deployments.domain.service_file.access import FIELD as ACCESS
-from deployments.domain.service_file.cors import FIELD as CORS
+from deployments.domain.service_file import access, cors, limits
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
-from integrations.clusters.base import DriftPolicy
+from integrations.clusters.base import DriftPolicy, Limits
 
 LOCAL = "local"
 
@@ -21,15 +20,21 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
     """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour the file."""
     if kind != LOCAL and spec.access is not None and spec.access.callers is not None and spec.access.callers.subjects:
         raise InvalidInput(
-            f"{ACCESS}.subjects cannot be honoured on Kubernetes yet: gateways there accept keys only; name teams, "
+            f"{access.FIELD}.subjects cannot be honoured on Kubernetes yet: gateways there accept keys only; name teams, "
             "users or keys",
-            field=f"{ACCESS}.subjects",
+            field=f"{access.FIELD}.subjects",
         )
     if kind != LOCAL and spec.cors is not None:
         raise InvalidInput(
-            f"{CORS} cannot be honoured on Kubernetes yet: the gateway there is another team's; leave it out, and let "
-            "a SecurityPolicy of that gateway name the origins",
-            field=CORS,
+            f"{cors.FIELD} cannot be honoured on Kubernetes yet: the gateway there is another team's; leave it out, "
+            "and let a SecurityPolicy of that gateway name the origins",
+            field=cors.FIELD,
+        )
+    if kind != LOCAL and spec.limits not in (None, Limits()):
+        raise InvalidInput(
+            f"{limits.FIELD} cannot be enforced on Kubernetes yet: the gateway there is another team's; leave it out, "
+            "and let a BackendTrafficPolicy of that gateway limit requests",
+            field=limits.FIELD,
         )
     if kind == LOCAL and spec.patches:
         raise InvalidInput(

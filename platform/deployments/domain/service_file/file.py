@@ -11,6 +11,7 @@ from deployments.domain.service_file.access import parse_access
 from deployments.domain.service_file.clusters import parse_drift
 from deployments.domain.service_file.cors import parse_cors
 from deployments.domain.service_file.delivery import parse_rolling, parse_timeout
+from deployments.domain.service_file.limits import parse_limits
 from deployments.domain.service_file.logger import parse_logger
 from deployments.domain.service_file.model import check_storage_uri, parse_config, parse_egress, parse_env, parse_format
 from deployments.domain.service_file.placement import parse_placement
@@ -84,6 +85,7 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
         revision_history_limit=_history_limit(spec),
         access=spec.attempt(None, parse_access, spec),
         cors=spec.attempt(None, parse_cors, spec),
+        limits=spec.attempt(None, parse_limits, spec),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

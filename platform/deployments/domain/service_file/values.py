@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from deployments.domain.service_file.access import AccessPolicy
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_file.transformer import Transformer
-from integrations.clusters.base import Arrangement, Cors, DriftPolicy, Logger, Patch, Resources, Rolling
+from integrations.clusters.base import Arrangement, Cors, DriftPolicy, Limits, Logger, Patch, Resources, Rolling
 from placement.packing.measured_latency import LatencyTarget
 
 MOST_REVISIONS = 1000
@@ -37,6 +37,7 @@ class ServiceSpec:
             is.
         access: who may call it; None where the file does not say, which keeps it as it is.
         cors: which pages of other origins may call it from a browser; None for none.
+        limits: of its requests; None where the file does not say, which keeps them as they are.
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         logger: where every request and answer is sent; None without one.
@@ -74,6 +75,7 @@ class ServiceSpec:
     egress: bool | None = None
     access: AccessPolicy | None = None
     cors: Cors | None = None
+    limits: Limits | None = None
 
     @property
     def follows_alias(self) -> bool:

@@ -18,6 +18,7 @@ from integrations.clusters.base import (
     DesiredTransformer,
     DriftPolicy,
     HeaderMatch,
+    Limits,
     Logger,
     Patch,
     Resources,
@@ -96,6 +97,7 @@ class ServiceState:
         rolling: how its replicas are replaced; None leaves it to the cluster.
         access: who may call it; None for everybody.
         cors: which pages of other origins may call it from a browser; None for none.
+        limits: of its requests.
     """
 
     namespace: str
@@ -116,6 +118,7 @@ class ServiceState:
     rolling: Rolling | None = None
     access: Access | None = None
     cors: Cors | None = None
+    limits: Limits = field(default_factory=Limits)
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that is unique."""
@@ -242,4 +245,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
         rolling=service.rolling,
         access=service.access,
         cors=service.cors,
+        limits=service.limits,
     )

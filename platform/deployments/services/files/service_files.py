@@ -20,6 +20,7 @@ from deployments.domain.service_file import (
     check_format,
     cors_json,
     is_code,
+    limits_json,
     parse_service,
     refuse_on,
     rolling_json,
@@ -213,6 +214,8 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     service.request_timeout_s, service.rolling = spec.request_timeout_s, rolling_json(spec.rolling)
     service.access, service.cors = _access(service, spec, created=created), cors_json(spec.cors)
     check_cors(spec.cors, stored_access(service.access))
+    if spec.limits is not None:
+        service.limits = limits_json(spec.limits)
     service.alias_problem = ""
     follow_stop(change, spec, actor=actor)
     rollout = None

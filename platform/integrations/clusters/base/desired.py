@@ -303,6 +303,31 @@ class Cors:
     max_age_s: int = 600
 
 
+MOST_PER_SECOND = 1_000_000
+"""The largest limit that can be set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of the requests to a service; None limits nothing.
+
+    Attributes:
+        requests_per_second: of all callers together.
+        caller_requests_per_second: of each caller; those without a key are one caller.
+    """
+
+    requests_per_second: int | None = None
+    caller_requests_per_second: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRate:
+    """Limit of the requests of a key to all services together."""
+
+    key: str
+    requests_per_second: int
+
+
 @dataclass(frozen=True, slots=True)
 class CallerKeys:
     """How a gateway checks the keys of callers.
@@ -312,6 +337,7 @@ class CallerKeys:
         public: JSON Web Keys (RFC 7517) of the signatures; public ones only.
         revoked: ids of the tokens that are refused although they are signed and have not expired.
         issuers: others whose tokens are accepted.
+        rates: limits of keys, each once.
     """
 
     issuer: str = KEY_ISSUER
@@ -319,6 +345,7 @@ class CallerKeys:
     public: tuple[Mapping[str, str], ...] = ()
     revoked: tuple[str, ...] = ()
     issuers: tuple[IssuerKeys, ...] = ()
+    rates: tuple[RequestRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +360,7 @@ class Desired:
         rolling: how a revision's replicas are replaced; None leaves it to the driver.
         access: who may call it, on every route; None for everybody.
         cors: which pages of other origins may call it from a browser; None for none.
+        limits: of its requests, on every route.
     """
 
     namespace: str
@@ -346,6 +374,7 @@ class Desired:
     rolling: Rolling | None = None
     access: Access | None = None
     cors: Cors | None = None
+    limits: Limits = Limits()
 
 
 def may_connect(egress: bool | None, *, is_code: bool) -> bool:

@@ -29,6 +29,7 @@ from integrations.clusters.base import (
     DesiredRevision,
     HeaderMatch,
     IssuerKeys,
+    Limits,
     Logged,
     Logger,
     MatchKind,
@@ -36,6 +37,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     ObservedRevision,
     ReplicaPhase,
+    RequestRate,
     Resources,
     SessionAffinity,
     Tap,
@@ -221,6 +223,7 @@ def order_to_json(order: Order) -> dict[str, Any]:
         "affinity": None if desired.affinity is None else asdict(desired.affinity),
         "access": None if desired.access is None else asdict(desired.access),
         "cors": None if desired.cors is None else asdict(desired.cors),
+        "limits": asdict(desired.limits),
     }
 
 
@@ -238,6 +241,7 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
             affinity=None if affinity is None else SessionAffinity(**_known(SessionAffinity, affinity)),
             access=_access_from_json(value.get("access")),
             cors=_cors_from_json(value.get("cors")),
+            limits=Limits(**_known(Limits, value.get("limits", {}))),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the desired state cannot be read: {type(error).__name__}: {error}") from error
@@ -273,6 +277,7 @@ def keys_from_json(value: Mapping[str, Any]) -> CallerKeys:
                 )
                 for each in value.get("issuers", ())
             ),
+            tuple(RequestRate(**_known(RequestRate, each)) for each in value.get("rates", ())),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the keys cannot be read: {type(error).__name__}: {error}") from error

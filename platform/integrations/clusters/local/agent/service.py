@@ -187,6 +187,7 @@ class Service:
             request_timeout_s=self.desired.request_timeout_s,
             access=self.desired.access,
             cors=self.desired.cors,
+            limits=self.desired.limits,
         )
 
     def _unserved(self) -> str:

@@ -45,7 +45,9 @@ _ACTION = "type.googleapis.com/envoy.config.rbac.v3.Action"
 _HEADER = "type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput"
 _RESOURCE = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 _CEL = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-_PROVIDER, _CLAIMS = "fairlead", "caller"
+_PROVIDER = "fairlead"
+CLAIMS = "caller"
+"""What the token says, in the metadata of `JWT_FILTER`."""
 _REQUIRED, _OPTIONAL = "required", "optional"
 
 Json = dict[str, Any]
@@ -56,8 +58,8 @@ _ANYBODY: Json = {"allow_missing_or_failed": {}}
 def filters() -> list[Json]:
     """Return the filters of the listener, two of which the agent sends."""
     return [
-        _sent(JWT_FILTER, _JWT),
-        _sent(REVOKED_FILTER, _RBAC),
+        sent(JWT_FILTER, _JWT),
+        sent(REVOKED_FILTER, _RBAC),
         {"name": ACCESS_FILTER, "typed_config": {"@type": _RBAC}},
     ]
 
@@ -89,19 +91,21 @@ def refusals() -> Iterator[tuple[Json, int, str]]:
     401 is for no token, or one that is worth nothing, and 403 for one that does not suffice.
     """
     ask = "send a key of this installation as `Authorization: Bearer <key>`"
-    yield _details("rbac_access_denied_matched_policy[revoked]"), 401, f"the key is revoked; {ask}"
-    yield _details("Jwt_is_missing"), 401, f"this service needs a key; {ask}"
-    yield _details("Jwt_is_expired"), 401, "the key is expired; rotate it, or ask for another"
-    yield _details("jwt_authn_access_denied"), 401, f"the key is not one of this installation's; {ask}"
-    yield _details("rbac_access_denied"), 403, "the key may not call this service; its team decides who may"
+    yield refused_for("rbac_access_denied_matched_policy[revoked]"), 401, f"the key is revoked; {ask}"
+    yield refused_for("Jwt_is_missing"), 401, f"this service needs a key; {ask}"
+    yield refused_for("Jwt_is_expired"), 401, "the key is expired; rotate it, or ask for another"
+    yield refused_for("jwt_authn_access_denied"), 401, f"the key is not one of this installation's; {ask}"
+    yield refused_for("rbac_access_denied"), 403, "the key may not call this service; its team decides who may"
 
 
-def _details(part: str) -> Json:
+def refused_for(part: str) -> Json:
+    """Return the filter of Envoy's own answers whose cause, by Envoy's name of it, has this part."""
     found = {"@type": _CEL, "expression": f"response.code_details.contains('{part}')"}
     return {"extension_filter": {"name": "envoy.access_loggers.extension_filters.cel", "typed_config": found}}
 
 
-def _sent(name: str, type_url: str) -> Json:
+def sent(name: str, type_url: str) -> Json:
+    """Return a filter of the listener whose configuration the agent sends."""
     source = {"resource_api_version": "V3", "ads": {}}
     return {"name": name, "config_discovery": {"config_source": source, "type_urls": [type_url]}}
 
@@ -110,7 +114,7 @@ def _verification(keys: CallerKeys) -> Json:
     """Return the filter that verifies tokens; before there are keys none is valid, and what needs one is refused."""
     providers = {_issuer(each.name): _provider_of(each) for each in keys.issuers if each.public}
     if keys.public:
-        ours = _provider(keys.issuer, keys.audience, keys.public, _CLAIMS, {CALLER_HEADER: "sub", KEY_HEADER: "jti"})
+        ours = _provider(keys.issuer, keys.audience, keys.public, CLAIMS, {CALLER_HEADER: "sub", KEY_HEADER: "jti"})
         providers = {_PROVIDER: ours, **providers}
     if not providers:
         return {"@type": _JWT, "requirement_map": {_OPTIONAL: _ANYBODY}}
@@ -197,7 +201,7 @@ def _subject(subject: str) -> Json:
     return _claim("sub", _text(match), of=_issuer(issuer))
 
 
-def _claim(name: str, value: Json, *, of: str = _CLAIMS) -> Json:
+def _claim(name: str, value: Json, *, of: str = CLAIMS) -> Json:
     matcher = {"filter": JWT_FILTER, "path": [{"key": of}, {"key": name}], "value": value}
     return {"sourced_metadata": {"metadata_matcher": matcher}}
 

@@ -5,7 +5,7 @@ It is in the bootstrap and never changes, so that a taken port ends Envoy at its
 
 from typing import Any
 
-from integrations.clusters.local.envoy import access, cors
+from integrations.clusters.local.envoy import access, cors, limits
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.scopes import (
     SERVICE_METADATA,
@@ -77,7 +77,13 @@ def _manager() -> Json:
             "rds_config_source": _FROM_AGENT,
             "scoped_rds": {"scoped_rds_config_source": _FROM_AGENT},
         },
-        "http_filters": [name_by_host(), cors.cors_filter(), *access.filters(), *http_filters()],
+        "http_filters": [
+            name_by_host(),
+            cors.cors_filter(),
+            *access.filters(),
+            *limits.filters(),
+            *http_filters(),
+        ],
         "server_name": "fairlead",
         # Every client is a stranger, one on this machine too: no x-envoy-... header of theirs may change timeouts or
         # retries. Envoy's own list of trusted networks is replaced by an empty one.
@@ -105,14 +111,15 @@ def _manager() -> Json:
 
 def _local_replies() -> Json:
     """Return the format of Envoy's own answers: V2's error object, for gRPC the plain sentence."""
+    refusals = [*access.refusals(), *limits.refusals()]
     return {
         "mappers": [
             _unknown(f"no service of the name in {SERVICE_METADATA}", _GRPC, _NAMED),
             _unknown(f"no service is named; name it {_NAMED_SO}", _GRPC),
             _unknown(f"no service of that name; {_PATH}", _NAMED),
             _unknown(f"no service is named; {_PATH}"),
-            *(_refused(*refusal, _GRPC) for refusal in access.refusals()),
-            *(_refused(*refusal) for refusal in access.refusals()),
+            *(_refused(*refusal, _GRPC) for refusal in refusals),
+            *(_refused(*refusal) for refusal in refusals),
             {"filter": {"header_filter": {"header": _GRPC}}, "body_format_override": _SENTENCE},
             _short_of_memory(),
         ],

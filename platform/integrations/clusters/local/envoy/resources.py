@@ -6,12 +6,12 @@ and a request finds them in constant time with any number of services.
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from integrations.clusters.base import CallerKeys
-from integrations.clusters.local.envoy import access, api
+from integrations.clusters.local.envoy import access, api, limits
 from integrations.clusters.local.envoy.clusters import cluster, endpoints
 from integrations.clusters.local.envoy.names import cluster_name
 from integrations.clusters.local.envoy.routes import routes, with_previews
@@ -84,10 +84,11 @@ class Renderer:
         return self._rendered(Kind.ROUTES, named, routes)
 
     def extensions(self, keys: CallerKeys) -> Resources:
-        """Return the filters that check the tokens of callers."""
-        return self._rendered(
-            Kind.EXTENSIONS, {name: (name, keys) for name in access.SENT}, lambda subject: access.extension(*subject)
-        )
+        """Return the filters that check the tokens of callers and limit their requests."""
+        unlimited = replace(keys, rates=())
+        named = {name: (name, unlimited) for name in access.SENT}
+        named |= {name: (name, CallerKeys(rates=keys.rates)) for name in limits.SENT}
+        return self._rendered(Kind.EXTENSIONS, named, lambda subject: _extension(*subject))
 
     def scopes(self, services: Iterable[ServiceRoute]) -> Resources:
         """Return the scopes of every service and preview."""
@@ -106,3 +107,7 @@ class Renderer:
             found[name] = before
         self._kept[kind] = found
         return {name: resource for name, (_, resource) in found.items()}
+
+
+def _extension(name: str, keys: CallerKeys) -> Json:
+    return access.extension(name, keys) if name in access.SENT else limits.extension(keys.rates)

@@ -10,7 +10,7 @@ listener puts into JSON. A preview is one more service, `digits-preview`, whose 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from integrations.clusters.local.envoy import access, cors
+from integrations.clusters.local.envoy import access, cors, limits
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
@@ -55,6 +55,7 @@ def routes(service: ServiceRoute) -> Json:
                 "typed_per_filter_config": {
                     **access.of_service(service.access, service.called),
                     **cors.of_service(service.cors),
+                    **limits.of_service(service.limits),
                 },
                 "routes": [
                     *cors.preflights(service.cors),

@@ -1,8 +1,8 @@
 """Input of the Envoy configuration: services with their shares, revisions with their addresses. Set by the agent."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from integrations.clusters.base import PREVIEW_SUFFIX, Access, Cors, HeaderMatch, SessionAffinity
+from integrations.clusters.base import PREVIEW_SUFFIX, Access, Cors, HeaderMatch, Limits, SessionAffinity
 from integrations.clusters.local.envoy.names import ClusterUse
 
 Place = int | str
@@ -68,6 +68,7 @@ class ServiceRoute:
         request_timeout_s: timeout of an HTTP request, from its beginning; 0 is never.
         access: who may call it; None for everybody.
         cors: which pages of other origins may call it from a browser; None for none.
+        limits: of its requests; its preview has the same, counted separately.
     """
 
     namespace: str
@@ -80,6 +81,7 @@ class ServiceRoute:
     request_timeout_s: int = 0
     access: Access | None = None
     cors: Cors | None = None
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def key(self) -> str:
@@ -103,4 +105,5 @@ class ServiceRoute:
             request_timeout_s=self.request_timeout_s,
             access=self.access,
             cors=self.cors,
+            limits=self.limits,
         )

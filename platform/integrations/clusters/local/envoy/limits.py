@@ -1,0 +1,128 @@
+"""Rate limits: token buckets of Envoy, which its workers share. Pure.
+
+    fairlead-limits-headers  renames Envoy's headers to those of the draft, `RateLimit-*`
+    fairlead-limits-callers  limits of keys, over all services; a resource of its own (ECDS)
+    fairlead-limits          limits of one service, and of each of its callers; configured by the service's routes
+
+All three follow the check of keys: who is refused uses up nothing, and a caller is the name of a verified key, which no
+client can set. A bucket holds the requests of one second and refills continuously. Where a limit changes, the buckets
+of its filter begin full.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from integrations.clusters.base import Limits, RequestRate
+from integrations.clusters.local.envoy.access import CLAIMS, JWT_FILTER, refused_for, sent
+
+HEADERS_FILTER = "fairlead-limits-headers"
+CALLERS_FILTER = "fairlead-limits-callers"
+SERVICE_FILTER = "fairlead-limits"
+SENT = (CALLERS_FILTER,)
+"""The filters that the agent sends."""
+
+MAX_CALLERS = 4096
+"""Callers of a service whose buckets are kept; beyond them, who called longest ago begins with a full one."""
+
+NO_KEY = "(no key)"
+"""The caller of requests without a key; no key has such a name."""
+
+_TYPES = "type.googleapis.com/envoy.extensions.filters.http"
+_LOCAL = f"{_TYPES}.local_ratelimit.v3.LocalRateLimit"
+_MUTATION = f"{_TYPES}.header_mutation.v3.HeaderMutation"
+_STAT_PREFIX = "limits"
+_RESOURCE = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+
+Json = dict[str, Any]
+
+_ALWAYS: Json = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
+_UNUSED: Json = {"max_tokens": 1, "tokens_per_fill": 1, "fill_interval": "1s"}
+"""The bucket that Envoy requires of a route; every request has a caller's bucket, and this one is not consumed."""
+
+
+def filters() -> list[Json]:
+    """Return the filters of the listener, one of which the agent sends."""
+    renamed = [mutation for name in ("limit", "remaining", "reset") for mutation in _renamed(name)]
+    return [
+        {
+            "name": HEADERS_FILTER,
+            "typed_config": {"@type": _MUTATION, "mutations": {"response_mutations": renamed}},
+        },
+        sent(CALLERS_FILTER, _LOCAL),
+        {"name": SERVICE_FILTER, "typed_config": {"@type": _LOCAL, "stat_prefix": _STAT_PREFIX}},
+    ]
+
+
+def extension(rates: Iterable[RequestRate]) -> Json:
+    """Return the resource of the filter in `SENT`; without any limit it looks up nothing."""
+    buckets = [_descriptor("key", each.key, each.requests_per_second) for each in rates]
+    config: Json = {"@type": _LOCAL, "stat_prefix": _STAT_PREFIX}
+    if buckets:
+        config = _enforced() | {"descriptors": buckets, "rate_limits": [_claimed("key", skip_if_absent=True)]}
+    return {"@type": _RESOURCE, "name": CALLERS_FILTER, "typed_config": config}
+
+
+def of_service(limits: Limits) -> Json:
+    """Return the filter's configuration for the routes of a service; empty without limits."""
+    if limits == Limits():
+        return {}
+    config = _enforced()
+    if limits.requests_per_second is None:
+        config |= {"token_bucket": _UNUSED, "always_consume_default_token_bucket": False}
+    else:
+        config["token_bucket"] = _bucket(limits.requests_per_second)
+    if limits.caller_requests_per_second is not None:
+        config |= {
+            "descriptors": [_descriptor("caller", "", limits.caller_requests_per_second)],
+            "rate_limits": [_claimed("caller", default_value=NO_KEY)],
+            "max_dynamic_descriptors": MAX_CALLERS,
+        }
+    return {SERVICE_FILTER: config}
+
+
+def refusals() -> Iterator[tuple[Json, int, str]]:
+    """Yield the filter of Envoy's own answers to requests above a limit, with their status and sentence."""
+    sentence = (
+        "too many requests: a limit of this service or of the key is reached; send fewer, and try again after the "
+        "seconds in Retry-After"
+    )
+    yield refused_for("local_rate_limited"), 429, sentence
+
+
+def _enforced() -> Json:
+    return {
+        "@type": _LOCAL,
+        "stat_prefix": _STAT_PREFIX,
+        "filter_enabled": _ALWAYS,
+        "filter_enforced": _ALWAYS,
+        "enable_x_ratelimit_headers": "DRAFT_VERSION_03",
+        "rate_limited_as_resource_exhausted": True,
+        # Buckets refill within a second.
+        "response_headers_to_add": [_written("retry-after", "1")],
+    }
+
+
+def _bucket(per_second: int) -> Json:
+    return {"max_tokens": per_second, "tokens_per_fill": per_second, "fill_interval": "1s"}
+
+
+def _descriptor(key: str, value: str, per_second: int) -> Json:
+    """Return a bucket of the requests with this value; without one, a bucket for every value."""
+    return {"entries": [{"key": key, "value": value}], "token_bucket": _bucket(per_second)}
+
+
+def _claimed(entry: str, **otherwise: Any) -> Json:
+    """Return the rule that looks for the buckets of `entry` by the name of the verified key."""
+    path = {"key": JWT_FILTER, "path": [{"key": CLAIMS}, {"key": "sub"}]}
+    return {"actions": [{"metadata": {"descriptor_key": entry, "metadata_key": path, **otherwise}}]}
+
+
+def _renamed(name: str) -> list[Json]:
+    return [
+        {"append": _written(f"ratelimit-{name}", f"%RESP(x-ratelimit-{name})%")},
+        {"remove": f"x-ratelimit-{name}"},
+    ]
+
+
+def _written(name: str, value: str) -> Json:
+    return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
