@@ -41,7 +41,9 @@ _ACTION = "type.googleapis.com/envoy.config.rbac.v3.Action"
 _HEADER = "type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput"
 _RESOURCE = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 _CEL = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-_PROVIDER, _CLAIMS = "fairlead", "caller"
+_PROVIDER = "fairlead"
+CLAIMS = "caller"
+"""Metadata of the filter that verifies tokens: what the token says."""
 _REQUIRED, _OPTIONAL = "required", "optional"
 
 Json = dict[str, Any]
@@ -113,7 +115,7 @@ def _verification(keys: CallerKeys) -> Json:
         "from_headers": [{"name": "authorization", "value_prefix": "Bearer "}],
         "require_expiration": True,
         "forward": False,
-        "payload_in_metadata": _CLAIMS,
+        "payload_in_metadata": CLAIMS,
         "claim_to_headers": [
             {"header_name": CALLER_HEADER, "claim_name": "sub"},
             {"header_name": KEY_HEADER, "claim_name": "jti"},
@@ -158,7 +160,7 @@ def _callers(access: Access, key: str) -> Json:
 
 
 def _claim(name: str, value: Json) -> Json:
-    matcher = {"filter": JWT_FILTER, "path": [{"key": _CLAIMS}, {"key": name}], "value": value}
+    matcher = {"filter": JWT_FILTER, "path": [{"key": CLAIMS}, {"key": name}], "value": value}
     return {"sourced_metadata": {"metadata_matcher": matcher}}
 
 

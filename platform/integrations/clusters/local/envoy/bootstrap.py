@@ -31,6 +31,7 @@ def bootstrap(
     admin_socket: str,
     started_at: str,
     max_heap_bytes: int = MAX_HEAP_BYTES,
+    access_log: str = "",
 ) -> dict[str, Any]:
     """Return the bootstrap for a gateway on `host`:`port`.
 
@@ -40,6 +41,7 @@ def bootstrap(
             posts to user-chosen addresses cannot reach it.
         started_at: Unix seconds; a label on every counter, by which a reader detects a restart of counters.
         max_heap_bytes: limit of Envoy's heap; `overload` acts before it is reached.
+        access_log: path of the file with a line for each request; empty for none.
     """
     return {
         "node": {"id": "gateway", "cluster": "fairlead"},
@@ -51,7 +53,7 @@ def bootstrap(
             "stats_matcher": {"inclusion_list": {"patterns": _READ}},
         },
         "static_resources": {
-            "listeners": [listener(host=host, port=port), mirror.listener()],
+            "listeners": [listener(host=host, port=port, log=access_log), mirror.listener()],
             "clusters": [_agent(agent_socket), mirror.cluster()],
         },
         "bootstrap_extensions": [mirror.bootstrap_extension()],

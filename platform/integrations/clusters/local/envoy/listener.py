@@ -6,6 +6,7 @@ It is in the bootstrap and never changes, so that a taken port ends Envoy at its
 from typing import Any
 
 from integrations.clusters.local.envoy import access
+from integrations.clusters.local.envoy.access_log import access_log
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.scopes import (
     SERVICE_METADATA,
@@ -38,8 +39,13 @@ _NOT_FOUND = 5  # gRPC's
 _PATH = "the path is /serving/<namespace>/<service>/v2/..."
 
 
-def listener(*, host: str, port: int) -> Json:
-    """Return the listener on `host`:`port` that routes by the scopes which the agent sends."""
+def listener(*, host: str, port: int, log: str = "") -> Json:
+    """Return the listener on `host`:`port` that routes by the scopes which the agent sends.
+
+    Args:
+        log: path of its access log; empty for none.
+    """
+    manager = {**_manager(), **({"access_log": access_log(log)} if log else {})}
     return {
         "name": "gateway",
         "address": {"socket_address": {"address": host, "port_value": port}},
@@ -48,7 +54,7 @@ def listener(*, host: str, port: int) -> Json:
         "filter_chains": [
             {
                 "filters": [
-                    {"name": "envoy.filters.network.http_connection_manager", "typed_config": _manager()},
+                    {"name": "envoy.filters.network.http_connection_manager", "typed_config": manager},
                 ]
             }
         ],
