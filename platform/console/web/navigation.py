@@ -34,6 +34,7 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
         "Platform": "deployments:platform",
         "Teams": "accounts:team-list",
         "Tokens": "accounts:token-list",
+        "Usage": "deployments:usage",
     }
     if token.allows(Scope.ADMIN) and administered(token) != frozenset():
         views["Webhooks"] = "deployments:webhook-list"
