@@ -1,6 +1,5 @@
 """Tasks of usage."""
 
-
 from celery import shared_task
 from django.conf import settings
 from django.utils import timezone

@@ -64,6 +64,22 @@ TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
 KEY: dict[str, Any] = {"name": "ci", "team": "red", "services": ["default/*"]}
 DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False}
 QUOTA: dict[str, Any] = {"used_versions": 1, "max_versions": None, "used_bytes": 7, "max_bytes": None}
+USAGE: dict[str, Any] = {
+    "month": "2026-01",
+    "read_at": None,
+    "currency": "",
+    "lines": [
+        {"team": "red", "requests": 1, "errors": 0, "bytes_in": 1, "bytes_out": 1, "model_seconds": 0.1, "cost": None}
+    ],
+}
+BUDGET: dict[str, Any] = {
+    "month": "2026-01",
+    "requests": 9,
+    "cost": None,
+    "currency": "",
+    "used_requests": 1,
+    "used_cost": None,
+}
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
 DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
 ENTRY: dict[str, Any] = {"id": 1, "actor": "ann", "before": None, "after": {"name": "m"}}
@@ -181,6 +197,8 @@ CALLS = {
     "keys show": Asked("ci", {"GET /keys/ci": KEY}),
     "keys rotate": Asked("ci", {"POST /keys/ci/rotate": KEY}),
     "keys revoke": Asked("ci", {"DELETE /keys/ci": {}}),
+    "usage": Asked("--month 2026-01", {"GET /usage": USAGE}),
+    "teams budget": Asked("red", {"GET /teams/red/budget": BUDGET}),
     "tokens create": Asked("--name ci", {"POST /tokens": TOKEN}),
     "tokens list": Asked("", {"GET /tokens": listed(TOKEN)}),
     "tokens show": Asked("3", {"GET /tokens/3": TOKEN}),

@@ -33,6 +33,7 @@ from fairlead_cli.commands import (
     tokens,
     trials,
     tunings,
+    usage,
     users,
     webhooks,
 )
@@ -172,6 +173,7 @@ COMMANDS = (
     Command("keys show", keys.show_key, keys.key_argument),
     Command("keys rotate", keys.rotate, keys.rotate_arguments),
     Command("keys revoke", keys.revoke, keys.key_argument),
+    Command("usage", usage.usage, usage.usage_arguments),
     Command("tokens create", tokens.create, tokens.create_arguments),
     Command("tokens list", tokens.list_tokens),
     Command("tokens show", tokens.show_token, tokens.token_argument),
@@ -181,6 +183,7 @@ COMMANDS = (
     Command("teams create", teams.create_team, teams.team_argument),
     Command("teams delete", teams.delete_team, teams.team_argument),
     Command("teams quota", teams.quota, teams.quota_arguments),
+    Command("teams budget", usage.budget, usage.budget_arguments),
     Command("teams give", teams.give, teams.owned_arguments),
     Command("teams take", teams.take, teams.owned_arguments),
     Command("teams demand", teams.show_demand, teams.demand_arguments),

@@ -14,6 +14,7 @@ from integrations.clusters.base import CONSOLE
 _INFER = ("/infer", "/generate", "/generate_stream", ":predict", "/ModelInfer", "/ModelStreamInfer")
 _LONGEST = 150
 _MOST = 1 << 53
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class BadLineError(ValueError):
@@ -53,7 +54,7 @@ class Sums:
     bytes_in: int = 0
     bytes_out: int = 0
     model_us: int = 0
-    last_at: datetime = datetime.min.replace(tzinfo=UTC)
+    last_at: datetime = _NEVER
 
 
 @dataclass(slots=True)
@@ -122,7 +123,9 @@ def _time(said: dict[str, object]) -> datetime:
         at = datetime.fromisoformat(_text(said, "time"))
         return at.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise BadLineError(f"time is {str(said.get('time'))[:40]!r}; expected one such as 2026-01-31T12:00:00Z") from error
+        raise BadLineError(
+            f"time is {str(said.get('time'))[:40]!r}; expected one such as 2026-01-31T12:00:00Z"
+        ) from error
 
 
 def _revision(upstream: str) -> str:

@@ -1,7 +1,7 @@
 """Usage by what a reader groups it by, with its cost. Pure.
 
 Cost is the time that replicas worked on requests at the hourly price of a replica of their kind: a replica that
-works on several requests at a time is paid by each, and idle time by nobody. So it divides costs among callers; what a
+works on several requests at a time counts for each, and idle time for none. So it divides costs among callers; what a
 cluster costs is another figure.
 """
 

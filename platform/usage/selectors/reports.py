@@ -46,9 +46,7 @@ def usage_report(rows: QuerySet[HourlyUsage], asked: Asked, by: tuple[str, ...])
         rows = rows.annotate(day=TruncDay("hour", tzinfo=UTC))
     names = {"accelerator", *({"namespace"} if "service" in by else ()), *by}
     sums = rows.values(*sorted(names)).annotate(**{f"sum_{name}": Sum(name) for name in COUNTS}).order_by()
-    found = [
-        {**row, **{name: row[f"sum_{name}"] for name in COUNTS}} for row in sums[: MOST_LINES + 1]
-    ]
+    found = [{**row, **{name: row[f"sum_{name}"] for name in COUNTS}} for row in sums[: MOST_LINES + 1]]
     if len(found) > MOST_LINES:
         raise InvalidInput(f"the report has more than {MOST_LINES} lines; ask for one team or service", field="by")
     return report(found, by, prices())

@@ -72,10 +72,10 @@ def _give_notice(team: Team, month: Month, used: Crossing, now: datetime) -> Non
     )
     if not is_new:
         return
-    unit = f" {prices().currency}" if used.measure == "cost" else ""
+    unit = prices().currency if used.measure == "cost" else "requests"
     budget_used(
         team=team.name,
-        message=f"team {team.name} used {used.percent} % of its budget of {used.limit:,.15g}{unit or ' requests'} in {month}",
+        message=f"team {team.name} used {used.percent} % of its budget of {used.limit:,.15g} {unit} in {month}",
         about={"month": str(month), "measure": used.measure, "percent": used.percent, "limit": used.limit},
         now=now,
     )

@@ -80,7 +80,7 @@ def usage_page(request: HttpRequest) -> HttpResponse:
         "teams": team_query(token=token).order_by("name").values_list("name", flat=True),
         "rows": [Row(*line.group, line) for line in sorted(lines, key=lambda each: -each.requests)],
         "total": total(lines),
-        "bars": _bars(asked.month, days),
+        "bars": _bars(days),
         "width": _DAY_WIDTH * (asked.month.end - asked.month.start).days,
         "height": _HIGHEST,
         "currency": prices().currency,
@@ -104,12 +104,10 @@ def usage_export(request: HttpRequest) -> HttpResponseBase:
 
 def _asked(request: HttpRequest) -> Asked:
     month = request.GET.get("month", "").strip()
-    return Asked(
-        Month.parse(month) if month else Month.of(timezone.now()), team=request.GET.get("team", "").strip()
-    )
+    return Asked(Month.parse(month) if month else Month.of(timezone.now()), team=request.GET.get("team", "").strip())
 
 
-def _bars(month: Month, days: Sequence[Line]) -> list[Bar]:
+def _bars(days: Sequence[Line]) -> list[Bar]:
     """Return a bar for each day with requests; the highest fills the drawing."""
     most = max((line.requests for line in days), default=0) or 1
     bars = []

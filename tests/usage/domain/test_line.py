@@ -38,12 +38,20 @@ def test_a_bad_line_is_counted_and_changes_nothing(bad: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v2/models/a/infer", "/v1/models/a:predict", "/inference.GRPCInferenceService/ModelInfer", "/v2/models/a/generate"]
+    "path",
+    [
+        "/v2/models/a/infer",
+        "/v1/models/a:predict",
+        "/inference.GRPCInferenceService/ModelInfer",
+        "/v2/models/a/generate",
+    ],
 )
 def test_inferences_count(path: str) -> None:
     assert len(read_lines([line(path=path)]).sums) == 1
 
 
-@pytest.mark.parametrize("path", ["/v2/health/ready", "/v2/models/a", "/inference.GRPCInferenceService/ModelReady", None])
+@pytest.mark.parametrize(
+    "path", ["/v2/health/ready", "/v2/models/a", "/inference.GRPCInferenceService/ModelReady", None]
+)
 def test_other_calls_do_not_count(path: str | None) -> None:
     assert read_lines([line(path=path)]).sums == {}

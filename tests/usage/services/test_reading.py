@@ -1,4 +1,4 @@
-"""Reading of the access log: each line counts once, wherever the process is killed, on a real database and real files."""
+"""Reading of the access log: each line counts once, wherever the process is killed; real database, real files."""
 
 import json
 import os
@@ -51,7 +51,10 @@ def log(tmp_path: Path) -> AccessLogFiles:
 
 def write(path: Path, *lines: dict[str, Any] | str, end: str = "\n") -> None:
     """Append lines as Envoy does; the request's id makes each one its own."""
-    texts = [each if isinstance(each, str) else json.dumps({"request_id": os.urandom(8).hex(), **LINE, **each}) for each in lines]
+    texts = [
+        each if isinstance(each, str) else json.dumps({"request_id": os.urandom(8).hex(), **LINE, **each})
+        for each in lines
+    ]
     with path.open("a") as file:
         file.write("\n".join(texts) + end)
 
@@ -135,9 +138,7 @@ def test_the_same_inode_again_is_another_file(log: AccessLogFiles) -> None:
     assert requests() == 6
 
 
-def test_killed_before_any_step_each_line_counts_once(
-    log: AccessLogFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_before_any_step_each_line_counts_once(log: AccessLogFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every query, commit and deletion is the last one once; then the next process reads on."""
     monkeypatch.setattr(reading, "PIECE_BYTES", 900)  # two lines
     killed, written = 0, 0
@@ -176,7 +177,7 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def unlink(path: Path, **named: Any) -> None:
         count()
-        os.unlink(path)
+        os.remove(path)  # noqa: PTH107 - Path.unlink is this function
         count()
 
     commit = connection.commit

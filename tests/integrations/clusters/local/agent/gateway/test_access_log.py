@@ -82,7 +82,9 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
             ServiceRoute("default", "digits", (Backend("r-00001", "7", 100),), access=Access()),
             ServiceRoute("default", "open", (Backend("r-00001", "7", 100),)),
         )
-        routing = Routing(services, (RevisionEndpoints("default", "r-00001", (endpoint,)),), CallerKeys(public=(PUBLIC,)))
+        routing = Routing(
+            services, (RevisionEndpoints("default", "r-00001", (endpoint,)),), CallerKeys(public=(PUBLIC,))
+        )
         await Router(discovery, patience_s=60).push(routing)
         yield Gateway(f"http://127.0.0.1:{port}", f"127.0.0.1:{port}", files, admin)
     finally:
@@ -152,7 +154,7 @@ async def test_a_rotation_loses_no_line(gateway: Gateway) -> None:
             assert gateway.files.set_aside()
             await gateway.admin.reopen_logs()
             async with asyncio.timeout(20):
-                while not gateway.files.current.exists():
+                while not gateway.files.current.exists():  # noqa: ASYNC110 - Envoy makes it
                     await asyncio.sleep(0.01)
         found = await gateway.lines(sent)
     assert sorted(line["request_id"] for line in found) == sorted(f"n-{number}" for number in range(sent))
