@@ -197,7 +197,7 @@ CALLS = {
     "keys show": Asked("ci", {"GET /keys/ci": KEY}),
     "keys rotate": Asked("ci", {"POST /keys/ci/rotate": KEY}),
     "keys revoke": Asked("ci", {"DELETE /keys/ci": {}}),
-    "usage": Asked("--month 2026-01", {"GET /usage": USAGE}),
+    "usage": Asked("", {"GET /usage": USAGE}),
     "teams budget": Asked("red", {"GET /teams/red/budget": BUDGET}),
     "tokens create": Asked("--name ci", {"POST /tokens": TOKEN}),
     "tokens list": Asked("", {"GET /tokens": listed(TOKEN)}),
