@@ -4,8 +4,6 @@ from django.db import models
 
 from accounts.models import Team
 
-_COUNTS = {"default": 0, "db_default": 0}
-
 
 class HourlyUsage(models.Model):
     """Requests of one hour by service, revision and caller; `usage.domain.line` says what is counted.
@@ -25,11 +23,11 @@ class HourlyUsage(models.Model):
     token_id = models.CharField(max_length=150, blank=True)
     user = models.CharField(max_length=150, blank=True)
     accelerator = models.CharField(max_length=253, blank=True)
-    requests = models.BigIntegerField(**_COUNTS)
-    errors = models.BigIntegerField(**_COUNTS)
-    bytes_in = models.BigIntegerField(**_COUNTS)
-    bytes_out = models.BigIntegerField(**_COUNTS)
-    model_us = models.BigIntegerField(**_COUNTS)
+    requests = models.BigIntegerField(default=0, db_default=0)
+    errors = models.BigIntegerField(default=0, db_default=0)
+    bytes_in = models.BigIntegerField(default=0, db_default=0)
+    bytes_out = models.BigIntegerField(default=0, db_default=0)
+    model_us = models.BigIntegerField(default=0, db_default=0)
     last_at = models.DateTimeField()
 
     class Meta:
@@ -73,9 +71,9 @@ class LogReading(models.Model):
         dropped_bytes: of files that were deleted for their size before they were read.
     """
 
-    lines = models.BigIntegerField(**_COUNTS)
-    bad = models.BigIntegerField(**_COUNTS)
-    dropped_bytes = models.BigIntegerField(**_COUNTS)
+    lines = models.BigIntegerField(default=0, db_default=0)
+    bad = models.BigIntegerField(default=0, db_default=0)
+    dropped_bytes = models.BigIntegerField(default=0, db_default=0)
     read_at = models.DateTimeField()
 
     def __str__(self) -> str:

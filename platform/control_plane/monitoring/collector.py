@@ -57,7 +57,7 @@ def _gauges() -> Iterator[GaugeMetricFamily]:
     yield GaugeMetricFamily("fairlead_queue_depth", "Tasks that wait in the broker.", labels=["queue"])
 
 
-def _usage_families() -> tuple[Metric, ...]:
+def _usage_families() -> tuple[CounterMetricFamily | GaugeMetricFamily, ...]:
     labels = ["namespace", "service", "team"]
     month = "since the month began (UTC), by the team of the caller's key."
     return (

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 from accounts.domain.scopes import Scope
 from tests import scenes
-from tests.browser.states import of_accounts, of_home, of_models, of_platform, of_recordings, of_services, of_usage, of_works
+from tests.browser.states import (
+    of_accounts,
+    of_home,
+    of_models,
+    of_platform,
+    of_recordings,
+    of_services,
+    of_usage,
+    of_works,
+)
 from tests.browser.states.state import PageStates, Stage, State
 
 PAGES: dict[str, PageStates] = {
