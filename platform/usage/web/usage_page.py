@@ -78,7 +78,7 @@ def usage_page(request: HttpRequest) -> HttpResponse:
         "later": asked.month.later(1) if asked.month != now else None,
         "team": asked.team,
         "teams": team_query(token=token).order_by("name").values_list("name", flat=True),
-        "rows": [Row(*line.group, line) for line in sorted(lines, key=lambda each: -each.requests)],
+        "rows": _rows(lines),
         "total": total(lines),
         "bars": _bars(days),
         "width": _DAY_WIDTH * (asked.month.end - asked.month.start).days,
@@ -105,6 +105,15 @@ def usage_export(request: HttpRequest) -> HttpResponseBase:
 def _asked(request: HttpRequest) -> Asked:
     month = request.GET.get("month", "").strip()
     return Asked(Month.parse(month) if month else Month.of(timezone.now()), team=request.GET.get("team", "").strip())
+
+
+def _rows(lines: Sequence[Line]) -> list[Row]:
+    """Return the lines by team, service and key, the most requests first."""
+    rows = []
+    for line in sorted(lines, key=lambda each: -each.requests):
+        team, service, key = line.group
+        rows.append(Row(team, service, key, line))
+    return rows
 
 
 def _bars(days: Sequence[Line]) -> list[Bar]:
