@@ -45,7 +45,7 @@ class UsageLineSerializer(serializers.Serializer[Line]):
     day = serializers.CharField(required=False, help_text="In UTC, such as 2026-01-31.")
     hour = serializers.CharField(required=False, help_text="In UTC, such as 2026-01-31T12:00Z.")
     requests = serializers.IntegerField()
-    errors = serializers.IntegerField(  # type: ignore[assignment] - declared fields are no attributes of the class
+    errors = serializers.IntegerField(  # type: ignore[assignment]  # declared fields become no attributes
         help_text="Requests whose status was not 1xx to 3xx, or for gRPC not OK."
     )
     bytes_in = serializers.IntegerField(help_text="Bytes of requests, without headers.")
