@@ -183,7 +183,11 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     commit = connection.commit
 
     def commits() -> None:
-        count()
+        try:
+            count()
+        except Killed:
+            connection.rollback()  # as the server does once the connection is gone
+            raise
         commit()
         count()
 
