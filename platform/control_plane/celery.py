@@ -52,6 +52,8 @@ def configure(sender: Celery, **_: object) -> None:
         beat_scheduler="control_plane.beat:Scheduler",
         beat_schedule={
             "reconcile-services": {"task": "deployments.tasks.sweep", "schedule": settings.RECONCILE_INTERVAL_S},
+            "read-access-log": {"task": "usage.tasks.read_access_log", "schedule": 10.0},
+            "forget-usage": {"task": "usage.tasks.forget", "schedule": 3600.0},
             "push-keys": {"task": "access.tasks.push_keys", "schedule": 3.0},
             "refresh-issuers": {"task": "access.tasks.refresh_issuers", "schedule": 300.0},
             "check-models": {"task": "registry.tasks.sweep", "schedule": 5.0},

@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "registry.apps.RegistryConfig",
     "clusters.apps.ClustersConfig",
     "events.apps.EventsConfig",
+    "usage.apps.UsageConfig",
     "deployments.apps.DeploymentsConfig",
     "gpus.apps.GpusConfig",
     "access.apps.AccessConfig",

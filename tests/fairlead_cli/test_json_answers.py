@@ -65,6 +65,22 @@ KEY: dict[str, Any] = {"name": "ci", "team": "red", "services": ["default/*"]}
 ISSUER: dict[str, Any] = {"name": "corp", "issuer": "https://id.example", "audience": "models", "keys": 2}
 DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False}
 QUOTA: dict[str, Any] = {"used_versions": 1, "max_versions": None, "used_bytes": 7, "max_bytes": None}
+USAGE: dict[str, Any] = {
+    "month": "2026-01",
+    "read_at": None,
+    "currency": "",
+    "lines": [
+        {"team": "red", "requests": 1, "errors": 0, "bytes_in": 1, "bytes_out": 1, "model_seconds": 0.1, "cost": None}
+    ],
+}
+BUDGET: dict[str, Any] = {
+    "month": "2026-01",
+    "requests": 9,
+    "cost": None,
+    "currency": "",
+    "used_requests": 1,
+    "used_cost": None,
+}
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
 DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
 ENTRY: dict[str, Any] = {"id": 1, "actor": "ann", "before": None, "after": {"name": "m"}}
@@ -187,6 +203,8 @@ CALLS = {
     "issuers list": Asked("", {"GET /issuers": listed(ISSUER)}),
     "issuers show": Asked("corp", {"GET /issuers/corp": ISSUER}),
     "issuers delete": Asked("corp", {"DELETE /issuers/corp": {}}),
+    "usage": Asked("", {"GET /usage": USAGE}),
+    "teams budget": Asked("red", {"GET /teams/red/budget": BUDGET}),
     "tokens create": Asked("--name ci", {"POST /tokens": TOKEN}),
     "tokens list": Asked("", {"GET /tokens": listed(TOKEN)}),
     "tokens show": Asked("3", {"GET /tokens/3": TOKEN}),

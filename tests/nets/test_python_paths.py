@@ -21,8 +21,11 @@ DOTTED = re.compile(rf"(?:{FIRST})(?:\.[A-Za-z_]\w*)+(?::[A-Za-z_]\w*)?")
 QUOTED = re.compile(rf"[\"'](?:{FIRST})\.")
 LOADED = re.compile(r"{%\s*load\s+([\w ]+?)\s*%}")
 NAMED = re.compile(r"[\w/-]+\.html")
-NO_PATHS = {"fairlead.agent", "fairlead.by_host", "fairlead.short_of_memory", "fairlead.sqlite3"}
-"""A logger, Envoy's names, and a file, which look like modules."""
+NO_PATHS = {
+    "access.log", "fairlead.agent", "fairlead.by_host", "fairlead.short_of_memory", "fairlead.sqlite3",
+    "usage.size_bytes", "usage.versions",
+}  # fmt: skip
+"""A logger, Envoy's names, files, and fields, which look like modules."""
 
 
 def dotted() -> Iterator[tuple[str, str]]:

@@ -1,17 +1,15 @@
 """Audit log export: CSV or JSON lines, oldest first, streamed."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from accounts.models import AuditEntry
 from common.errors import InvalidInput
+from common.spreadsheets import csv_line
 
 _AT_ONCE = 500
 _COLUMNS = ("id", "at", "actor", "action", "target", "before", "after", "detail", "request_id")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Format(StrEnum):
@@ -50,18 +48,6 @@ def _json(entry: AuditEntry) -> str:
 
 
 def _csv(entries: Iterable[AuditEntry]) -> Iterator[str]:
-    yield _line(_COLUMNS)
+    yield csv_line(_COLUMNS)
     for entry in entries:
-        yield _line(tuple(_cell(value) for value in _row(entry).values()))
-
-
-def _cell(value: object) -> str:
-    """Return a value as text that no spreadsheet evaluates as a formula."""
-    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _line(cells: Iterable[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue()
+        yield csv_line(_row(entry).values())

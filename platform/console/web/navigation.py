@@ -35,6 +35,7 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
         "Teams": "accounts:team-list",
         "Keys": "access:key-list",
         "Tokens": "accounts:token-list",
+        "Usage": "deployments:usage",
     }
     if token.allows(Scope.ADMIN) and administered(token) != frozenset():
         views["Webhooks"] = "deployments:webhook-list"

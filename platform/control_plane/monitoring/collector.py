@@ -8,10 +8,12 @@ from celery import current_app
 from django.db import DatabaseError
 from django.utils import timezone
 from kombu.exceptions import KombuError
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from deployments.selectors.traffic.metrics import rollout_phases, service_phases, sweep_lag
+from usage.selectors import last_read
+from usage.selectors.metrics import budget_percents, usage_counters
 
 logger = logging.getLogger(__name__)
 
@@ -19,34 +21,79 @@ logger = logging.getLogger(__name__)
 class ControlPlaneCollector(Collector):
     """Reads at every scrape; unavailable values are left out, and `fairlead_database_up` says so."""
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+    def describe(self) -> Iterator[Metric]:
         """Return the families without reading anything, so that registering the collector makes no query."""
-        yield GaugeMetricFamily("fairlead_database_up", "1 while the database answers, else 0.")
-        yield GaugeMetricFamily("fairlead_services", "Services by phase.", labels=["phase"])
-        yield GaugeMetricFamily("fairlead_rollouts", "Rollouts by phase, finished ones included.", labels=["phase"])
-        yield GaugeMetricFamily("fairlead_sweep_lag_seconds", "Time since the longest waiting service had its tick.")
-        yield GaugeMetricFamily("fairlead_queue_depth", "Tasks that wait in the broker.", labels=["queue"])
+        yield from _gauges()
+        yield from _usage_families()
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """Return the metrics from database and broker."""
-        database_up, services, rollouts, lag, depth = self.describe()
+        database_up, services, rollouts, lag, depth = _gauges()
         try:
             for family, counts in ((services, service_phases()), (rollouts, rollout_phases())):
                 for phase, count in counts.items():
                     family.add_metric([phase], count)
             lag.add_metric([], sweep_lag(now=timezone.now()).total_seconds())
+            usage = _usage()
         except DatabaseError as error:
             logger.warning("the metrics page has nothing of the database: %s", error)
             database_up.add_metric([], 0)
             yield database_up
         else:
             database_up.add_metric([], 1)
-            yield from (database_up, services, rollouts, lag)
+            yield from (database_up, services, rollouts, lag, *usage)
         queue = str(current_app.conf.task_default_queue)
         waiting = _waiting(queue)
         if waiting is not None:
             depth.add_metric([queue], waiting)
             yield depth
+
+
+def _gauges() -> Iterator[GaugeMetricFamily]:
+    yield GaugeMetricFamily("fairlead_database_up", "1 while the database answers, else 0.")
+    yield GaugeMetricFamily("fairlead_services", "Services by phase.", labels=["phase"])
+    yield GaugeMetricFamily("fairlead_rollouts", "Rollouts by phase, finished ones included.", labels=["phase"])
+    yield GaugeMetricFamily("fairlead_sweep_lag_seconds", "Time since the longest waiting service had its tick.")
+    yield GaugeMetricFamily("fairlead_queue_depth", "Tasks that wait in the broker.", labels=["queue"])
+
+
+def _usage_families() -> tuple[CounterMetricFamily | GaugeMetricFamily, ...]:
+    labels = ["namespace", "service", "team"]
+    month = "since the month began (UTC), by the team of the caller's key."
+    return (
+        CounterMetricFamily("fairlead_usage_requests", f"Requests {month}", labels=labels),
+        CounterMetricFamily("fairlead_usage_errors", f"Requests that failed, {month}", labels=labels),
+        CounterMetricFamily(
+            "fairlead_usage_model_seconds", f"Time that replicas worked on requests {month}", labels=labels
+        ),
+        CounterMetricFamily(
+            "fairlead_usage_lines", "Lines of the gateway's access log that were read.", labels=["result"]
+        ),
+        CounterMetricFamily("fairlead_usage_dropped_bytes", "Bytes of the access log that were deleted unread."),
+        GaugeMetricFamily(
+            "fairlead_budget_used_percent",
+            "Share of a team's budget that was used: 80, or 100.",
+            labels=["team", "measure"],
+        ),
+    )
+
+
+def _usage() -> tuple[Metric, ...]:
+    """Return the metrics of usage from the database."""
+    now = timezone.now()
+    requests, errors, seconds, lines, dropped, budgets = families = _usage_families()
+    for each in usage_counters(now=now):
+        labels = [each.namespace, each.service, each.team]
+        requests.add_metric(labels, each.requests)
+        errors.add_metric(labels, each.errors)
+        seconds.add_metric(labels, each.model_seconds)
+    if (reading := last_read()) is not None:
+        lines.add_metric(["counted"], reading.lines)
+        lines.add_metric(["skipped"], reading.bad)
+        dropped.add_metric([], reading.dropped_bytes)
+    for (team, measure), percent in budget_percents(now=now).items():
+        budgets.add_metric([team, measure], percent)
+    return families
 
 
 def _waiting(queue: str) -> int | None:

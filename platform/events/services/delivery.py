@@ -33,7 +33,15 @@ CONFIRM = "ConfirmRollout"
 OF_VERSIONS = {Status.READY: "VersionReady", Status.REJECTED: "VersionRejected"}
 OF_DECISIONS = {Approval.APPROVED: "VersionApproved", Approval.DECLINED: "VersionDeclined"}
 TOKEN_MADE = "TokenMadeForAnother"  # noqa: S105 - the name of an event, not a secret
-EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values(), *OF_DECISIONS.values(), TOKEN_MADE, CONFIRM)
+BUDGET_USED = "BudgetUsed"
+EVENTS: tuple[str, ...] = (
+    *Kind,
+    *OF_VERSIONS.values(),
+    *OF_DECISIONS.values(),
+    TOKEN_MADE,
+    BUDGET_USED,
+    CONFIRM,
+)
 PENDING, DELIVERED, FAILED = "PENDING", "DELIVERED", "FAILED"
 RETRY_AFTER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 120, 600, 1800, 7200, 21600))
 TRY_TAKES = timedelta(seconds=60)
@@ -47,6 +55,7 @@ class Notice:
     Attributes:
         about: the subject of the event, as in the message.
         owner: the namespace or model whose team may receive it; None for events of the installation.
+        team: the team that may receive it, where it is the team's own.
     """
 
     event: str
@@ -54,6 +63,7 @@ class Notice:
     message: str
     about: Mapping[str, object]
     owner: tuple[Owned, str] | None = None
+    team: str = ""
 
     @property
     def payload(self) -> dict[str, object]:
@@ -143,6 +153,11 @@ def token_made_for_another(token: ApiToken, now: datetime) -> None:
     deliveries_queue([Notice(TOKEN_MADE, now, message, about)])
 
 
+def budget_used(*, team: str, message: str, about: Mapping[str, object], now: datetime) -> None:
+    """Queue that a team used a share of its budget; in the transaction that notes that notice was given."""
+    deliveries_queue([Notice(BUDGET_USED, now, message, {"team": team, **about}, team=team)])
+
+
 def deliver_soon(delivery_ids: Sequence[int]) -> None:
     """Request deliveries once the present transaction is committed."""
     for delivery_id in delivery_ids:
@@ -167,7 +182,9 @@ def _listening(webhooks: Iterable[Webhook], notice: Notice) -> list[Webhook]:
     wanting = [webhook for webhook in webhooks if notice.event in webhook.events]
     if all(webhook.team is None for webhook in wanting):
         return wanting
-    team = None if notice.owner is None else owning_team(kind=notice.owner[0], name=notice.owner[1])
+    team: str | None = notice.team or None
+    if notice.owner is not None:
+        team = owning_team(kind=notice.owner[0], name=notice.owner[1])
     return [webhook for webhook in wanting if webhook.team is None or webhook.team.name == team]
 
 

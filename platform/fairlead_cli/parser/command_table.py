@@ -34,6 +34,7 @@ from fairlead_cli.commands import (
     tokens,
     trials,
     tunings,
+    usage,
     users,
     webhooks,
 )
@@ -179,6 +180,7 @@ COMMANDS = (
     Command("issuers list", issuers.list_issuers),
     Command("issuers show", issuers.show_issuer, issuers.issuer_argument),
     Command("issuers delete", issuers.delete, issuers.issuer_argument),
+    Command("usage", usage.usage, usage.usage_arguments),
     Command("tokens create", tokens.create, tokens.create_arguments),
     Command("tokens list", tokens.list_tokens),
     Command("tokens show", tokens.show_token, tokens.token_argument),
@@ -188,6 +190,7 @@ COMMANDS = (
     Command("teams create", teams.create_team, teams.team_argument),
     Command("teams delete", teams.delete_team, teams.team_argument),
     Command("teams quota", teams.quota, teams.quota_arguments),
+    Command("teams budget", usage.budget, usage.budget_arguments),
     Command("teams give", teams.give, teams.owned_arguments),
     Command("teams take", teams.take, teams.owned_arguments),
     Command("teams demand", teams.show_demand, teams.demand_arguments),

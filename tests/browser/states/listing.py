@@ -17,6 +17,7 @@ from tests.browser.states import (
     of_platform,
     of_recordings,
     of_services,
+    of_usage,
     of_works,
 )
 from tests.browser.states.state import PageStates, Stage, State
@@ -30,6 +31,7 @@ PAGES: dict[str, PageStates] = {
     **of_accounts.PAGES,
     **of_access.PAGES,
     **of_works.PAGES,
+    **of_usage.PAGES,
 }
 
 NO_PAGES = {
@@ -47,6 +49,7 @@ NO_PAGES = {
     "deployments:replay-stream": "events of a replay's page",
     "deployments:delivery": "the answer to a test of a webhook, a part of its page",
     "accounts:audit-export": "a file",
+    "deployments:usage-export": "a file",
     "accounts:provider-back": "leads on to the page that was wanted; what goes wrong is shown by the sign-in page",
     "accounts:provider-signout": "leads to the provider; what goes wrong is shown by the sign-in page",
 }

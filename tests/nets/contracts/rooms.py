@@ -11,6 +11,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("console",),
     ("gpus", "recordings", "model_jobs", "pools", "access", "feedback", "fleet"),
     ("deployments",),
+    ("usage",),
     ("clusters",),
     ("placement",),
     ("events",),

@@ -20,8 +20,8 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
     """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour the file."""
     if kind != LOCAL and spec.access is not None and spec.access.callers is not None and spec.access.callers.subjects:
         raise InvalidInput(
-            f"{access.FIELD}.subjects cannot be honoured on Kubernetes yet: gateways there accept keys only; name teams, "
-            "users or keys",
+            f"{access.FIELD}.subjects cannot be honoured on Kubernetes yet: gateways there accept keys only; name "
+            "teams, users or keys",
             field=f"{access.FIELD}.subjects",
         )
     if kind != LOCAL and spec.cors is not None:

@@ -1,5 +1,6 @@
 """Recent cost of a service's inferences."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from clusters.domain.pricing import Cost, Used, cost_of
@@ -26,3 +27,10 @@ def resources_used(cluster: Cluster) -> list[str]:
     running = Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(accelerator="")
     columns = running.only("accelerator", "placement", "cpu_cores", "memory_bytes")
     return sorted({mapping.placed_resources(each).accelerator for each in columns})
+
+
+def accelerators(namespaces: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Return the GPU or slice of a replica by namespace and revision, empty for none, of services that exist."""
+    rows = Revision.objects.filter(service__namespace__in=list(namespaces)).select_related("service")
+    columns = rows.only("name", "accelerator", "placement", "cpu_cores", "memory_bytes", "service__namespace")
+    return {(each.service.namespace, each.name): mapping.placed_resources(each).accelerator for each in columns}

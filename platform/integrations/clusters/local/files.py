@@ -6,6 +6,7 @@ cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
 cluster/private/<namespace>.<replica>/        a replica's own folder: temporary files, and the runtime's port file
 cluster/sockets/<digest of its name>/        what a replica listens on, unless this path is too long (`agent.sockets`)
+cluster/access-log/                          Envoy -> worker: a line for each request (`access_log_files`)
 cluster/payloads/                            agent and replicas -> driver: what taps recorded (`payloads`)
 """
 
@@ -94,6 +95,10 @@ class Layout:
     @property
     def payloads(self) -> Path:
         return self.cluster / "payloads"
+
+    @property
+    def access_log(self) -> Path:
+        return self.cluster / "access-log"
 
     @property
     def jobs(self) -> Path:

@@ -167,7 +167,8 @@ class Agent:
         if not self._earlier.programs:
             self._write_status()
         async with asyncio.TaskGroup() as tasks:
-            background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
+            background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._gateway.rotate_log())]
+            background.append(tasks.create_task(self._beat()))
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
             background.append(tasks.create_task(self._read_limits()))
             if self._certificates is not None:

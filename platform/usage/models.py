@@ -1,0 +1,109 @@
+"""Usage of services by hour and caller, what was read of the access log, and budgets of teams."""
+
+from django.db import models
+
+from accounts.models import Team
+
+
+class HourlyUsage(models.Model):
+    """Requests of one hour by service, revision and caller; `usage.domain.line` says what is counted.
+
+    Names are text: a caller's key and team are what its token said, also after they are deleted.
+
+    Attributes:
+        accelerator: the GPU or slice of each of the revision's replicas, empty for none; it decides the price.
+    """
+
+    hour = models.DateTimeField()
+    namespace = models.CharField(max_length=150)
+    service = models.CharField(max_length=150)
+    revision = models.CharField(max_length=150, blank=True)
+    team = models.CharField(max_length=150, blank=True)
+    key = models.CharField(max_length=150, blank=True)
+    token_id = models.CharField(max_length=150, blank=True)
+    user = models.CharField(max_length=150, blank=True)
+    accelerator = models.CharField(max_length=253, blank=True)
+    requests = models.BigIntegerField(default=0, db_default=0)
+    errors = models.BigIntegerField(default=0, db_default=0)
+    bytes_in = models.BigIntegerField(default=0, db_default=0)
+    bytes_out = models.BigIntegerField(default=0, db_default=0)
+    model_us = models.BigIntegerField(default=0, db_default=0)
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["hour", "namespace", "service", "revision", "team", "key", "token_id", "user"],
+                name="usage_once",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["team", "hour"], name="usage_of_team"),
+            models.Index(fields=["token_id", "last_at"], name="usage_of_token"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.service} {self.hour:%Y-%m-%dT%H}"
+
+
+class LogPosition(models.Model):
+    """How far a file of the access log was read, written with the sums of what was read.
+
+    Attributes:
+        file: the inode and the digest of the first line: names change, and inodes are used again.
+        deleted_at: when the file was deleted. The row stays for as long as another reader may have it open.
+    """
+
+    file = models.CharField(max_length=100, unique=True)
+    offset = models.BigIntegerField()
+    read_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.offset}"
+
+
+class LogReading(models.Model):
+    """What was ever read of the access log; one row.
+
+    Attributes:
+        bad: lines that were skipped since they are not the gateway's.
+        dropped_bytes: of files that were deleted for their size before they were read.
+    """
+
+    lines = models.BigIntegerField(default=0, db_default=0)
+    bad = models.BigIntegerField(default=0, db_default=0)
+    dropped_bytes = models.BigIntegerField(default=0, db_default=0)
+    read_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.lines} lines"
+
+
+class Budget(models.Model):
+    """The most that a team's keys should use in a calendar month (UTC); None for no limit."""
+
+    team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="budget")
+    requests = models.BigIntegerField(null=True)
+    cost = models.FloatField(null=True)
+
+    def __str__(self) -> str:
+        return f"budget of {self.team}"
+
+
+class BudgetNotice(models.Model):
+    """A notice that a team used a share of its budget; written with its webhook deliveries, once a month each."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="budget_notices")
+    month = models.DateField()
+    measure = models.CharField(max_length=20)
+    percent = models.PositiveSmallIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["team", "month", "measure", "percent"], name="budget_notice_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team} {self.month:%Y-%m} {self.measure} {self.percent}"

@@ -1,0 +1,35 @@
+"""Usage of the present month for the metrics page."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Sum
+
+from usage.domain.month import Month
+from usage.models import BudgetNotice, HourlyUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Counters of a service and the team whose keys called it; the team is empty for callers without a key."""
+
+    namespace: str
+    service: str
+    team: str
+    requests: int
+    errors: int
+    model_seconds: float
+
+
+def usage_counters(*, now: datetime) -> Iterator[Counted]:
+    """Yield the counters of the present month (UTC), which begin at 0 with it."""
+    hours = HourlyUsage.objects.filter(hour__gte=Month.of(now).start).values("namespace", "service", "team")
+    for row in hours.annotate(all=Sum("requests"), bad=Sum("errors"), us=Sum("model_us")).order_by():
+        yield Counted(row["namespace"], row["service"], row["team"], row["all"], row["bad"], row["us"] / 1_000_000)
+
+
+def budget_percents(*, now: datetime) -> dict[tuple[str, str], int]:
+    """Return the highest share, in percent, that notice was given of this month, by team and measure."""
+    given = BudgetNotice.objects.filter(month=Month.of(now).first).order_by("percent")
+    return {(each.team.name, each.measure): each.percent for each in given.select_related("team")}

@@ -1,0 +1,1 @@
+"""Services of usage: reading of the access log, budgets, retention."""

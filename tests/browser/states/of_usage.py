@@ -1,0 +1,59 @@
+"""Usage of services by callers, and a budget of which much is used."""
+
+from datetime import UTC, datetime, timedelta
+
+from django.utils import timezone
+
+from accounts.services import teams
+from clusters.models import Cluster
+from tests.browser.states.state import PageStates, Stage, State
+from usage.domain.budget import Limits
+from usage.models import HourlyUsage, LogReading
+from usage.services.budgets import budget_set
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+LONGEST = "m" * 63
+
+
+def _busy(_: Stage) -> str:
+    now = timezone.now()
+    teams.team_create(name="vision", actor="test", now=now)
+    budget_set(team="vision", limits=Limits(requests=600_000, cost=2000.0), actor="test", now=now)
+    Cluster.objects.update_or_create(
+        name="local",
+        defaults={"kind": "local", "created_at": now, "prices": {"currency": "EUR", "per_hour": {"replica": 0.5}}},
+    )
+    for day in range(20):
+        for service, key, team in (("digits", "nightly", "vision"), (LONGEST, LONGEST, "vision"), ("digits", "", "")):
+            hour = BEGIN + timedelta(days=day, hours=9)
+            HourlyUsage.objects.create(
+                hour=hour, namespace="default", service=service, revision="r-00001", team=team, key=key,
+                requests=1000 * (day % 7 + 1) ** 2, errors=day, bytes_in=1 << 20, bytes_out=1 << 30,
+                model_us=(day + 1) * 10**9, last_at=hour,
+            )  # fmt: skip
+    LogReading.objects.create(pk=1, lines=1000, bad=3, dropped_bytes=1 << 20, read_at=now)
+    return "/usage/?month=2026-01&team=vision"
+
+
+def _busy_all(stage: Stage) -> str:
+    _busy(stage)
+    return "/usage/?month=2026-01"
+
+
+PAGES = {
+    "deployments:usage": PageStates(
+        title="Usage",
+        states={
+            "empty": State(lambda _: "/usage/?month=2026-01", "No requests in 2026-01"),
+            "busy": State(_busy, LONGEST),
+            "busy-all": State(_busy_all, "no key"),
+            "error": State(
+                lambda _: "/usage/?month=2026-13",
+                "expected one such as",
+                status=400,
+                title="That cannot be done as asked",
+                is_refused=True,
+            ),
+        },
+    ),
+}
