@@ -40,6 +40,7 @@ def start(
         admin_socket=str(folder / "admin.sock"),
         started_at=f"{time.time():.3f}",
         max_heap_bytes=max_heap_bytes,
+        access_log=str(folder / "access.log"),
     )
     write_json(folder / "bootstrap.json", started)
     process = Process([*envoy_command(folder), *flags], folder / "envoy.log", cores=cores)
