@@ -46,12 +46,16 @@ class AccessKeySerializer(serializers.ModelSerializer[AccessKey]):
     expires_at = serializers.SerializerMethodField(help_text="When its newest token expires.")
     valid = serializers.SerializerMethodField(help_text="Whether gateways accept one of its tokens.")
     tokens = serializers.SerializerMethodField(help_text="Number of its valid tokens: two while it is rotated.")
+    last_used_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="When the local gateway last served or refused it, some seconds late; null for never.",
+    )
 
     class Meta:
         model = AccessKey
         fields = [
             "name", "team", "user", "services", "created_at", "created_by", "expires_at", "revoked_at", "valid",
-            "tokens", "requests_per_second",
+            "tokens", "requests_per_second", "last_used_at",
         ]  # fmt: skip
         read_only_fields = fields
 

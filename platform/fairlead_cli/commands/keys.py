@@ -15,6 +15,7 @@ _COLUMNS: render.Columns = {
     "requests a second": "requests_per_second",
     "expires": "expires_at",
     "revoked": "revoked_at",
+    "last used": "last_used_at",
 }
 _ONCE = "this is the only time that the key is shown; clients send it as `Authorization: Bearer <key>`"
 

@@ -1,10 +1,11 @@
 """Usage as other rooms read it, and as a caller may see it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import QuerySet, Subquery, Sum
 
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.models import ApiToken
@@ -35,10 +36,10 @@ def used_between(start: datetime, end: datetime) -> Iterator[Used]:
         yield Used(row["team"], row["key"], service, row["total"], row["total"])
 
 
-def last_used(token_ids: Collection[str]) -> dict[str, datetime]:
-    """Return when each of these tokens was last used, by its id; those that were not used are left out."""
-    found = HourlyUsage.objects.filter(token_id__in=[each for each in token_ids if each])
-    return dict(found.values_list("token_id").annotate(Max("last_at")).order_by())
+def last_use_of(token_ids: QuerySet[Any]) -> Subquery:
+    """Return the expression for when one of these tokens, a query of ids, was last used; null where none was."""
+    used = HourlyUsage.objects.filter(token_id__in=token_ids).order_by("-last_at")
+    return Subquery(used.values("last_at")[:1])
 
 
 def last_read() -> LogReading | None:

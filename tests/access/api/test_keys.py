@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -18,6 +18,7 @@ from accounts.models import AuditEntry, Identity, User
 from accounts.services import teams, user_get_or_create
 from integrations.clusters.base import RequestRate
 from tests import scenes
+from usage.models import HourlyUsage
 
 pytestmark = pytest.mark.django_db
 BODY = {"name": "ci", "services": ["default/*"]}
@@ -47,6 +48,20 @@ def test_a_key_is_made_with_a_token_that_is_shown_once(api: Callable[..., APICli
     assert made.json()["token"].rsplit(".")[2] not in stored
     assert '"d"' not in stored, "the private key is sealed"
     assert AuditEntry.objects.get(action="key.create").target == "keys/ci"
+
+
+def test_the_last_use_of_a_key_is_the_newest_of_all_its_tokens(api: Callable[..., APIClient]) -> None:
+    client, now = api(Scope.ADMIN), timezone.now()
+    ids = [claims_of(client.post("/api/v1/keys", BODY).json()["token"])["jti"]]
+    ids.append(claims_of(client.post("/api/v1/keys/ci/rotate", {}).json()["token"])["jti"])
+    scenes.access_key("other")
+    assert client.get("/api/v1/keys/ci").json()["last_used_at"] is None
+    for hours, token_id in enumerate(ids):
+        at = now - timedelta(hours=hours)
+        HourlyUsage.objects.create(hour=at, namespace="default", service="digits", token_id=token_id, last_at=at)
+    shown = {each["name"]: each["last_used_at"] for each in client.get("/api/v1/keys").json()["results"]}
+    assert datetime.fromisoformat(shown["ci"]) == now
+    assert shown["other"] is None
 
 
 def test_the_same_request_again_shows_no_token_again(api: Callable[..., APIClient]) -> None:

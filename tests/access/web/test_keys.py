@@ -12,6 +12,7 @@ from accounts.domain.scopes import Scope
 from tests import scenes
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
+from usage.models import HourlyUsage
 
 HTMX = {"HX-Request": "true"}
 FORM = {"name": "nightly", "team": "default", "services": "default/* fraud/cards", "expires_in": "48h"}
@@ -59,6 +60,16 @@ def test_a_rotated_key_shows_until_when_its_previous_token_is_valid(browser: Bro
     client.post("/keys/ci/rotate", {"overlap": "0"})
     assert not marked(page(client, "/keys/"), "overlap")
     assert KeyToken.objects.filter(revoked_at=None).count() == 1
+
+
+def test_the_list_shows_when_a_key_was_last_used(browser: Browser) -> None:
+    client, now = browser(), timezone.now()
+    scenes.access_key("ci")
+    assert marked(page(client, "/keys/"), "last-used") == ["never"]
+    token_id = KeyToken.objects.get().token_id
+    HourlyUsage.objects.create(hour=now, namespace="default", service="digits", token_id=token_id, last_at=now)
+    (shown,) = marked(page(client, "/keys/"), "last-used")
+    assert f"{now:%Y-%m-%d %H:%M}" in shown
 
 
 def test_a_revoked_and_an_expired_key_say_so(browser: Browser) -> None:

@@ -14,7 +14,7 @@ from django.db import connection
 from integrations.clusters.base import CONSOLE
 from integrations.clusters.local.access_log_files import AccessLogFiles
 from usage.models import HourlyUsage, LogPosition, LogReading
-from usage.selectors import Used, last_used, used_between
+from usage.selectors import Used, used_between
 from usage.services import reading
 from usage.services.reading import access_log_read
 from usage.services.retention import KEPT_FOR, usage_forget
@@ -90,7 +90,6 @@ def test_lines_are_summed_by_hour_and_caller(log: AccessLogFiles) -> None:
         Used("", "", "default/digits", 1, 1),
         Used("", CONSOLE, "default/digits", 1, 1),
     }
-    assert last_used(["t1", "t2", ""]) == {"t1": datetime(2026, 1, 31, 13, tzinfo=UTC)}
 
 
 def test_a_half_line_waits_and_no_line_counts_again(log: AccessLogFiles) -> None:
