@@ -253,7 +253,7 @@ def test_no_page_is_wider_than_the_screen(page: Page, width: int, colours: Liter
 def test_every_page_is_reached_from_the_head_without_scrolling_sideways(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     links = page.locator(".nav a")
-    expect(links).to_have_count(9)
+    expect(links).to_have_count(11)
     for link in links.all():
         box = link.bounding_box()
         assert box is not None

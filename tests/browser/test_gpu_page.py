@@ -136,7 +136,8 @@ def test_a_cut_is_proposed_and_approved_with_the_keyboard_alone_and_followed_to_
     page.keyboard.press("Enter")
     page.get_by_role("dialog").get_by_label("Why").focus()
     page.keyboard.type("the night shift agreed")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():  # live updates may show the new state before
+        page.keyboard.press("Enter")
     expect(row).to_contain_text("Draining")
     expect(page.locator("live-stream")).to_have_text("Live")
     page.evaluate("window.stayed = true")
