@@ -142,6 +142,8 @@ def test_a_backup_is_restored(platform: Platform, shell: Shell) -> None:
         page.follow()
         shell.run("fairlead tokens create --name after-the-backup --scope read")
         assert "digits" in page.follow()
+        assert "restored" in page.follow()
+    assert (platform.home.parent / "restored" / "secret-key").read_text() == (platform.home / "secret-key").read_text()
     assert "after-the-backup" not in {each["name"] for each in tokens(shell)}
     until_answered(platform)
 
