@@ -189,6 +189,7 @@ _ABOUT = {
     "Recorded requests": ("Recording", "Replay"),
     "Clusters": ("Component", "Limit", "Repartition"),
     "Tokens": ("Token",),
+    "Budgets": ("Budget",),
 }
 """Prefixes of the names of a group's events."""
 _REST = "Others"
