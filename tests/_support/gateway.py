@@ -27,7 +27,7 @@ from integrations.clusters.local.files import write_json
 PRIVATE, PUBLIC = new_signing_key("k1")
 NOW = datetime.now(UTC)
 GRPC = "/inference.GRPCInferenceService/"
-GOOD = Claims("ci", "id-good", "fraud", "", ("default/*",), NOW, NOW + timedelta(hours=1))
+GOOD = Claims("ci", "id-good", "fraud", "", ("default/*",), NOW, NOW + timedelta(days=1))
 
 
 def token(claims: Claims = GOOD, *, private: str = PRIVATE, **said: Any) -> str:

@@ -27,10 +27,12 @@ CALLER_HEADER = "fairlead-caller"
 """The caller's name, for the model and its logs."""
 KEY_HEADER = "fairlead-key"
 """The token's id."""
+TEAM_HEADER = "fairlead-team"
+"""The team that owns the key."""
 ISSUER_HEADER = "fairlead-issuer"
 SUBJECT_HEADER = "fairlead-subject"
 """`iss` and `sub` of a token of another issuer."""
-OURS = (CALLER_HEADER, KEY_HEADER, ISSUER_HEADER, SUBJECT_HEADER)
+OURS = (CALLER_HEADER, KEY_HEADER, TEAM_HEADER, ISSUER_HEADER, SUBJECT_HEADER)
 """Removed from every request that arrives."""
 
 _TOKENS_IN_CACHE = 4096
@@ -114,7 +116,8 @@ def _verification(keys: CallerKeys) -> Json:
     """Return the filter that verifies tokens; before there are keys none is valid, and what needs one is refused."""
     providers = {_issuer(each.name): _provider_of(each) for each in keys.issuers if each.public}
     if keys.public:
-        ours = _provider(keys.issuer, keys.audience, keys.public, CLAIMS, {CALLER_HEADER: "sub", KEY_HEADER: "jti"})
+        headers = {CALLER_HEADER: "sub", KEY_HEADER: "jti", TEAM_HEADER: "team"}
+        ours = _provider(keys.issuer, keys.audience, keys.public, CLAIMS, headers)
         providers = {_PROVIDER: ours, **providers}
     if not providers:
         return {"@type": _JWT, "requirement_map": {_OPTIONAL: _ANYBODY}}

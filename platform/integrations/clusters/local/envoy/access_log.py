@@ -1,12 +1,13 @@
 """Envoy access log of the gateway: one JSON object a line, which usage is read from. Pure.
 
-Envoy escapes what clients send. Lines have neither credentials nor query strings: who called is what `jwt_authn`
-verified, and null for callers without a key.
+Envoy escapes what clients send. Lines have neither credentials nor query strings. Who called is in headers that
+`jwt_authn` writes and no client can, and null for callers without a key: a formatter that finds them in the metadata
+takes Envoy a dozen times as long.
 """
 
 from typing import Any
 
-from integrations.clusters.local.envoy.access import CLAIMS, JWT_FILTER
+from integrations.clusters.local.envoy.access import CALLER_HEADER, KEY_HEADER, TEAM_HEADER
 
 FLUSH_INTERVAL_MS = 1000
 """Lines wait in Envoy's memory for so long: the most that a killed Envoy loses."""
@@ -23,19 +24,14 @@ def access_log(path: str) -> list[Json]:
     return [{"name": "envoy.access_loggers.file", "typed_config": config}]
 
 
-def _claim(name: str) -> str:
-    return f"%DYNAMIC_METADATA({JWT_FILTER}:{CLAIMS}:{name})%"
-
-
 _FORMAT = {
     "time": "%START_TIME%",
     "request_id": f"%REQ(X-REQUEST-ID):{_LONGEST}%",
     "service": "%CEL(xds.virtual_host_name)%",
     "upstream": "%UPSTREAM_CLUSTER_RAW%",
-    "token_id": _claim("jti"),
-    "key": _claim("sub"),
-    "team": _claim("team"),
-    "user": _claim("user"),
+    "token_id": f"%REQ({KEY_HEADER})%",
+    "key": f"%REQ({CALLER_HEADER})%",
+    "team": f"%REQ({TEAM_HEADER})%",
     "protocol": "%PROTOCOL%",
     "method": f"%REQ(:METHOD):{_LONGEST}%",
     "path": f"%PATH(NQ:PATH):{_LONGEST}%",

@@ -22,17 +22,17 @@ NAMES = {"localhost", "127.0.0.1", "models.example.com"}
 
 def refused(tls: GatewayTls) -> str:
     with pytest.raises(BadCertificateError) as error:
-        tls.read(NOW)
+        tls.read(datetime.now(UTC))
     return str(error.value)
 
 
 class TestFiles:
     def test_a_pair_is_read_with_its_end_and_fingerprint(self, tmp_path: Path) -> None:
         certificate, key = Authority("ca").issue(tmp_path, "server", ends=90 * DAY)
-        found = GatewayTls(certificate, key).read(NOW).certificate
+        found = GatewayTls(certificate, key).read(datetime.now(UTC)).certificate
         made = ssl.PEM_cert_to_DER_cert(certificate.read_text())
         assert found.fingerprint == x509.load_der_x509_certificate(made).fingerprint(hashes.SHA256()).hex()
-        assert timedelta(days=89) < found.expires_at - NOW < timedelta(days=91)
+        assert timedelta(days=89) < found.expires_at - datetime.now(UTC) < timedelta(days=91)
 
     @pytest.mark.parametrize(
         ("name", "sentence"),

@@ -30,7 +30,7 @@ PRIVATE, PUBLIC = new_signing_key("k1")
 OTHER_PRIVATE, _ = new_signing_key("k1")
 NOW = datetime.now(UTC)
 GRPC = "/inference.GRPCInferenceService/"
-GOOD = Claims("ci", "id-good", "fraud", "", ("default/*",), NOW, NOW + timedelta(hours=1))
+GOOD = Claims("ci", "id-good", "fraud", "", ("default/*",), NOW, NOW + timedelta(days=1))
 ISSUED = {"iss": "https://id.example", "aud": "models", "sub": "alice", "jti": None, "services": None, "team": None}
 """What a token of another issuer says instead, which has no claims of ours."""
 CORP_PRIVATE, CORP_PUBLIC = new_signing_key("k1")
@@ -82,7 +82,7 @@ CREDENTIALS: dict[str, str | None] = {
     "named": token(replace(GOOD, team="risk", key="nightly")),
     "expired": token(replace(GOOD, expires_at=NOW - timedelta(hours=1))),
     "without an expiry": token(exp=None),
-    "not yet": token(nbf=int(time.time()) + 3600),
+    "not yet": token(nbf=int(time.time()) + 86400),
     "of another audience": token(aud="fairlead-api"),
     "of another issuer": token(iss="elsewhere"),
     "signed by somebody else": token(private=OTHER_PRIVATE),
@@ -239,12 +239,15 @@ async def test_every_credential_over_every_route(gateway: Gateway, access: str) 
 
 async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway: Gateway) -> None:
     await gateway.push(services=of("authenticated"))
-    forged = dict.fromkeys(("fairlead-caller", "fairlead-key", "fairlead-issuer", "fairlead-subject"), "admin")
+    forged = dict.fromkeys(
+        ("fairlead-caller", "fairlead-key", "fairlead-team", "fairlead-issuer", "fairlead-subject"), "admin"
+    )
     async with httpx.AsyncClient(timeout=20) as client:
         gateway.asked.clear()
         await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", gateway.headers("valid") | forged)
         await gateway.grpc("ModelInfer", gateway.headers("valid") | forged | {"fairlead-service": "default/digits"})
         assert [each["fairlead-caller"] for each in gateway.asked] == ["ci", "ci"]
+        assert [each["fairlead-team"] for each in gateway.asked] == ["fraud", "fraud"]
         assert all("fairlead-issuer" not in each and "fairlead-subject" not in each for each in gateway.asked)
         assert all("authorization" not in each for each in gateway.asked)
         gateway.asked.clear()
@@ -253,7 +256,10 @@ async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway:
         await gateway.grpc("ModelInfer", as_if | {"fairlead-service": "default/digits"})
         assert [each["fairlead-subject"] for each in gateway.asked] == ["nightly", "nightly"]
         assert [each["fairlead-issuer"] for each in gateway.asked] == ["https://id.example"] * 2
-        assert all(not {"authorization", "fairlead-caller", "fairlead-key"} & set(each) for each in gateway.asked)
+        assert all(
+            not {"authorization", "fairlead-caller", "fairlead-key", "fairlead-team"} & set(each)
+            for each in gateway.asked
+        )
         await gateway.push(services=of("public"))
         gateway.asked.clear()
         for keys in (gateway.routing.keys, CallerKeys()):

@@ -27,7 +27,7 @@ from integrations.clusters.local.files import write_json
 PRIVATE, PUBLIC = new_signing_key("k1")
 NOW = datetime.now(UTC)
 TOKEN = signed(
-    Claims("nightly", "id-1", "fraud", "alice", ("default/*",), NOW, NOW + timedelta(hours=1)),
+    Claims("nightly", "id-1", "fraud", "alice", ("default/*",), NOW, NOW + timedelta(days=1)),
     private=PRIVATE,
     kid="k1",
 )
@@ -106,8 +106,7 @@ async def test_a_line_says_who_called_which_revision(gateway: Gateway) -> None:
         await call(b"", metadata=[("fairlead-service", "default/digits"), *BEARER.items()], timeout=20)
     known, refused, public, unknown, called = await gateway.lines(5)
     assert (known["service"], known["upstream"]) == ("default/digits", "default/r-00001/http")
-    caller = ("nightly", "id-1", "fraud", "alice")
-    assert tuple(known[name] for name in ("key", "token_id", "team", "user")) == caller
+    assert tuple(known[name] for name in ("key", "token_id", "team")) == ("nightly", "id-1", "fraud")
     assert (known["path"], known["method"], known["status"]) == ("/v2/models/digits/infer", "POST", 200)
     assert (known["bytes_in"], known["bytes_out"]) == (5, 2)
     assert known["model_us"] > 0
@@ -130,6 +129,7 @@ async def test_what_clients_send_makes_no_line_and_no_field(gateway: Gateway) ->
     writer.write(
         b"POST /serving/default/open/v2/models/open/infer?" + raw + b" HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n"
         b"x-request-id: " + quoted + b'\r\nx-envoy-original-path: /forged"\r\nfairlead-key: id-of-admin\r\n'
+        b"fairlead-caller: nightly\r\nfairlead-team: fraud\r\n"
         b"fairlead-service: default/digits\r\nfairlead-revision: r-00009\r\n\r\n"
     )
     writer.write(b"GET /" + raw + b' HTTP/1.1\r\nhost: "}\\"\r\n\r\n')
@@ -139,7 +139,7 @@ async def test_what_clients_send_makes_no_line_and_no_field(gateway: Gateway) ->
     await writer.wait_closed()
     assert len(gateway.files.current.read_bytes().splitlines()) == 2
     for line in (first, second):
-        assert (line["key"], line["team"], line["token_id"], line["user"]) == (None, None, None, None)
+        assert (line["key"], line["team"], line["token_id"]) == (None, None, None)
     assert second["service"] is None
 
 

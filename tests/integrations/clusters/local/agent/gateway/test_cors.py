@@ -15,7 +15,7 @@ ORIGIN, OTHER = "https://app.example.com", "http://localhost:3000"
 INFER = "/serving/default/{service}/v2/models/{model}/infer"
 PRIVATE, PUBLIC = new_signing_key("k1")
 NOW = datetime.now(UTC)
-KEY = signed(Claims("ci", "id", "fraud", "", ("default/*",), NOW, NOW + timedelta(hours=1)), private=PRIVATE, kid="k1")
+KEY = signed(Claims("ci", "id", "fraud", "", ("default/*",), NOW, NOW + timedelta(days=1)), private=PRIVATE, kid="k1")
 PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
 TRICKS = (
     "https://app.example.com.evil.test",
