@@ -226,6 +226,7 @@ def started_for_models(platform: Platform) -> dict[str, int]:
 
 
 def test_a_killed_agent_costs_no_request(served: Platform, models: Path, tmp_path: Path) -> None:
+    until(lambda: len(started_for_models(served)) == 3, what="the gateway and two replicas, no others of a rollout")
     before = started_for_models(served)
     assert "gateway" in before
     with traffic(served, models, tmp_path, "default/digits") as log:
