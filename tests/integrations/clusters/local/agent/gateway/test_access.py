@@ -1,36 +1,23 @@
 """Every route times every credential over each protocol, at a real Envoy that is configured as the agent does it."""
 
-import asyncio
 import base64
 import json
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import grpc
 import httpx
 import pytest
-from joserfc import jwt
-from joserfc.jwk import ECKey
 
-from access.domain.tokens import Claims, new_signing_key, signed
-from benchmarks.serving.processes import Process, free_ports
+from access.domain.tokens import new_signing_key
 from integrations.clusters.base import Access, CallerKeys, IssuerKeys
-from integrations.clusters.local.agent.gateway.discovery import Discovery
-from integrations.clusters.local.agent.gateway.envoy_process import envoy_command
-from integrations.clusters.local.agent.gateway.routing import Router, Routing
-from integrations.clusters.local.envoy.bootstrap import bootstrap
-from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
-from integrations.clusters.local.files import write_json
+from integrations.clusters.local.envoy.values import Backend, ServiceRoute
+from tests._support.gateway import GOOD, NOW, PRIVATE, PUBLIC, Gateway, running_gateway, token
 
-PRIVATE, PUBLIC = new_signing_key("k1")
 OTHER_PRIVATE, _ = new_signing_key("k1")
-NOW = datetime.now(UTC)
-GRPC = "/inference.GRPCInferenceService/"
-GOOD = Claims("ci", "id-good", "fraud", "", ("default/*",), NOW, NOW + timedelta(days=1))
 ISSUED = {"iss": "https://id.example", "aud": "models", "sub": "alice", "jti": None, "services": None, "team": None}
 """What a token of another issuer says instead, which has no claims of ours."""
 CORP_PRIVATE, CORP_PUBLIC = new_signing_key("k1")
@@ -41,15 +28,6 @@ ISSUERS = (
     IssuerKeys("none", "https://none.example", "models", ()),
 )
 OK, UNAUTHENTICATED, DENIED = (200, 0), (401, 16), (403, 7)
-
-
-def token(claims: Claims = GOOD, *, private: str = PRIVATE, **said: Any) -> str:
-    """Return a token with these claims, some of them replaced as no installation would sign them."""
-    made = signed(claims, private=private, kid="k1")
-    if not said:
-        return made
-    content = {name: value for name, value in {**claims.json(), **said}.items() if value is not None}
-    return jwt.encode({"alg": "ES256", "kid": "k1"}, content, ECKey.import_key(json.loads(private)), ["ES256"])
 
 
 def of_issuer(private: str = CORP_PRIVATE, **said: Any) -> str:
@@ -137,69 +115,16 @@ def expected(access: str, credential: str) -> tuple[int, int]:
     return OK
 
 
-@dataclass
-class Gateway:
-    """A running Envoy, and what its one replica was asked."""
-
-    port: int
-    router: Router
-    routing: Routing
-    asked: list[dict[str, str]] = field(default_factory=list)
-
-    async def push(self, **changed: Any) -> None:
-        self.routing = replace(self.routing, **changed)
-        await self.router.push(self.routing)
-
-    def headers(self, credential: str) -> dict[str, str]:
-        value = CREDENTIALS[credential]
-        return {} if value is None else {"authorization": f"Bearer {value}"}
-
-    async def http(self, client: httpx.AsyncClient, path: str, headers: dict[str, str]) -> httpx.Response:
-        post = "infer" in path or ":predict" in path
-        return await client.request("POST" if post else "GET", f"http://127.0.0.1:{self.port}{path}", headers=headers)
-
-    async def grpc(self, method: str, headers: dict[str, str]) -> tuple[int, str]:
-        metadata = [(name.lower(), value) for name, value in headers.items()]
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{self.port}") as channel:
-            try:
-                await channel.unary_unary(GRPC + method)(b"", metadata=metadata, timeout=20)
-            except grpc.aio.AioRpcError as error:
-                return error.code().value[0], error.details() or ""
-        return 0, ""
+def headers_of(credential: str) -> dict[str, str]:
+    value = CREDENTIALS[credential]
+    return {} if value is None else {"authorization": f"Bearer {value}"}
 
 
 @pytest.fixture
 async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
-    folder = tmp_path
-    asked: list[dict[str, str]] = []
-    http = await asyncio.start_server(_replica(asked), "127.0.0.1", 0)
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((_Calls(asked),))
-    grpc_port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    discovery = Discovery(folder / "xds.sock")
-    await discovery.start()
-    (port,) = free_ports(1)
-    started = bootstrap(
-        agent_socket=str(folder / "xds.sock"),
-        host="127.0.0.1",
-        port=port,
-        admin_socket=str(folder / "admin.sock"),
-        started_at="1",
-    )
-    write_json(folder / "bootstrap.json", started)
-    process = Process(envoy_command(folder), folder / "envoy.log")
-    try:
-        endpoint = Endpoint(http.sockets[0].getsockname()[1], grpc_port)
-        routing = Routing(of("public"), (RevisionEndpoints("default", "r-00001", (endpoint,)),))
-        made = Gateway(port, Router(discovery, patience_s=60), routing, asked)
+    async with running_gateway(tmp_path) as made:
         await made.push(keys=CallerKeys(public=(PUBLIC,), revoked=("id-revoked",), issuers=ISSUERS))
         yield made
-    finally:
-        await asyncio.to_thread(process.stop)
-        await discovery.close()
-        await server.stop(None)
-        http.close()
 
 
 def of(access: str) -> tuple[ServiceRoute, ...]:
@@ -214,7 +139,7 @@ async def test_every_credential_over_every_route(gateway: Gateway, access: str) 
     wrong = []
     async with httpx.AsyncClient(timeout=20) as client:
         for credential in CREDENTIALS:
-            headers = gateway.headers(credential)
+            headers = headers_of(credential)
             status, code = expected(access, credential)
             for service in ("digits", "digits-preview"):
                 for name, path in HTTP_ROUTES.items():
@@ -244,14 +169,14 @@ async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway:
     )
     async with httpx.AsyncClient(timeout=20) as client:
         gateway.asked.clear()
-        await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", gateway.headers("valid") | forged)
-        await gateway.grpc("ModelInfer", gateway.headers("valid") | forged | {"fairlead-service": "default/digits"})
+        await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", headers_of("valid") | forged)
+        await gateway.grpc("ModelInfer", headers_of("valid") | forged | {"fairlead-service": "default/digits"})
         assert [each["fairlead-caller"] for each in gateway.asked] == ["ci", "ci"]
         assert [each["fairlead-team"] for each in gateway.asked] == ["fraud", "fraud"]
         assert all("fairlead-issuer" not in each and "fairlead-subject" not in each for each in gateway.asked)
         assert all("authorization" not in each for each in gateway.asked)
         gateway.asked.clear()
-        as_if = gateway.headers("of an issuer, as if a key") | forged
+        as_if = headers_of("of an issuer, as if a key") | forged
         await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", as_if)
         await gateway.grpc("ModelInfer", as_if | {"fairlead-service": "default/digits"})
         assert [each["fairlead-subject"] for each in gateway.asked] == ["nightly", "nightly"]
@@ -274,7 +199,7 @@ async def test_without_keys_nothing_is_valid_and_a_new_key_and_a_revocation_are_
     gateway: Gateway,
 ) -> None:
     await gateway.push(services=of("authenticated"), keys=CallerKeys())
-    path, headers = "/serving/default/digits/v2/models/digits/infer", gateway.headers("valid")
+    path, headers = "/serving/default/digits/v2/models/digits/infer", headers_of("valid")
     async with httpx.AsyncClient(timeout=20) as client:
         assert (await gateway.http(client, path, headers)).status_code == 401
         await gateway.push(keys=CallerKeys(public=(PUBLIC,)))
@@ -300,30 +225,3 @@ async def test_clocks_may_differ_by_a_minute(gateway: Gateway) -> None:
         for claims, status in said:
             headers = {"authorization": f"Bearer {token(**claims)}"}
             assert (await gateway.http(client, path, headers)).status_code == status, claims
-
-
-def _replica(asked: list[dict[str, str]]) -> Any:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                lines = head.decode().split("\r\n")[1:]
-                headers = dict(line.lower().split(": ", 1) for line in lines if ": " in line)
-                asked.append(headers)
-                await reader.readexactly(int(headers.get("content-length", 0)))
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
-        except asyncio.IncompleteReadError:
-            writer.close()
-
-    return answer
-
-
-class _Calls(grpc.GenericRpcHandler):
-    def __init__(self, asked: list[dict[str, str]]) -> None:
-        self._asked = asked
-
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-        async def answer(_: bytes, __: Any) -> bytes:
-            self._asked.append(dict(details.invocation_metadata))
-            return b""
-
-        return grpc.unary_unary_rpc_method_handler(answer)
