@@ -23,6 +23,7 @@ _ERRORS = "the database's own errors"
 
 ALSO_ON_SQLITE = {
     "accounts/test_idempotency.py": _RACES,
+    "accounts/services/test_audit_chain.py": _JSON,
     "accounts/services/test_oidc_users.py": _RACES,
     "accounts/services/test_teams.py": _RACES,
     "common/http/test_asgi.py": _THREADS,
@@ -71,6 +72,7 @@ ALSO_ON_SQLITE = {
     "registry/test_services.py": _RACES,
     "registry/test_tasks.py": _CLAIMS,
     "registry/test_views.py": _SEARCH,
+    "usage/services/test_reading.py": _CLAIMS,
 }
 """Test modules, or single tests of one, by their path in tests/."""
 
