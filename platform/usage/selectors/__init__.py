@@ -1,39 +1,12 @@
 """Usage as other rooms read it, and as a caller may see it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet, Subquery, Sum
+from django.db.models import QuerySet, Subquery
 
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.models import ApiToken
 from usage.models import HourlyUsage, LogReading
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """Requests of one key at one service; texts are empty for callers without a key.
-
-    Attributes:
-        service: `<namespace>/<name>`.
-        rows: one a request; the gateway does not know how many rows a request has.
-    """
-
-    team: str
-    key: str
-    service: str
-    requests: int
-    rows: int
-
-
-def used_between(start: datetime, end: datetime) -> Iterator[Used]:
-    """Yield what was used in the hours that begin from `start` to before `end`, by team, key and service."""
-    hours = HourlyUsage.objects.filter(hour__gte=start, hour__lt=end)
-    for row in hours.values("team", "key", "namespace", "service").annotate(total=Sum("requests")).order_by():
-        service = f"{row['namespace']}/{row['service']}"
-        yield Used(row["team"], row["key"], service, row["total"], row["total"])
 
 
 def last_use_of(token_ids: QuerySet[Any]) -> Subquery:

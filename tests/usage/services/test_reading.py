@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from django.db import connection
 from integrations.clusters.base import CONSOLE
 from integrations.clusters.local.access_log_files import AccessLogFiles
 from usage.models import HourlyUsage, LogPosition, LogReading
-from usage.selectors import Used, used_between
 from usage.services import reading
 from usage.services.reading import access_log_read
 from usage.services.retention import KEPT_FOR, usage_forget
@@ -84,12 +83,6 @@ def test_lines_are_summed_by_hour_and_caller(log: AccessLogFiles) -> None:
     assert HourlyUsage.objects.get(revision="").errors == 1
     assert HourlyUsage.objects.get(key=CONSOLE).token_id == ""
     assert requests() == 7
-    day = datetime(2026, 1, 31, tzinfo=UTC)
-    assert set(used_between(day, day + timedelta(hours=13))) == {
-        Used("fraud", "ci", "default/digits", 4, 4),
-        Used("", "", "default/digits", 1, 1),
-        Used("", CONSOLE, "default/digits", 1, 1),
-    }
 
 
 def test_a_half_line_waits_and_no_line_counts_again(log: AccessLogFiles) -> None:
