@@ -51,6 +51,7 @@ class Claims:
             "team": self.team,
             **({"user": self.user} if self.user else {}),
             "services": list(self.services),
+            "scope": " ".join(self.services),
         }
 
 

@@ -29,10 +29,14 @@ KEY_HEADER = "fairlead-key"
 """The token's id."""
 TEAM_HEADER = "fairlead-team"
 """The team that owns the key."""
+USER_HEADER = "fairlead-user"
+"""Whose key it is; absent for that of a program."""
+SCOPE_HEADER = "fairlead-scope"
+"""Patterns of the services that the key may call; it goes no further than the gateway."""
 ISSUER_HEADER = "fairlead-issuer"
 SUBJECT_HEADER = "fairlead-subject"
 """`iss` and `sub` of a token of another issuer."""
-OURS = (CALLER_HEADER, KEY_HEADER, TEAM_HEADER, ISSUER_HEADER, SUBJECT_HEADER)
+OURS = (CALLER_HEADER, KEY_HEADER, TEAM_HEADER, USER_HEADER, SCOPE_HEADER, ISSUER_HEADER, SUBJECT_HEADER)
 """Removed from every request that arrives."""
 
 _TOKENS_IN_CACHE = 4096
@@ -48,8 +52,8 @@ _HEADER = "type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput
 _RESOURCE = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 _CEL = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
 _PROVIDER = "fairlead"
-CLAIMS = "caller"
-"""What the token says, in the metadata of `JWT_FILTER`."""
+_OF_KEYS = {CALLER_HEADER: "sub", KEY_HEADER: "jti", TEAM_HEADER: "team", USER_HEADER: "user", SCOPE_HEADER: "scope"}
+_OF_ISSUERS = {ISSUER_HEADER: "iss", SUBJECT_HEADER: "sub"}
 _REQUIRED, _OPTIONAL = "required", "optional"
 
 Json = dict[str, Any]
@@ -58,7 +62,10 @@ _ANYBODY: Json = {"allow_missing_or_failed": {}}
 
 
 def filters() -> list[Json]:
-    """Return the filters of the listener, two of which the agent sends."""
+    """Return the filters of the listener, two of which the agent sends.
+
+    None may be `disabled` and enabled by routes: Envoy decides that before `name_by_host` has named the service.
+    """
     return [
         sent(JWT_FILTER, _JWT),
         sent(REVOKED_FILTER, _RBAC),
@@ -116,9 +123,7 @@ def _verification(keys: CallerKeys) -> Json:
     """Return the filter that verifies tokens; before there are keys none is valid, and what needs one is refused."""
     providers = {_issuer(each.name): _provider_of(each) for each in keys.issuers if each.public}
     if keys.public:
-        headers = {CALLER_HEADER: "sub", KEY_HEADER: "jti", TEAM_HEADER: "team"}
-        ours = _provider(keys.issuer, keys.audience, keys.public, CLAIMS, headers)
-        providers = {_PROVIDER: ours, **providers}
+        providers = {_PROVIDER: _provider(keys.issuer, keys.audience, keys.public, _OF_KEYS), **providers}
     if not providers:
         return {"@type": _JWT, "requirement_map": {_OPTIONAL: _ANYBODY}}
     valid = [{"provider_name": name} for name in providers]
@@ -130,19 +135,12 @@ def _verification(keys: CallerKeys) -> Json:
 
 
 def _provider_of(issuer: IssuerKeys) -> Json:
-    headers = {ISSUER_HEADER: "iss", SUBJECT_HEADER: "sub"}
-    return _provider(issuer.issuer, issuer.audience, issuer.public, _issuer(issuer.name), headers)
+    verified = _provider(issuer.issuer, issuer.audience, issuer.public, _OF_ISSUERS)
+    return {**verified, "payload_in_metadata": _issuer(issuer.name)}
 
 
-def _provider(
-    issuer: str, audience: str, public: Sequence[Mapping[str, str]], claims: str, headers: Mapping[str, str]
-) -> Json:
-    """Return how tokens of an issuer are verified.
-
-    Args:
-        claims: where in the metadata what they say goes.
-        headers: headers of the request to the model, and the claims that they get.
-    """
+def _provider(issuer: str, audience: str, public: Sequence[Mapping[str, str]], headers: Mapping[str, str]) -> Json:
+    """Return how tokens of an issuer are verified, whose claims become these headers of the request."""
     return {
         "issuer": issuer,
         "audiences": [audience],
@@ -150,7 +148,6 @@ def _provider(
         "from_headers": [{"name": "authorization", "value_prefix": "Bearer "}],
         "require_expiration": True,
         "forward": False,
-        "payload_in_metadata": claims,
         "claim_to_headers": [{"header_name": header, "claim_name": claim} for header, claim in headers.items()],
         "jwt_cache_config": {"jwt_cache_size": _TOKENS_IN_CACHE},
     }
@@ -181,17 +178,17 @@ def _action(name: str, action: str) -> Json:
 
 def _callers(access: Access, key: str) -> Json:
     """Return the rules: a key for this service or a token of an issuer, and one of its callers where it names any."""
-    for_this = _claim("services", {"list_match": {"one_of": _text({"safe_regex": {"regex": including(key)}})}})
+    for_this = _header(SCOPE_HEADER, {"safe_regex": {"regex": including(key)}})
     named = [
-        *(_claim("team", _text({"exact": team})) for team in access.teams),
-        *(_claim("user", _text({"exact": user})) for user in access.users),
-        *(_claim("sub", _text({"exact": name})) for name in access.keys),
+        *(_header(TEAM_HEADER, {"exact": team}) for team in access.teams),
+        *(_header(USER_HEADER, {"exact": user}) for user in access.users),
+        *(_header(CALLER_HEADER, {"exact": name}) for name in access.keys),
     ]
     if access == Access():
         of_issuer: Json = {"header": {"name": ISSUER_HEADER, "present_match": True}}
         callers = [for_this, of_issuer]
     else:
-        named.append(_claim("sub", _text({"exact": CONSOLE})))
+        named.append(_header(CALLER_HEADER, {"exact": CONSOLE}))
         callers = [{"and_ids": {"ids": [for_this, {"or_ids": {"ids": named}}]}}, *map(_subject, access.subjects)]
     policy = {"permissions": [{"any": True}], "principals": callers}
     return {"action": "ALLOW", "policies": {"callers": policy}}
@@ -201,23 +198,22 @@ def _subject(subject: str) -> Json:
     """Return the principal of `<issuer>:<sub>`, or of `<issuer>:<beginning>*`."""
     issuer, _, name = subject.partition(":")
     match = {"prefix": name[:-1]} if name.endswith("*") else {"exact": name}
-    return _claim("sub", _text(match), of=_issuer(issuer))
+    path = [{"key": _issuer(issuer)}, {"key": "sub"}]
+    claim = {"filter": JWT_FILTER, "path": path, "value": {"string_match": match}}
+    return {"sourced_metadata": {"metadata_matcher": claim}}
 
 
-def _claim(name: str, value: Json, *, of: str = CLAIMS) -> Json:
-    matcher = {"filter": JWT_FILTER, "path": [{"key": of}, {"key": name}], "value": value}
-    return {"sourced_metadata": {"metadata_matcher": matcher}}
-
-
-def _text(match: Json) -> Json:
-    return {"string_match": match}
+def _header(name: str, match: Json) -> Json:
+    return {"header": {"name": name, "string_match": match}}
 
 
 def including(key: str) -> str:
-    """Return the expression for every pattern that includes the service: `*`, and any beginning of its name with `*`.
+    """Return the expression for a scope with a pattern that includes the service.
 
-    default/digits: `*`, `default/*`, `default/dig*`, `default/digits`
+    Such patterns are `*`, and any beginning of its name with `*`; of default/digits: `*`, `default/*`, `default/dig*`,
+    `default/digits`. Others may be before and after it, separated by spaces.
     """
     namespace, _, service = key.partition("/")
     beginnings = "|".join(re.escape(service[:length]) for length in range(len(service) + 1))
-    return rf"\*|{re.escape(namespace)}/({re.escape(service)}|({beginnings})\*)"
+    including_it = rf"\*|{re.escape(namespace)}/({re.escape(service)}|({beginnings})\*)"
+    return rf"(.* )?({including_it})( .*)?"

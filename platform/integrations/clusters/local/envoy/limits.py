@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from integrations.clusters.base import Limits, RequestRate
-from integrations.clusters.local.envoy.access import CLAIMS, JWT_FILTER, refused_for, sent
+from integrations.clusters.local.envoy.access import CALLER_HEADER, refused_for, sent
 
 HEADERS_FILTER = "fairlead-limits-headers"
 CALLERS_FILTER = "fairlead-limits-callers"
 SERVICE_FILTER = "fairlead-limits"
-SENT = (CALLERS_FILTER,)
+SENT = (HEADERS_FILTER, CALLERS_FILTER)
 """The filters that the agent sends."""
 
 MAX_CALLERS = 4096
@@ -29,7 +29,7 @@ NO_KEY = "(no key)"
 
 _TYPES = "type.googleapis.com/envoy.extensions.filters.http"
 _LOCAL = f"{_TYPES}.local_ratelimit.v3.LocalRateLimit"
-_MUTATION = f"{_TYPES}.header_mutation.v3.HeaderMutation"
+_RENAMING = f"{_TYPES}.header_mutation.v3.HeaderMutation"
 _STAT_PREFIX = "limits"
 _RESOURCE = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 
@@ -42,24 +42,23 @@ _UNUSED: Json = {"max_tokens": 1, "tokens_per_fill": 1, "fill_interval": "1s"}
 
 def filters() -> list[Json]:
     """Return the filters of the listener, one of which the agent sends."""
-    renamed = [mutation for name in ("limit", "remaining", "reset") for mutation in _renamed(name)]
     return [
-        {
-            "name": HEADERS_FILTER,
-            "typed_config": {"@type": _MUTATION, "mutations": {"response_mutations": renamed}},
-        },
+        sent(HEADERS_FILTER, _RENAMING),
         sent(CALLERS_FILTER, _LOCAL),
         {"name": SERVICE_FILTER, "typed_config": {"@type": _LOCAL, "stat_prefix": _STAT_PREFIX}},
     ]
 
 
-def extension(rates: Iterable[RequestRate]) -> Json:
-    """Return the resource of the filter in `SENT`; without any limit it looks up nothing."""
+def extension(name: str, rates: Iterable[RequestRate]) -> Json:
+    """Return the resource of one of the filters in `SENT`; where no key has a limit it does nothing."""
     buckets = [_descriptor("key", each.key, each.requests_per_second) for each in rates]
-    config: Json = {"@type": _LOCAL, "stat_prefix": _STAT_PREFIX}
-    if buckets:
-        config = _enforced() | {"descriptors": buckets, "rate_limits": [_claimed("key", skip_if_absent=True)]}
-    return {"@type": _RESOURCE, "name": CALLERS_FILTER, "typed_config": config}
+    if name == HEADERS_FILTER:
+        config: Json = {"@type": _RENAMING, **(_renaming() if buckets else {})}
+    elif buckets:
+        config = _enforced() | {"descriptors": buckets, "rate_limits": [_named("key", CALLER_HEADER)]}
+    else:
+        config = {"@type": _LOCAL, "stat_prefix": _STAT_PREFIX}
+    return {"@type": _RESOURCE, "name": name, "typed_config": config}
 
 
 def of_service(limits: Limits) -> Json:
@@ -74,10 +73,10 @@ def of_service(limits: Limits) -> Json:
     if limits.caller_requests_per_second is not None:
         config |= {
             "descriptors": [_descriptor("caller", "", limits.caller_requests_per_second)],
-            "rate_limits": [_claimed("caller", default_value=NO_KEY)],
+            "rate_limits": [_named("caller", CALLER_HEADER), _nameless("caller")],
             "max_dynamic_descriptors": MAX_CALLERS,
         }
-    return {SERVICE_FILTER: config}
+    return {SERVICE_FILTER: config, HEADERS_FILTER: {"@type": f"{_RENAMING}PerRoute", **_renaming()}}
 
 
 def refusals() -> Iterator[tuple[Json, int, str]]:
@@ -111,17 +110,23 @@ def _descriptor(key: str, value: str, per_second: int) -> Json:
     return {"entries": [{"key": key, "value": value}], "token_bucket": _bucket(per_second)}
 
 
-def _claimed(entry: str, **otherwise: Any) -> Json:
-    """Return the rule that looks for the buckets of `entry` by the name of the verified key."""
-    path = {"key": JWT_FILTER, "path": [{"key": CLAIMS}, {"key": "sub"}]}
-    return {"actions": [{"metadata": {"descriptor_key": entry, "metadata_key": path, **otherwise}}]}
+def _named(entry: str, header: str) -> Json:
+    """Return the rule that looks for the buckets of `entry` by a header that the check of keys wrote, if it did."""
+    return {"actions": [{"request_headers": {"header_name": header, "descriptor_key": entry}}]}
 
 
-def _renamed(name: str) -> list[Json]:
-    return [
-        {"append": _written(f"ratelimit-{name}", f"%RESP(x-ratelimit-{name})%")},
-        {"remove": f"x-ratelimit-{name}"},
-    ]
+def _nameless(entry: str) -> Json:
+    """Return the rule that looks for the bucket of requests without a key."""
+    present = {"name": CALLER_HEADER, "present_match": True}
+    match = {"descriptor_key": entry, "descriptor_value": NO_KEY, "expect_match": False, "headers": [present]}
+    return {"actions": [{"header_value_match": match}]}
+
+
+def _renaming() -> Json:
+    names = ("limit", "remaining", "reset")
+    written = [{"append": _written(f"ratelimit-{name}", f"%RESP(x-ratelimit-{name})%")} for name in names]
+    removed = [{"remove": f"x-ratelimit-{name}"} for name in names]
+    return {"mutations": {"response_mutations": [*written, *removed]}}
 
 
 def _written(name: str, value: str) -> Json:

@@ -110,4 +110,4 @@ class Renderer:
 
 
 def _extension(name: str, keys: CallerKeys) -> Json:
-    return access.extension(name, keys) if name in access.SENT else limits.extension(keys.rates)
+    return access.extension(name, keys) if name in access.SENT else limits.extension(name, keys.rates)

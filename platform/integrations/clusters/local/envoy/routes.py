@@ -65,7 +65,7 @@ def routes(service: ServiceRoute) -> Json:
                 ],
             }
         ],
-        "request_headers_to_remove": [SERVICE_METADATA],
+        "request_headers_to_remove": [SERVICE_METADATA, access.SCOPE_HEADER],
         "max_direct_response_body_size_bytes": 65536,
     }
 

@@ -1,6 +1,7 @@
 """Limits of a service, of its callers, and of keys hold at a real Envoy, and leave other callers alone."""
 
 import asyncio
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -73,10 +74,11 @@ async def test_the_flood_of_one_caller_takes_nothing_from_another(gateway: Gatew
 
 async def test_callers_without_a_valid_key_are_one_caller_whatever_they_send(gateway: Gateway) -> None:
     await limit(gateway, caller_requests_per_second=3)
+    begun = time.monotonic()
     found = [
         await burst(gateway, {"authorization": f"Bearer made-up-{n}", "fairlead-caller": f"c{n}"}, 5) for n in range(12)
     ]
-    assert sum(statuses(each)[200] for each in found) <= 3 + 3 * AT_MOST
+    assert sum(statuses(each)[200] for each in found) <= 3 + 3 * (time.monotonic() - begun)
     assert statuses(await burst(gateway, key("quiet"), 3)) == {200: 3}
 
 
