@@ -130,12 +130,14 @@ class Team(models.Model):
 
     Attributes:
         max_versions, max_bytes: quota of the versions of its models; None for no limit.
+        requests_per_second: limit of its keys' requests to all services together; None for no limit.
     """
 
     name = models.CharField(max_length=63, unique=True)
     created_at = models.DateTimeField()
     max_versions = models.PositiveIntegerField(null=True, blank=True)
     max_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    requests_per_second = models.PositiveIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name

@@ -111,7 +111,13 @@ def test_other_teams_models_do_not_count_and_default_has_the_rest(client: APICli
 def test_the_api_shows_and_sets_it(client: APIClient) -> None:
     push(client)
     address = "/api/v1/teams/blue/quota"
-    nothing = {"max_versions": None, "max_bytes": None, "used_versions": 1, "used_bytes": len(FILE)}
+    nothing = {
+        "max_versions": None,
+        "max_bytes": None,
+        "requests_per_second": None,
+        "used_versions": 1,
+        "used_bytes": len(FILE),
+    }
     assert client.get(address).json() == nothing
     wanted = {"max_versions": 3, "max_bytes": None}
     assert client.put(address, wanted).json() == {**nothing, **wanted}

@@ -1,4 +1,4 @@
-"""What gateways are sent: public keys, the ids of revoked tokens, limits of keys, and other issuers."""
+"""What gateways are sent: public keys, the ids of revoked tokens, limits of keys and teams, and other issuers."""
 
 from datetime import datetime, timedelta
 
@@ -6,10 +6,11 @@ from django.db.models import Q
 
 from access.domain.patterns import reaches
 from access.models import AccessKey, KeyToken, SigningKey, TokenIssuer
+from accounts.selectors import team_rates
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL, driver_now
 from deployments.selectors.services import guarded_namespaces
-from integrations.clusters.base import CallerKeys, IssuerKeys, RequestRate
+from integrations.clusters.base import CallerKeys, IssuerKeys, RequestRate, TeamRate
 from jobs.services.hints import call_on_commit
 
 _CLOCK_SKEW = timedelta(minutes=10)
@@ -44,6 +45,7 @@ def caller_keys(*, now: datetime, namespace: str = "") -> CallerKeys:
             for each in TokenIssuer.objects.order_by("id")
         ),
         rates=tuple(RequestRate(key, rate) for key, rate in limited.exclude(requests_per_second=None) if rate),
+        team_rates=tuple(TeamRate(team, rate) for team, rate in team_rates()),
     )
 
 

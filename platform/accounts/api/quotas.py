@@ -1,4 +1,4 @@
-"""`/api/v1/teams/{team}/quota`: limits of a team's model versions, and what is used of them."""
+"""`/api/v1/teams/{team}/quota`: limits of a team's model versions and requests, and what is used of them."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ from accounts.domain.quota import MOST_BYTES, MOST_VERSIONS, Quota
 from accounts.domain.scopes import Scope
 from accounts.services.quotas import TeamQuota, quota_get, quota_set
 from common.http.request_serializer import RequestSerializer
+from integrations.clusters.base import MOST_PER_SECOND
 
 
 class QuotaSerializer(serializers.Serializer[TeamQuota]):
@@ -22,6 +23,7 @@ class QuotaSerializer(serializers.Serializer[TeamQuota]):
 
     max_versions = serializers.IntegerField(source="quota.max_versions", allow_null=True)
     max_bytes = serializers.IntegerField(source="quota.max_bytes", allow_null=True)
+    requests_per_second = serializers.IntegerField(source="quota.requests_per_second", allow_null=True)
     used_versions = serializers.IntegerField(source="usage.versions")
     used_bytes = serializers.IntegerField(source="usage.size_bytes")
 
@@ -31,6 +33,13 @@ class QuotaSetSerializer(RequestSerializer[Quota]):
 
     max_versions = serializers.IntegerField(allow_null=True, min_value=0, max_value=MOST_VERSIONS)
     max_bytes = serializers.IntegerField(allow_null=True, min_value=0, max_value=MOST_BYTES)
+    requests_per_second = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MOST_PER_SECOND,
+        help_text="Of the team's keys, to all services together; it stays where the field is absent.",
+    )
 
 
 class QuotaView(APIView):
@@ -53,6 +62,7 @@ class QuotaView(APIView):
         """Set the quota of the team. Existing versions stay; further ones that exceed it fail with 409."""
         asked = QuotaSetSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        quota = Quota(asked.validated_data["max_versions"], asked.validated_data["max_bytes"])
+        said = {"requests_per_second": quota_get(team=team).quota.requests_per_second, **asked.validated_data}
+        quota = Quota(**said)
         quota_set(team=team, quota=quota, actor=actor_of(request), now=timezone.now())
         return Response(QuotaSerializer(quota_get(team=team)).data)

@@ -1,4 +1,4 @@
-"""Quotas of a team: how many model versions, and how many bytes of them. Pure."""
+"""Quotas of a team: how many model versions, how many bytes of them, and its requests a second. Pure."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,19 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Limits of a team; None for none."""
+    """Limits of a team; None for none.
+
+    Attributes:
+        requests_per_second: of its keys, to all services together.
+    """
 
     max_versions: int | None
     max_bytes: int | None
+    requests_per_second: int | None = None
 
     @property
-    def limits_something(self) -> bool:
-        """Return whether there is any limit."""
+    def limits_versions(self) -> bool:
+        """Return whether another version, or its bytes, could exceed it."""
         return self.max_versions is not None or self.max_bytes is not None
 
 

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from accounts.domain.proof import has_lapsed
 from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
 from accounts.domain.scopes import Scope
-from accounts.models import ApiToken, AuditEntry, Membership, Ownership, User
+from accounts.models import ApiToken, AuditEntry, Membership, Ownership, Team, User
 from common.errors import NotAuthenticated, NotFound
 from common.identifiers import token_prefix
 
@@ -155,3 +155,9 @@ def users_who_may(scope: Scope, *, kind: Owned, names: Iterable[str]) -> dict[st
     rows = list(members.values_list("team__name", "role", "user_id"))
     administrators = {user for team, role, user in rows if (team, role) == (DEFAULT_TEAM, Role.ADMIN)}
     return {name: administrators | {user for found, _, user in rows if found == team} for name, team in teams.items()}
+
+
+def team_rates() -> list[tuple[str, int]]:
+    """Return the teams whose requests are limited, with how many a second, by name."""
+    limited = Team.objects.order_by("name").values_list("name", "requests_per_second")
+    return [(name, rate) for name, rate in limited if rate]

@@ -1,6 +1,6 @@
 """Quotas of teams: read with what is used, and set by administrators of the installation."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -22,7 +22,7 @@ class TeamQuota:
 
 def quota_of(team: Team) -> Quota:
     """Return the quota in a team's row."""
-    return Quota(team.max_versions, team.max_bytes)
+    return Quota(team.max_versions, team.max_bytes, team.requests_per_second)
 
 
 def quota_get(*, team: str) -> TeamQuota:
@@ -39,17 +39,20 @@ def quota_and_usage(team: Team) -> TeamQuota:
 
 @transaction.atomic
 def quota_set(*, team: str, quota: Quota, actor: str, now: datetime) -> None:
-    """Set the quota of a team; existing versions stay, whatever it is. Raises NotFound."""
+    """Set the quota of a team; existing versions stay, whatever it is. Gateways apply its rate within seconds.
+
+    Raises NotFound.
+    """
     found = Team.objects.select_for_update().filter(pk=team_get(name=team).pk).get()
     before = quota_of(found)
     if before == quota:
         return
-    Team.objects.filter(pk=found.pk).update(max_versions=quota.max_versions, max_bytes=quota.max_bytes)
+    Team.objects.filter(pk=found.pk).update(**asdict(quota))
     audit_record(
         actor=actor,
         action="team.quota",
         target=f"teams/{team}",
         now=now,
-        before={"max_versions": before.max_versions, "max_bytes": before.max_bytes},
-        after={"max_versions": quota.max_versions, "max_bytes": quota.max_bytes},
+        before=asdict(before),
+        after=asdict(quota),
     )

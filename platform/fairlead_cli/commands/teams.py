@@ -20,6 +20,7 @@ _QUOTA: render.Columns = {
     "most versions": "max_versions",
     "bytes": "used_bytes",
     "most bytes": "max_bytes",
+    "requests a second": "requests_per_second",
 }
 _PLACES = {"namespace": "namespaces", "model": "models"}
 
@@ -66,12 +67,18 @@ def quota_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-bytes", type=_limit, metavar="BYTES", help="most bytes of these versions together; `none` for no limit"
     )
+    parser.add_argument(
+        "--requests-per-second",
+        type=_limit,
+        metavar="NUMBER",
+        help="most requests of the team's keys to all services together; `none` for no limit",
+    )
 
 
 def quota(call: Call) -> None:
     """Shows the quota of a team and its usage; with options sets it, as administrators of the installation may."""
     options, address = call.options, path("teams", call.options.team, "quota")
-    asked = {"max_versions": options.max_versions, "max_bytes": options.max_bytes}
+    asked = {name: getattr(options, name) for name in ("max_versions", "max_bytes", "requests_per_second")}
     found = call.client.get(address)
     if any(value is not None for value in asked.values()):
         wanted = {name: found[name] if value is None else _or_none(value) for name, value in asked.items()}

@@ -43,7 +43,7 @@ def is_registered(*, model: str, digest: str) -> bool:
 
 def _limited(model: str) -> tuple[Team, Quota] | None:
     team = Team.objects.filter(name=owning_team(kind=Owned.MODEL, name=model)).first()
-    if team is None or not quota_of(team).limits_something:
+    if team is None or not quota_of(team).limits_versions:
         return None
     return team, quota_of(team)
 

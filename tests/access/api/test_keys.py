@@ -16,7 +16,7 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, Identity, User
 from accounts.services import teams, user_get_or_create
-from integrations.clusters.base import RequestRate
+from integrations.clusters.base import RequestRate, TeamRate
 from tests import scenes
 from usage.models import HourlyUsage
 
@@ -178,6 +178,21 @@ def test_the_limit_of_a_key_reaches_gateways_until_it_is_ended_or_the_key_revoke
     client.delete("/api/v1/keys/ci")
     assert caller_keys(now=timezone.now()).rates == ()
     assert client.patch("/api/v1/keys/ci", {"requests_per_second": 5}).status_code == 409
+
+
+def test_the_limit_of_a_team_reaches_gateways_until_it_is_ended(api: Callable[..., APIClient]) -> None:
+    client = api(Scope.ADMIN)
+    client.post("/api/v1/teams", {"name": "blue"})
+    quota = {"max_versions": 5, "max_bytes": None}
+    set_to = client.put("/api/v1/teams/blue/quota", {**quota, "requests_per_second": 200})
+    assert (set_to.status_code, set_to.json()["requests_per_second"]) == (200, 200)
+    assert caller_keys(now=timezone.now()).team_rates == (TeamRate("blue", 200),)
+    assert client.put("/api/v1/teams/blue/quota", quota).json()["requests_per_second"] == 200
+    wrong = client.put("/api/v1/teams/blue/quota", {**quota, "requests_per_second": 0})
+    assert (wrong.status_code, "requests_per_second" in wrong.content.decode()) == (400, True)
+    ended = client.put("/api/v1/teams/blue/quota", {**quota, "requests_per_second": None})
+    assert ended.json()["max_versions"] == 5
+    assert caller_keys(now=timezone.now()).team_rates == ()
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1_000_001, "many", 1.5])

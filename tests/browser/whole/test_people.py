@@ -165,8 +165,10 @@ def test_what_a_member_may_push_follows_the_teams_page(
 
     page.goto("/teams/vision/")
     page.get_by_label("Most versions").fill("1")
+    page.get_by_label("Requests a second").fill("200")
     page.get_by_role("button", name="Set quota").click()
     see(page, "Saved.")
+    expect(page.get_by_test_id("team-rate")).to_have_text("at most 200 a second")
     file.write_bytes(linear_model(seed=2))
     assert "team 'vision' has 1 of 1 model versions" in push().stderr
     page.get_by_label("Approvals").fill("2")

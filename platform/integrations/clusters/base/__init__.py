@@ -32,6 +32,7 @@ from integrations.clusters.base.desired import (
     Rolling,
     SessionAffinity,
     Tap,
+    TeamRate,
     may_connect,
 )
 from integrations.clusters.base.drift import Drift, DriftPolicy
@@ -150,6 +151,7 @@ __all__ = [
     "Selection",
     "SessionAffinity",
     "Tap",
+    "TeamRate",
     "Unit",
     "WorkloadIdentity",
     "behavior_from_json",

@@ -329,6 +329,14 @@ class RequestRate:
 
 
 @dataclass(frozen=True, slots=True)
+class TeamRate:
+    """Limit of the requests of a team's keys to all services together."""
+
+    team: str
+    requests_per_second: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallerKeys:
     """How a gateway checks the keys of callers.
 
@@ -337,7 +345,7 @@ class CallerKeys:
         public: JSON Web Keys (RFC 7517) of the signatures; public ones only.
         revoked: ids of the tokens that are refused although they are signed and have not expired.
         issuers: others whose tokens are accepted.
-        rates: limits of keys, each once.
+        rates, team_rates: limits of keys and of teams, each once.
     """
 
     issuer: str = KEY_ISSUER
@@ -346,6 +354,7 @@ class CallerKeys:
     revoked: tuple[str, ...] = ()
     issuers: tuple[IssuerKeys, ...] = ()
     rates: tuple[RequestRate, ...] = ()
+    team_rates: tuple[TeamRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

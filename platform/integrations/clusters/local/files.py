@@ -42,6 +42,7 @@ from integrations.clusters.base import (
     Resources,
     SessionAffinity,
     Tap,
+    TeamRate,
     behavior_from_json,
     behavior_json,
     failure_from_json,
@@ -283,6 +284,7 @@ def keys_from_json(value: Mapping[str, Any]) -> CallerKeys:
                 for each in value.get("issuers", ())
             ),
             tuple(RequestRate(**_known(RequestRate, each)) for each in value.get("rates", ())),
+            tuple(TeamRate(**_known(TeamRate, each)) for each in value.get("team_rates", ())),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the keys cannot be read: {type(error).__name__}: {error}") from error

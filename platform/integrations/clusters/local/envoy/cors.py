@@ -20,9 +20,9 @@ _RESPONSE_HEADERS = (
     "x-request-id",
     "inference-header-content-length",
     "retry-after",
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
+    "ratelimit-limit",
+    "ratelimit-remaining",
+    "ratelimit-reset",
 )
 """Headers of answers that pages may read besides those that browsers show anyway."""
 _ANSWERED_BY_FILTER = "preflights"

@@ -1,7 +1,7 @@
 """Rate limits: token buckets of Envoy, which its workers share. Pure.
 
     fairlead-limits-headers  renames Envoy's headers to those of the draft, `RateLimit-*`
-    fairlead-limits-callers  limits of keys, over all services; a resource of its own (ECDS)
+    fairlead-limits-callers  limits of keys and teams, over all services; a resource of its own (ECDS)
     fairlead-limits          limits of one service, and of each of its callers; configured by the service's routes
 
 All three follow the check of keys: who is refused uses up nothing, and a caller is the name of a verified key, which no
@@ -9,11 +9,11 @@ client can set. A bucket holds the requests of one second and refills continuous
 of its filter begin full.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from integrations.clusters.base import Limits, RequestRate
-from integrations.clusters.local.envoy.access import CALLER_HEADER, refused_for, sent
+from integrations.clusters.base import CallerKeys, Limits
+from integrations.clusters.local.envoy.access import CALLER_HEADER, TEAM_HEADER, refused_for, sent
 
 HEADERS_FILTER = "fairlead-limits-headers"
 CALLERS_FILTER = "fairlead-limits-callers"
@@ -49,13 +49,15 @@ def filters() -> list[Json]:
     ]
 
 
-def extension(name: str, rates: Iterable[RequestRate]) -> Json:
-    """Return the resource of one of the filters in `SENT`; where no key has a limit it does nothing."""
-    buckets = [_descriptor("key", each.key, each.requests_per_second) for each in rates]
+def extension(name: str, keys: CallerKeys) -> Json:
+    """Return the resource of one of the filters in `SENT`; where no key and no team has a limit it does nothing."""
+    buckets = [_descriptor("key", each.key, each.requests_per_second) for each in keys.rates]
+    buckets += [_descriptor("team", each.team, each.requests_per_second) for each in keys.team_rates]
     if name == HEADERS_FILTER:
         config: Json = {"@type": _RENAMING, **(_renaming() if buckets else {})}
     elif buckets:
-        config = _enforced() | {"descriptors": buckets, "rate_limits": [_named("key", CALLER_HEADER)]}
+        looked_up = [_named("key", CALLER_HEADER), _named("team", TEAM_HEADER)]
+        config = _enforced() | {"descriptors": buckets, "rate_limits": looked_up}
     else:
         config = {"@type": _LOCAL, "stat_prefix": _STAT_PREFIX}
     return {"@type": _RESOURCE, "name": name, "typed_config": config}
@@ -82,8 +84,8 @@ def of_service(limits: Limits) -> Json:
 def refusals() -> Iterator[tuple[Json, int, str]]:
     """Yield the filter of Envoy's own answers to requests above a limit, with their status and sentence."""
     sentence = (
-        "too many requests: a limit of this service or of the key is reached; send fewer, and try again after the "
-        "seconds in Retry-After"
+        "too many requests: a limit of this service, of the key or of its team is reached; send fewer, and try again "
+        "after the seconds in Retry-After"
     )
     yield refused_for("local_rate_limited"), 429, sentence
 

@@ -87,7 +87,7 @@ class Renderer:
         """Return the filters that check the tokens of callers and limit their requests."""
         unlimited = replace(keys, rates=())
         named = {name: (name, unlimited) for name in access.SENT}
-        named |= {name: (name, CallerKeys(rates=keys.rates)) for name in limits.SENT}
+        named |= {name: (name, CallerKeys(rates=keys.rates, team_rates=keys.team_rates)) for name in limits.SENT}
         return self._rendered(Kind.EXTENSIONS, named, lambda subject: _extension(*subject))
 
     def scopes(self, services: Iterable[ServiceRoute]) -> Resources:
@@ -110,4 +110,4 @@ class Renderer:
 
 
 def _extension(name: str, keys: CallerKeys) -> Json:
-    return access.extension(name, keys) if name in access.SENT else limits.extension(name, keys.rates)
+    return access.extension(name, keys) if name in access.SENT else limits.extension(name, keys)

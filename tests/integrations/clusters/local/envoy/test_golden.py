@@ -24,6 +24,7 @@ from integrations.clusters.base import (
     MatchKind,
     RequestRate,
     SessionAffinity,
+    TeamRate,
 )
 from integrations.clusters.local.agent.gateway.routing import Routing
 from integrations.clusters.local.envoy import api
@@ -73,6 +74,7 @@ def routing(case: str) -> Routing:
     )
     keys = {name: tuple(value) for name, value in given.get("keys", {}).items()}
     keys["rates"] = tuple(RequestRate(**each) for each in keys.get("rates", ()))
+    keys["team_rates"] = tuple(TeamRate(**each) for each in keys.get("team_rates", ()))
     return Routing(tuple(services), tuple(revisions), CallerKeys(**keys))
 
 

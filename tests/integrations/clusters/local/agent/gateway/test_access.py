@@ -14,6 +14,7 @@ import pytest
 
 from access.domain.tokens import new_signing_key
 from integrations.clusters.base import Access, CallerKeys, IssuerKeys
+from integrations.clusters.local.envoy.access import OURS
 from integrations.clusters.local.envoy.values import Backend, ServiceRoute
 from tests._support.gateway import GOOD, NOW, PRIVATE, PUBLIC, Gateway, running_gateway, token
 
@@ -162,11 +163,21 @@ async def test_every_credential_over_every_route(gateway: Gateway, access: str) 
     assert wrong == []
 
 
+@pytest.mark.parametrize("credential", ["of another service", "of another team"])
+async def test_no_header_of_a_client_widens_what_its_key_may(gateway: Gateway, credential: str) -> None:
+    await gateway.push(services=of("restricted"))
+    forged = headers_of(credential) | dict.fromkeys(OURS, "fraud") | {"fairlead-scope": "*", "fairlead-caller": "ci"}
+    path = "/serving/default/digits/v2/models/digits/infer"
+    async with httpx.AsyncClient(timeout=20) as client:
+        assert (await gateway.http(client, path, forged)).status_code == 403
+        host = forged | {"host": "digits.default.example"}
+        assert (await gateway.http(client, "/v2/models/digits/infer", host)).status_code == 403
+    assert (await gateway.grpc("ModelInfer", forged | {"fairlead-service": "default/digits"}))[0] == 7
+
+
 async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway: Gateway) -> None:
     await gateway.push(services=of("authenticated"))
-    forged = dict.fromkeys(
-        ("fairlead-caller", "fairlead-key", "fairlead-team", "fairlead-issuer", "fairlead-subject"), "admin"
-    )
+    forged = dict.fromkeys(OURS, "admin")
     async with httpx.AsyncClient(timeout=20) as client:
         gateway.asked.clear()
         await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", headers_of("valid") | forged)
@@ -174,7 +185,7 @@ async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway:
         assert [each["fairlead-caller"] for each in gateway.asked] == ["ci", "ci"]
         assert [each["fairlead-team"] for each in gateway.asked] == ["fraud", "fraud"]
         assert all("fairlead-issuer" not in each and "fairlead-subject" not in each for each in gateway.asked)
-        assert all("authorization" not in each for each in gateway.asked)
+        assert all("authorization" not in each and "fairlead-scope" not in each for each in gateway.asked)
         gateway.asked.clear()
         as_if = headers_of("of an issuer, as if a key") | forged
         await gateway.http(client, "/serving/default/digits/v2/models/digits/infer", as_if)
@@ -182,7 +193,7 @@ async def test_the_model_gets_the_callers_name_and_never_the_credential(gateway:
         assert [each["fairlead-subject"] for each in gateway.asked] == ["nightly", "nightly"]
         assert [each["fairlead-issuer"] for each in gateway.asked] == ["https://id.example"] * 2
         assert all(
-            not {"authorization", "fairlead-caller", "fairlead-key", "fairlead-team"} & set(each)
+            not ({"authorization", *OURS} - {"fairlead-issuer", "fairlead-subject"}) & set(each)
             for each in gateway.asked
         )
         await gateway.push(services=of("public"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import httpx
 
-from integrations.clusters.base import Access, Limits, RequestRate
+from integrations.clusters.base import Access, Limits, RequestRate, TeamRate
 from tests._support.gateway import GOOD, Gateway, token
 
 PATH = "/serving/default/digits/v2/models/digits/infer"
@@ -21,10 +21,12 @@ def key(name: str, team: str = "fraud") -> dict[str, str]:
     return {"authorization": "Bearer " + token(replace(GOOD, key=name, token_id=f"id-{name}", team=team))}
 
 
-async def limit(gateway: Gateway, *rates: RequestRate, access: Access | None = None, **limits: int) -> None:
-    """Limit the service, keys; whether its callers need a key is `access`."""
+async def limit(
+    gateway: Gateway, *rates: RequestRate, teams: tuple[TeamRate, ...] = (), access: Access | None = None, **limits: int
+) -> None:
+    """Limit the service, keys and teams; whether its callers need a key is `access`."""
     service = replace(gateway.routing.services[0], limits=Limits(**limits), access=access)
-    await gateway.push(services=(service,), keys=replace(gateway.routing.keys, rates=rates))
+    await gateway.push(services=(service,), keys=replace(gateway.routing.keys, rates=rates, team_rates=teams))
 
 
 async def burst(gateway: Gateway, headers: dict[str, str], number: int = 20, path: str = PATH) -> list[httpx.Response]:
@@ -141,3 +143,12 @@ async def test_a_changed_limit_drops_no_request(gateway: Gateway) -> None:
     assert statuses(await burst(gateway, key("ci")))[429] > 0
     await limit(gateway)
     assert statuses(await burst(gateway, key("ci"))) == {200: 20}
+
+
+async def test_the_limit_of_a_team_is_of_all_its_keys_together(gateway: Gateway) -> None:
+    await limit(gateway, teams=(TeamRate("fraud", 2),), access=Access())
+    found = await burst(gateway, key("one"), 15) + await burst(gateway, key("two"), 15)
+    assert 2 <= statuses(found)[200] <= 2 + 2 * 2 * AT_MOST
+    assert all("ratelimit-limit" in each.headers for each in found)
+    forged = key("three", team="vision") | {"fairlead-team": "fraud"}
+    assert statuses(await burst(gateway, forged)) == {200: 20}
