@@ -82,7 +82,7 @@ def _chain_batch(now: datetime) -> int:
     if newest is not None:
         position, previous = newest.position, newest.hash
     else:
-        position, previous = (0, START) if start is None else (start.position, start.hash)
+        position, previous = (0, START) if start is None else (start[0].position, start[0].hash)
     links = []
     for entry in _unchained():
         position += 1
