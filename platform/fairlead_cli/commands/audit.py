@@ -133,9 +133,9 @@ def _verify_file(call: Call, file: Path) -> None:
         raise CliError(f"the audit log is broken: {error}") from error
     except OSError as error:
         raise CliError(f"{file} cannot be read: {error.strerror}") from error
-    sentence = f"{found.checked} entries are whole, {found.pruned} pruned, exported at {found.at}"
+    sentence = f"{found.checked} entries are whole, {found.pruned} pruned, exported at {render.clean(found.at)}"
     if not call.options.public_key:
-        sentence += f"; signed by the file's own key {', '.join(found.public_keys)}: compare it, or give --public-key"
+        sentence += f"; signed by the file's own key {render.clean(found.public_keys)}: compare it, or give --public-key"
     call.done(sentence, **asdict(found))
 
 

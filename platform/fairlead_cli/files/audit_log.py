@@ -4,6 +4,7 @@ It works on the file alone. `docs/reference/audit.md` has the format; hashes are
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ _CHECKPOINT = {**_LINK, "entry": int, "pruned": bool, "at": str, "signature": st
 _HEAD = {**_LINK, "format": str, "at": str, "pruned": object, "public_keys": list, "signature": str}
 _ENTRY = {**_LINK, "id": int, "linked_at": str}
 _EVERY = 10_000
+_NO_LOG = "the file is no audit log with its hash chain; make one with `fairlead audit export`"
 
 SignedBy = Callable[[Mapping[str, Any]], bool]
 
@@ -62,7 +64,7 @@ def verify_lines(
     numbered = enumerate(lines, start=1)
     head = _object(next(numbered, (1, b""))[1], 1)
     if not _has(head, _HEAD) or head["format"] != FORMAT or not all(isinstance(key, str) for key in head["public_keys"]):
-        raise CliError("the file is no audit log with its hash chain; make one with `fairlead audit export`")
+        raise CliError(_NO_LOG)
     keys = tuple(trusted) or tuple(head["public_keys"])
     signed = _signature_check(keys)
     if not signed(head):
@@ -183,7 +185,7 @@ def _signature_check(keys: Iterable[str]) -> SignedBy:
 
 
 def _checkpoint(value: object, number: int) -> dict[str, Any]:
-    if not isinstance(value, dict) or not _has(value, _CHECKPOINT):
+    if not isinstance(value, dict) or not _has(value, _CHECKPOINT) or not re.fullmatch("[0-9a-f]{64}", value["hash"]):
         raise BrokenLogError(f"line {number} has a checkpoint that is none")
     return value
 
@@ -203,7 +205,7 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         if number == 1:
-            raise CliError("the file is no audit log with its hash chain; make one with `fairlead audit export`")
+            raise CliError(_NO_LOG)
         raise BrokenLogError(f"line {number} is no JSON object with each field once: it was changed, or cut off")
     return value
 
