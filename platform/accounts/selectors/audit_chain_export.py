@@ -50,14 +50,14 @@ def _pieces(head: dict[str, object], start: int, end: int) -> Iterator[bytes]:
         signed = checkpoints_between(position + 1, until)
         if (pruned := pruned_to()) is not None and pruned[0].position > start:
             raise Conflict("entries of the audit log were pruned while it was exported; export it again")
-        lines: list[tuple[int, dict[str, object]]] = [(row.position, _entry(row, entry)) for row, entry in rows]
+        lines: list[tuple[int, dict[str, object]]] = [(row.position, entry_line(row, entry)) for row, entry in rows]
         lines += [(each[0].position, {"checkpoint": signed_line(*each)}) for each in signed]
         yield b"".join(_line(line) for _, line in sorted(lines, key=lambda pair: pair[0]))
         position = until
 
 
-def _entry(link: AuditLink, entry: AuditEntry | None) -> dict[str, object]:
-    """Return an entry with its link; without its fields where it was removed."""
+def entry_line(link: AuditLink, entry: AuditEntry | None) -> dict[str, object]:
+    """Return an entry with its link, as files and sinks have it; without its fields where it was removed."""
     place = {"position": link.position, "linked_at": moment_text(link.linked_at), "hash": link.hash}
     return {"id": link.entry, **({} if entry is None else entry_fields(entry)), **place}
 

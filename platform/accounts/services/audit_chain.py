@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef
 from accounts.domain.audit_chain import LOOK_BACK, START, Checkpoint, Link, entry_fields
 from accounts.models import AuditCheckpoint, AuditEntry, AuditLink, AuditSigningKey
 from accounts.selectors.audit_chain import KEY_PURPOSE, audit_verify, private_keys, pruned_to
+from accounts.selectors.audit_sinks import sink_states
 from accounts.services import audit_record
 from common.encryption import seal
 from common.errors import Conflict, InvalidInput, Unavailable
@@ -43,7 +44,7 @@ def audit_prune(*, before: datetime, actor: str, now: datetime) -> int:
 
     Raises:
         InvalidInput: `before` is in the future.
-        Conflict: the chain is broken, which pruning would hide.
+        Conflict: the chain is broken, which pruning would hide; or a sink has not taken the entries yet.
         Unavailable: the signing key cannot be read.
     """
     if before > now:
@@ -58,6 +59,7 @@ def audit_prune(*, before: datetime, actor: str, now: datetime) -> int:
     last = (old if kept is None else old.filter(position__lt=kept)).first()
     if last is None:
         return 0
+    _check_sinks(last.position, now)
     with transaction.atomic():
         _sign(last, pruned=True, now=now)
         removed = AuditLink.objects.filter(position__lte=last.position)
@@ -73,6 +75,15 @@ def audit_prune(*, before: datetime, actor: str, now: datetime) -> int:
             detail={"before": before.isoformat(), "removed": count},
         )
     return count
+
+
+def _check_sinks(position: int, now: datetime) -> None:
+    for sink in sink_states(now=now):
+        if sink.position < position:
+            raise Conflict(
+                f"the sink {sink.name} has taken the audit log up to position {sink.position}, and pruning would remove "
+                f"it up to {position}; wait until it has, or remove FAIRLEAD_AUDIT_{sink.name.name}"
+            )
 
 
 @transaction.atomic
