@@ -1,4 +1,8 @@
-"""Periodic tasks: chain the audit log and send it to its sinks, check users at the provider, delete expired responses and ended sessions."""
+"""Periodic tasks of users and the audit log.
+
+They chain the audit log and send it to its sinks, check users at the provider, and delete expired responses and ended
+sessions.
+"""
 
 import logging
 from importlib import import_module

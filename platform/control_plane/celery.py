@@ -38,7 +38,9 @@ def _broker_options() -> dict[str, object]:
 
 def _audit_sinks() -> dict[str, dict[str, object]]:
     sinks = [name for name in SinkName if getattr(settings, f"AUDIT_{name.name}")]
-    return {f"send-audit-{n}": {"task": "accounts.tasks.send_audit", "schedule": 5.0, "args": (n.value,)} for n in sinks}
+    return {
+        f"send-audit-{n}": {"task": "accounts.tasks.send_audit", "schedule": 5.0, "args": (n.value,)} for n in sinks
+    }
 
 
 @app.on_configure.connect

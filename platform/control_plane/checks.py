@@ -98,7 +98,7 @@ def audit_sinks_can_be_trusted(**_: object) -> list[CheckMessage]:
         found.append(
             Error(
                 "FAIRLEAD_AUDIT_WEBHOOK and FAIRLEAD_AUDIT_WEBHOOK_SECRET need each other; one of them is not set.",
-                hint="Set FAIRLEAD_AUDIT_WEBHOOK_SECRET_FILE to a file with a long random text, which the receiver has.",
+                hint="Set FAIRLEAD_AUDIT_WEBHOOK_SECRET_FILE to a file with a long random text.",
                 id="fairlead.E009",
             )
         )

@@ -98,7 +98,9 @@ def url(name: str) -> str:
     try:
         return check_url(value, field=name)
     except InvalidInput:
-        raise ImproperlyConfigured(f"{name} is not http:// or https:// with a host, without user and fragment") from None
+        raise ImproperlyConfigured(
+            f"{name} is not http:// or https:// with a host, without user and fragment"
+        ) from None
 
 
 def syslog(name: str) -> SyslogAddress | None:

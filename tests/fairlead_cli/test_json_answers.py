@@ -91,6 +91,7 @@ VERIFIED = {
     "checked": 3,
     "waiting": 0,
     "pruned": 0,
+    "protected": False,
     "checkpoint": None,
     "public_keys": [],
 }

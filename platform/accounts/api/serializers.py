@@ -117,6 +117,9 @@ class AuditVerificationSerializer(serializers.Serializer[AuditEntry]):
     public_keys = serializers.ListField(
         child=serializers.CharField(), help_text="Ed25519 keys of the checkpoints, in hexadecimal."
     )
+    protected = serializers.BooleanField(
+        help_text="The database role of the control plane can neither change nor remove entries (`audit_protect`)."
+    )
 
 
 class WhoAmISerializer(serializers.Serializer[ApiToken]):

@@ -31,6 +31,7 @@ from accounts.models import ApiToken, AuditEntry, User
 from accounts.selectors import audit, audit_list, token_get, token_list
 from accounts.selectors.audit_chain import audit_verify, public_keys
 from accounts.selectors.audit_chain_export import audit_chain_export
+from accounts.selectors.audit_protection import audit_excess
 from accounts.services import token_create, token_revoke, user_for_token
 from common.http.downloads import Attachment
 from common.http.filters import Filter
@@ -130,7 +131,8 @@ class AuditVerificationView(APIView):
         asked.is_valid(raise_exception=True)
         found = audit_verify(after=asked.validated_data["after"], limit=_VERIFIED_AT_ONCE)
         newest = None if found.newest is None else signed_line(*found.newest)
-        answer = {**asdict(found), "checkpoint": newest, "public_keys": public_keys()}
+        more = {"checkpoint": newest, "public_keys": public_keys(), "protected": not audit_excess()}
+        answer = {**asdict(found), **more}
         return Response(AuditVerificationSerializer(answer).data)
 
 

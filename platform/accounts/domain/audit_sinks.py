@@ -56,7 +56,9 @@ class SyslogAddress:
         match = re.fullmatch(r"(udp|tcp|tls)://(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))?/?", text)
         port = int(match[4] or _PORTS[Transport(match[1])]) if match else 0
         if match is None or not 0 < port < 65536:
-            raise InvalidInput(f"the address is {text[:80]!r}; expected udp://, tcp:// or tls:// with HOST or HOST:PORT")
+            raise InvalidInput(
+                f"the address is {text[:80]!r}; expected udp://, tcp:// or tls:// with HOST or HOST:PORT"
+            )
         return cls(Transport(match[1]), match[2] or match[3], port)
 
 

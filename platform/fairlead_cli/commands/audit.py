@@ -116,7 +116,7 @@ def _verify_server(call: Call) -> None:
         reporter.see(f"{checked} entries checked", "checking")
         found = call.client.get(f"audit/verification?after={found['position']}")
     sentence = f"{checked} entries are whole, {found['pruned']} pruned, {found['waiting']} not chained yet"
-    kept = {name: found[name] for name in ("pruned", "waiting", "checkpoint", "public_keys")}
+    kept = {name: found[name] for name in ("pruned", "waiting", "protected", "checkpoint", "public_keys")}
     call.done(sentence, checked=checked, **kept)
 
 
@@ -135,7 +135,9 @@ def _verify_file(call: Call, file: Path) -> None:
         raise CliError(f"{file} cannot be read: {error.strerror}") from error
     sentence = f"{found.checked} entries are whole, {found.pruned} pruned, exported at {render.clean(found.at)}"
     if not call.options.public_key:
-        sentence += f"; signed by the file's own key {render.clean(found.public_keys)}: compare it, or give --public-key"
+        sentence += (
+            f"; signed by the file's own key {render.clean(found.public_keys)}: compare it, or give --public-key"
+        )
     call.done(sentence, **asdict(found))
 
 

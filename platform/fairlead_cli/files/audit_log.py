@@ -63,7 +63,11 @@ def verify_lines(
     """
     numbered = enumerate(lines, start=1)
     head = _object(next(numbered, (1, b""))[1], 1)
-    if not _has(head, _HEAD) or head["format"] != FORMAT or not all(isinstance(key, str) for key in head["public_keys"]):
+    if (
+        not _has(head, _HEAD)
+        or head["format"] != FORMAT
+        or not all(isinstance(key, str) for key in head["public_keys"])
+    ):
         raise CliError(_NO_LOG)
     keys = tuple(trusted) or tuple(head["public_keys"])
     signed = _signature_check(keys)
@@ -134,13 +138,15 @@ class _Chain:
                 f"position {position} was signed"
             )
         if (self.position, self.hash) != (position, digest):
-            raise BrokenLogError(f"the chain up to entry {self.entry} (position {position}) was rewritten after signing")
+            raise BrokenLogError(
+                f"the chain up to entry {self.entry} (position {position}) was rewritten after signing"
+            )
 
     def _check_signature(self, checkpoint: Mapping[str, Any]) -> None:
         if not self._signed(checkpoint):
             raise BrokenLogError(
-                f"the checkpoint at position {checkpoint['position']} (entry {checkpoint['entry']}) is forged, or signed "
-                "by another key"
+                f"the checkpoint at position {checkpoint['position']} (entry {checkpoint['entry']}) is forged, or "
+                "signed by another key"
             )
 
     def _check_time(self, entry: int, position: int, linked_at: str) -> None:
@@ -162,7 +168,7 @@ def _signature_check(keys: Iterable[str]) -> SignedBy:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
     except ImportError:
         raise CliError(
-            "signatures are checked with the package cryptography, which is not installed; pip install 'fairlead[audit]'"
+            "signatures are checked with the package cryptography, which is missing; pip install 'fairlead[audit]'"
         ) from None
     public = []
     for key in keys:

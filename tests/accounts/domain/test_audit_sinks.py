@@ -25,8 +25,9 @@ ENTRY = {
 }
 RFC_5424 = re.compile(
     r"<(?P<pri>[0-9]{1,3})>1 (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,6}Z) (?P<host>[\x21-\x7e]{1,255}) "
-    r'(?P<app>[\x21-\x7e]{1,48}) (?P<proc>[\x21-\x7e]{1,128}) (?P<id>[\x21-\x7e]{1,32}) \[meta sequenceId="(?P<seq>\d+)"\]'
-    r" (?P<message>[\x20-\x7e]*)"
+    r"(?P<app>[\x21-\x7e]{1,48}) (?P<proc>[\x21-\x7e]{1,128}) (?P<id>[\x21-\x7e]{1,32}) "
+    r'\[meta sequenceId="(?P<seq>\d+)"\] '
+    r"(?P<message>[\x20-\x7e]*)"
 )
 
 

@@ -123,7 +123,11 @@ def inserted(ids: list[int]) -> None:
     [
         pytest.param(changed, "entry {2} (position 3) was changed", id="changed"),
         pytest.param(removed, "entry {2} (position 3) was removed", id="removed"),
-        pytest.param(removed_with_its_link, "links 3 to 3 of the chain were removed, before entry {3}", id="removed with its link"),
+        pytest.param(
+            removed_with_its_link,
+            "links 3 to 3 of the chain were removed, before entry {3}",
+            id="removed with its link",
+        ),
         pytest.param(exchanged, "entry {2} (position 2) was changed, or its link was moved", id="reordered"),
         pytest.param(beheaded, "links 1 to 2 of the chain were removed, before entry {2}", id="beginning removed"),
         pytest.param(truncated, "it ends at position 2, 5 was signed (entry {4})", id="end removed"),

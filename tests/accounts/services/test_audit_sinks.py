@@ -272,9 +272,7 @@ def test_a_webhook_gets_signed_batches_and_again_what_it_refused(receiver: Recei
     assert signature == hmac.new(b"shared", f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
 
 
-def test_sinks_go_on_without_each_other_and_are_shown(
-    receiver: Receiver, settings: Settings, browser: Browser
-) -> None:
+def test_sinks_go_on_without_each_other_and_are_shown(receiver: Receiver, settings: Settings, browser: Browser) -> None:
     client = browser()
     settings.AUDIT_SYSLOG = SyslogAddress.of("tcp://127.0.0.1:1")
     record(1, 2)

@@ -80,6 +80,7 @@ PART = {
     "checked": 20000,
     "waiting": 0,
     "pruned": 0,
+    "protected": False,
     "checkpoint": None,
     "public_keys": ["ab"],
 }
