@@ -1,6 +1,7 @@
 """Serializers of tokens and audit log entries."""
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from rest_framework import serializers
@@ -104,7 +105,7 @@ class AuditCheckpointSerializer(serializers.Serializer[AuditEntry]):
     signature = serializers.CharField(help_text="Ed25519, in hexadecimal.")
 
 
-class AuditVerificationSerializer(serializers.Serializer[AuditEntry]):
+class AuditVerificationSerializer(serializers.Serializer[dict[str, Any]]):
     """The result of a verification of the audit log, or of a part of it."""
 
     broken = serializers.CharField(help_text="The first fault, as a sentence; empty where what was checked is whole.")

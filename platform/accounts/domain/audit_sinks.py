@@ -80,4 +80,4 @@ def syslog_message(entry: Mapping[str, object], *, hostname: str) -> bytes:
 
 def retry_after(failures: int) -> timedelta:
     """Return the time until the next try after so many failures in a row."""
-    return min(_FIRST_RETRY * 2 ** min(failures - 1, 10), _LAST_RETRY)
+    return min(_FIRST_RETRY * (1 << min(failures - 1, 10)), _LAST_RETRY)

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from accounts.domain.audit_sinks import SinkName, SyslogAddress, Transport, syslog_message
+from accounts.domain.audit_sinks import SinkName, Transport, syslog_message
 from accounts.services.audit_sinks import sink_advance, sink_batch, sink_claim, sink_fail, sink_release
 from common.errors import Unavailable
 from integrations import syslog
@@ -43,7 +43,9 @@ def audit_send(*, sink: SinkName, clock: Callable[[], datetime]) -> None:
 
 
 def _to_syslog(lines: Sequence[Line], _now: datetime) -> None:
-    address: SyslogAddress = settings.AUDIT_SYSLOG
+    address = settings.AUDIT_SYSLOG
+    if address is None:
+        raise Unavailable("FAIRLEAD_AUDIT_SYSLOG is not set here")
     messages = [syslog_message(line, hostname=socket.gethostname()) for line in lines]
     if address.transport is Transport.UDP:
         syslog.send_datagrams(address.host, address.port, messages, timeout_s=_TIMEOUT_S)

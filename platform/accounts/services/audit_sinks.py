@@ -52,7 +52,8 @@ def sink_claim(*, sink: str, now: datetime) -> Claim | None:
 def sink_batch(claim: Claim) -> list[dict[str, object]]:
     """Return the next entries to send, at most 200 and about 1 MiB; empty where all were sent."""
     links: list[AuditLink] = list(AuditLink.objects.filter(position__gt=claim.position).order_by("position")[:_AT_ONCE])
-    lines, size = [], 0
+    lines: list[dict[str, object]] = []
+    size = 0
     for link, entry in with_entries(links):
         line = entry_line(link, entry)
         size += len(json.dumps(line))
