@@ -1,6 +1,6 @@
 """Verification of an exported audit log: its hash chain, its signed checkpoints and its signed first line.
 
-It works on the file alone. `docs/reference/audit.md` has the format; hashes are SHA-256, signatures Ed25519 (RFC 8032).
+It works on the file alone. `docs/how-to/audit.md` has the format; hashes are SHA-256, signatures Ed25519 (RFC 8032).
 """
 
 import json
