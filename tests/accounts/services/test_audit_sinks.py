@@ -280,8 +280,7 @@ def test_sinks_go_on_without_each_other_and_are_shown(receiver: Receiver, settin
     assert send(SinkName.SYSLOG).position == 0
     assert positions(receiver) == list(range(1, waiting + 1))
     shown = page(client, "/audit/")
-    for name in SinkName:
-        assert marked(shown, f"audit-sink-{name}")
+    assert len(marked(shown, "audit-sink")) == 2
     assert "does not take messages" in shown
     assert "key=k" not in shown
     registry = CollectorRegistry()
