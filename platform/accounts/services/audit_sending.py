@@ -3,9 +3,8 @@
 import ipaddress
 import json
 import socket
-import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 
@@ -17,7 +16,7 @@ from integrations.outbound import post, signature_of
 from serving_runtime.shared.egress import GUARDED, Network
 
 _TIMEOUT_S = 10.0
-_TURN_S = 30.0
+_TURN = timedelta(seconds=30)
 """How long one turn goes on; the next one follows within seconds."""
 _ANYWHERE: tuple[Network, ...] = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"), *GUARDED)
 """The operator chose the address, not a caller."""
@@ -27,7 +26,8 @@ Line = dict[str, object]
 
 def audit_send(*, sink: SinkName, clock: Callable[[], datetime]) -> None:
     """Send what the sink has not taken yet, for half a minute at most; nothing where it is not due."""
-    claim, began = sink_claim(sink=sink, now=clock()), time.monotonic()
+    began = clock()
+    claim = sink_claim(sink=sink, now=began)
     while claim is not None:
         lines = sink_batch(claim)
         if not lines:
@@ -37,7 +37,7 @@ def audit_send(*, sink: SinkName, clock: Callable[[], datetime]) -> None:
         except Unavailable as error:
             return sink_fail(claim, error=error.message, now=clock())
         claim = sink_advance(claim, sent=lines, now=clock())
-        if claim is not None and time.monotonic() - began > _TURN_S:
+        if claim is not None and clock() - began > _TURN:
             return sink_release(claim, now=clock())
     return None
 

@@ -91,7 +91,7 @@ def verify_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY",
         help="public key of the installation that signed the file, in hexadecimal; may be given more than once "
-        "(the keys in the file, which show changes only if whoever changed it could not sign it again)",
+        "(the keys in the file, which do not show that the file was signed again by another key)",
     )
 
 

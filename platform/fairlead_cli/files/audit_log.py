@@ -54,7 +54,7 @@ def verify_lines(
     """Check an exported file.
 
     Args:
-        trusted: public keys in hexadecimal; the file's own where there are none.
+        trusted: public keys in hexadecimal; by default the file's own.
         progress: called with the number of checked entries from time to time.
 
     Raises:
