@@ -24,6 +24,7 @@ _ERRORS = "the database's own errors"
 ALSO_ON_SQLITE = {
     "accounts/test_idempotency.py": _RACES,
     "accounts/services/test_audit_chain.py": _JSON,
+    "accounts/services/test_audit_sinks.py": _CLAIMS,
     "accounts/services/test_oidc_users.py": _RACES,
     "accounts/services/test_teams.py": _RACES,
     "common/http/test_asgi.py": _THREADS,

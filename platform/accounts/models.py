@@ -336,3 +336,25 @@ class AuditCheckpoint(models.Model):
 
     def __str__(self) -> str:
         return f"checkpoint at position {self.position}"
+
+
+class AuditSink(models.Model):
+    """How far a sink of the audit log is (`accounts.services.audit_sinks`).
+
+    Attributes:
+        position: of the last entry in the chain that it took.
+        next_try_at: when it is due; also the end of a worker's claim.
+        failures: tries in a row that it did not take.
+        error: why it did not take the last one; empty where it did.
+    """
+
+    name = models.CharField(max_length=20, primary_key=True)
+    position = models.BigIntegerField(default=0)
+    next_try_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True)
+    failed_at = models.DateTimeField(null=True)
+    failures = models.PositiveSmallIntegerField(default=0)
+    error = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"audit sink {self.name}"

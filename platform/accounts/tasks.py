@@ -1,4 +1,8 @@
-"""Periodic tasks: chain the audit log, check users at the provider, delete expired responses and ended sessions."""
+"""Periodic tasks of users and the audit log.
+
+They chain the audit log and send it to its sinks, check users at the provider, and delete expired responses and ended
+sessions.
+"""
 
 import logging
 from importlib import import_module
@@ -7,8 +11,10 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
+from accounts.domain.audit_sinks import SinkName
 from accounts.services import answers_forget
 from accounts.services.audit_chain import audit_chain
+from accounts.services.audit_sending import audit_send
 from accounts.services.identity_checks import identities_check, identities_due
 from accounts.services.invitations import invitations_forget
 from accounts.services.oidc_users import sessions_forget
@@ -22,6 +28,12 @@ logger = logging.getLogger(__name__)
 def chain_audit() -> None:
     """Chain the audit entries that were committed since the last time."""
     audit_chain(now=timezone.now())
+
+
+@shared_task(name="accounts.tasks.send_audit", expires=60)
+def send_audit(sink: str) -> None:
+    """Send the audit entries that the sink has not taken yet, unless another worker does."""
+    audit_send(sink=SinkName(sink), clock=timezone.now)
 
 
 @shared_task(name="accounts.tasks.check_identities")

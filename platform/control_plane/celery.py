@@ -11,6 +11,7 @@ from celery import Celery
 from celery.signals import celeryd_after_setup, worker_ready
 from django.conf import settings
 
+from accounts.domain.audit_sinks import SinkName
 from control_plane import broker
 from control_plane.database.prepared import wait_until_prepared
 from control_plane.database.sqlite_files import hold_open
@@ -32,6 +33,13 @@ def _broker_options() -> dict[str, object]:
         "control_folder": str(folder / "control"),
         "store_processed": False,
         "polling_interval": 0.1,
+    }
+
+
+def _audit_sinks() -> dict[str, dict[str, object]]:
+    sinks = [name for name in SinkName if getattr(settings, f"AUDIT_{name.name}")]
+    return {
+        f"send-audit-{n}": {"task": "accounts.tasks.send_audit", "schedule": 5.0, "args": (n.value,)} for n in sinks
     }
 
 
@@ -65,6 +73,7 @@ def configure(sender: Celery, **_: object) -> None:
             "try-models": {"task": "deployments.tasks.sweep_trials", "schedule": 5.0},
             "tune-models": {"task": "deployments.tasks.sweep_tunings", "schedule": 5.0},
             "chain-audit": {"task": "accounts.tasks.chain_audit", "schedule": 5.0},
+            **_audit_sinks(),
             "check-identities": {"task": "accounts.tasks.check_identities", "schedule": 900.0},
             "forget-answers": {"task": "accounts.tasks.forget_answers", "schedule": 3600.0},
             "forget-sessions": {"task": "accounts.tasks.forget_sessions", "schedule": 3600.0},

@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+from accounts.domain.audit_sinks import Transport
+from integrations.syslog import context
+
 TAG = "fairlead"
 SHORTEST_SECRET_KEY = 32
 
@@ -63,6 +66,48 @@ def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
                 "FAIRLEAD_PROMETHEUS_TOKEN is sent over http, where others on the way can read it.",
                 hint="Let FAIRLEAD_PROMETHEUS_URL begin with https://.",
                 id="fairlead.W001",
+            )
+        )
+    return found
+
+
+@register(TAG)
+def audit_sinks_can_be_trusted(**_: object) -> list[CheckMessage]:
+    """Return the errors of the settings of the audit log's sinks."""
+    found: list[CheckMessage] = []
+    if settings.AUDIT_SYSLOG_CA:
+        try:
+            context(settings.AUDIT_SYSLOG_CA)
+        except (ssl.SSLError, ValueError) as error:
+            found.append(
+                Error(
+                    f"FAIRLEAD_AUDIT_SYSLOG_CA is no PEM with certificates: {error}.",
+                    hint="Set FAIRLEAD_AUDIT_SYSLOG_CA_FILE to a PEM file of the authority that signed the server's.",
+                    id="fairlead.E007",
+                )
+            )
+        if settings.AUDIT_SYSLOG is None or settings.AUDIT_SYSLOG.transport is not Transport.TLS:
+            found.append(
+                Error(
+                    "FAIRLEAD_AUDIT_SYSLOG_CA is set, but FAIRLEAD_AUDIT_SYSLOG does not begin with tls://.",
+                    hint="Set FAIRLEAD_AUDIT_SYSLOG to an address such as tls://syslog.example.com:6514.",
+                    id="fairlead.E008",
+                )
+            )
+    if bool(settings.AUDIT_WEBHOOK) != bool(settings.AUDIT_WEBHOOK_SECRET):
+        found.append(
+            Error(
+                "FAIRLEAD_AUDIT_WEBHOOK and FAIRLEAD_AUDIT_WEBHOOK_SECRET need each other; one of them is not set.",
+                hint="Set FAIRLEAD_AUDIT_WEBHOOK_SECRET_FILE to a file with a long random text.",
+                id="fairlead.E009",
+            )
+        )
+    if settings.AUDIT_WEBHOOK and not _is_private(settings.AUDIT_WEBHOOK):
+        found.append(
+            Warning(
+                "FAIRLEAD_AUDIT_WEBHOOK gets the audit log over http, where others on the way can read it.",
+                hint="Let FAIRLEAD_AUDIT_WEBHOOK begin with https://.",
+                id="fairlead.W002",
             )
         )
     return found

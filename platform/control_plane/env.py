@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.domain.audit_sinks import SyslogAddress
 from accounts.domain.group_roles import GroupRole, parse
 from common.errors import InvalidInput
 from common.identifiers import is_web_address
 from common.uris import Address, parse_prefixes
+from integrations.outbound import check_url
 from serving_runtime.shared.egress import Network
 from serving_runtime.shared.egress import networks as parse_networks
 
@@ -86,6 +88,28 @@ def web_address(name: str) -> str:
             f"{name} is not http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH], without user, query and fragment"
         )
     return value
+
+
+def url(name: str) -> str:
+    """Return `name` as the address of a webhook, which may be secret; empty where it is unset."""
+    value = secret(name)
+    if not value:
+        return ""
+    try:
+        return check_url(value, field=name)
+    except InvalidInput:
+        raise ImproperlyConfigured(
+            f"{name} is not http:// or https:// with a host, without user and fragment"
+        ) from None
+
+
+def syslog(name: str) -> SyslogAddress | None:
+    """Return `name` as the address of a syslog server; None where it is unset."""
+    value = text(name)
+    try:
+        return SyslogAddress.of(value) if value else None
+    except InvalidInput as error:
+        raise ImproperlyConfigured(f"{name}: {error.message}") from error
 
 
 def host_of(origin: str) -> str:

@@ -152,6 +152,12 @@ METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
 BEAT_METRICS_ADDRESS = env.address("FAIRLEAD_BEAT_METRICS_ADDRESS")
 WATCHER_METRICS_ADDRESS = env.address("FAIRLEAD_WATCHER_METRICS_ADDRESS")
 
+# --- sinks of the audit log -------------------------------------------------------------------------------------------
+AUDIT_SYSLOG = env.syslog("FAIRLEAD_AUDIT_SYSLOG")
+AUDIT_SYSLOG_CA = env.secret("FAIRLEAD_AUDIT_SYSLOG_CA")
+AUDIT_WEBHOOK = env.url("FAIRLEAD_AUDIT_WEBHOOK")
+AUDIT_WEBHOOK_SECRET = env.secret("FAIRLEAD_AUDIT_WEBHOOK_SECRET")
+
 # --- sign-in ----------------------------------------------------------------------------------------------------------
 TOKEN_SIGNIN = env.flag("FAIRLEAD_TOKEN_SIGNIN", default=True)
 OIDC_ISSUER = env.web_address("FAIRLEAD_OIDC_ISSUER")

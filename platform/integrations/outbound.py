@@ -4,10 +4,13 @@ The host's name is resolved here and the connection goes to the checked address,
 differently a moment later is of no use. Redirects are not followed, proxies of the environment not used.
 """
 
+import hashlib
+import hmac
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from urllib.parse import urlsplit
 
 import httpx
@@ -31,6 +34,13 @@ def check_url(url: str, *, field: str = "url") -> str:
             f"{field} is {url[:80]!r}; expected http:// or https:// with a host, without user or fragment", field=field
         )
     return url
+
+
+def signature_of(secret: str, body: bytes, now: datetime) -> str:
+    """Return the value of `Fairlead-Signature`: `t=<Unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`."""
+    moment = str(int(now.timestamp()))
+    digest = hmac.new(secret.encode(), moment.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return f"t={moment},v1={digest}"
 
 
 def post(

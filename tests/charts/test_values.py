@@ -72,6 +72,9 @@ def test_the_schema_knows_every_value() -> None:
             {"oidc": {"issuer": "https://sso.example", "clientId": "f"}}, "oidc.existingSecret is empty", id="no secret"
         ),
         pytest.param({"oidc": {"clientId": "f"}}, "oidc.issuer is empty", id="a client of nobody"),
+        pytest.param({"audit": {"syslog": "siem:514"}}, "/audit/syslog", id="a syslog server without a transport"),
+        pytest.param({"audit": {"webhook": "https://a"}}, "audit.existingSecret is empty", id="an unsigned webhook"),
+        pytest.param({"audit": {"existingSecret": "s"}}, "audit.webhook are empty", id="a secret of no sink"),
         pytest.param(
             {"expose": {"kind": "httpRoute"}},
             "neither gatewayClassName nor gateway.name",

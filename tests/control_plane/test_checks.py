@@ -6,7 +6,13 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
-from control_plane.checks import people_can_sign_in, prometheus_can_be_trusted, settings_are_usable
+from accounts.domain.audit_sinks import SyslogAddress
+from control_plane.checks import (
+    audit_sinks_can_be_trusted,
+    people_can_sign_in,
+    prometheus_can_be_trusted,
+    settings_are_usable,
+)
 
 
 def test_django_finds_nothing_in_the_code() -> None:
@@ -80,3 +86,24 @@ def test_how_people_sign_in_is_checked(settings: Settings, given: dict[str, obje
         code, _, words = expected.partition(" ")
         assert code in message
         assert words in message
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, []),
+        ({"SYSLOG": SyslogAddress.of("tls://siem"), "WEBHOOK": "https://a", "WEBHOOK_SECRET": "s"}, []),
+        ({"SYSLOG": SyslogAddress.of("tls://siem"), "SYSLOG_CA": "no PEM"}, ["fairlead.E007"]),
+        ({"SYSLOG": SyslogAddress.of("tcp://siem"), "SYSLOG_CA": "no PEM"}, ["fairlead.E007", "fairlead.E008"]),
+        ({"SYSLOG_CA": "no PEM"}, ["fairlead.E007", "fairlead.E008"]),
+        ({"WEBHOOK": "https://a"}, ["fairlead.E009"]),
+        ({"WEBHOOK_SECRET": "s"}, ["fairlead.E009"]),
+        ({"WEBHOOK": "http://a", "WEBHOOK_SECRET": "s"}, ["fairlead.W002"]),
+    ],
+)
+def test_sinks_of_the_audit_log_need_what_they_are_trusted_by(
+    given: dict[str, object], found: list[str], settings: Settings
+) -> None:
+    for name, value in given.items():
+        setattr(settings, f"AUDIT_{name}", value)
+    assert [message.id for message in audit_sinks_can_be_trusted()] == found

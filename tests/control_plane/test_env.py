@@ -113,3 +113,16 @@ def test_another_web_address_is_refused_without_showing_a_password(monkeypatch: 
     with pytest.raises(ImproperlyConfigured, match="FAIRLEAD_X is not http://HOST") as raised:
         env.web_address("FAIRLEAD_X")
     assert "secret" not in str(raised.value)
+
+
+def test_addresses_of_sinks_are_refused_without_their_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert env.url("FAIRLEAD_X") == ""
+    assert env.syslog("FAIRLEAD_X") is None
+    monkeypatch.setenv("FAIRLEAD_X", "https://u:password@a")
+    with pytest.raises(ImproperlyConfigured) as refused:
+        env.url("FAIRLEAD_X")
+    assert "password" not in str(refused.value)
+    with pytest.raises(ImproperlyConfigured, match=r"FAIRLEAD_X: the address is .* expected udp://, tcp:// or tls://"):
+        env.syslog("FAIRLEAD_X")
+    monkeypatch.setenv("FAIRLEAD_X", "https://a/b?token=t")
+    assert env.url("FAIRLEAD_X") == "https://a/b?token=t"

@@ -30,6 +30,8 @@ OWNER, DEFAULT, ANY = "red", "default", "any"
 VIEWER, DEPLOYER, ADMIN = Role.VIEWER, Role.DEPLOYER, Role.ADMIN
 TABLE: dict[str, tuple[str, Role]] = {
     "GET /audit": (DEFAULT, ADMIN),
+    "GET /audit/export": (DEFAULT, ADMIN),
+    "GET /audit/verification": (DEFAULT, ADMIN),
     "GET /clusters": (ANY, VIEWER),
     "GET /clusters/{name}": (DEFAULT, ADMIN),
     "PUT /clusters/{name}": (DEFAULT, ADMIN),

@@ -90,6 +90,17 @@ BUDGET: dict[str, Any] = {
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
 DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
 ENTRY: dict[str, Any] = {"id": 1, "actor": "ann", "before": None, "after": {"name": "m"}}
+VERIFIED = {
+    "broken": "",
+    "complete": True,
+    "position": 3,
+    "checked": 3,
+    "waiting": 0,
+    "pruned": 0,
+    "protected": False,
+    "checkpoint": None,
+    "public_keys": [],
+}
 SERVES = {"PUT /services/default/s?dry_run=true": PLAN, "PUT /services/default/s": SERVICE}
 FILES = "GET /models/m/versions/1/artifact"
 
@@ -235,6 +246,8 @@ CALLS = {
     "members add": Asked("red ann --role viewer", {"PUT /teams/red/members/ann": {"user": "ann"}}),
     "members remove": Asked("red ann", {"DELETE /teams/red/members/ann": {}}),
     "audit list": Asked("--object models/m", {"GET /audit?target=models%2Fm&limit=50": listed(ENTRY)}),
+    "audit verify": Asked("", {"GET /audit/verification": VERIFIED}),
+    "audit export": Asked("log.jsonl", {"GET /audit/export": {}}),
     "webhooks list": Asked("", {"GET /webhooks": listed(HOOK)}),
     "webhooks show": Asked("4", {"GET /webhooks/4": HOOK, "GET /webhooks/4/deliveries?limit=10": listed(DELIVERY)}),
     "webhooks create": Asked("https://a.example/ --event RolloutHealthy", {"POST /webhooks": {**HOOK, "secret": "w"}}),

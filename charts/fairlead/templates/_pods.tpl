@@ -41,12 +41,23 @@ volumeMounts:
 
 {{- define "fairlead.volumes" -}}
 - name: secrets
+  {{- if .owner }}
+  projected:
+    sources:
+      - secret:
+          name: {{ include "fairlead.secretName" .root }}
+          items:
+            - {key: secret-key, path: secret-key}
+            - {key: broker-url, path: broker-url}
+      - secret: {name: {{ .owner }}, items: [{key: database-url, path: database-url}]}
+  {{- else }}
   secret:
     secretName: {{ include "fairlead.secretName" .root }}
     items:
       - {key: secret-key, path: secret-key}
       - {key: database-url, path: database-url}
       - {key: broker-url, path: broker-url}
+  {{- end }}
 - name: tmp
   emptyDir: {}
 - name: home
@@ -101,6 +112,7 @@ securityContext:
 {{- include "fairlead.prometheus" .root.Values.prometheus }}
 {{- end }}
 {{- include "fairlead.oidc" .root.Values.oidc }}
+{{- include "fairlead.audit" .root.Values.audit }}
 {{- with .metrics }}
 - {name: {{ . }}, value: "$(POD_IP):8082"}
 {{- end }}
@@ -133,6 +145,25 @@ securityContext:
   valueFrom: {secretKeyRef: {name: {{ required "oidc.issuer is set, but oidc.existingSecret is empty; name the Secret with the client's secret" .existingSecret }}, key: client-secret}}
 {{- else if or .clientId .existingSecret }}
 {{- fail "oidc.clientId or oidc.existingSecret is set, but oidc.issuer is empty; say which provider it is" }}
+{{- end }}
+{{- end -}}
+
+{{- /* Sinks of the audit log: the worker sends, beat starts that, and web shows how far it is. */ -}}
+{{- define "fairlead.audit" -}}
+{{- with .syslog }}
+- {name: FAIRLEAD_AUDIT_SYSLOG, value: {{ . | quote }}}
+{{- end }}
+{{- if and .existingSecret (hasPrefix "tls:" .syslog) }}
+- name: FAIRLEAD_AUDIT_SYSLOG_CA
+  valueFrom: {secretKeyRef: {name: {{ .existingSecret }}, key: ca.crt, optional: true}}
+{{- end }}
+{{- with .webhook }}
+- {name: FAIRLEAD_AUDIT_WEBHOOK, value: {{ . | quote }}}
+- name: FAIRLEAD_AUDIT_WEBHOOK_SECRET
+  valueFrom: {secretKeyRef: {name: {{ required "audit.webhook is set, but audit.existingSecret is empty; name the Secret with webhook-secret" $.existingSecret }}, key: webhook-secret}}
+{{- end }}
+{{- if and .existingSecret (not .syslog) (not .webhook) }}
+{{- fail "audit.existingSecret is set, but audit.syslog and audit.webhook are empty; say where the audit log is sent" }}
 {{- end }}
 {{- end -}}
 

@@ -1,6 +1,7 @@
 """Serializers of tokens and audit log entries."""
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from rest_framework import serializers
@@ -83,6 +84,43 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
         model = AuditEntry
         fields = ["id", "at", "actor", "action", "target", "before", "after", "detail", "request_id"]
         read_only_fields = fields
+
+
+class AuditVerificationQuerySerializer(RequestSerializer[AuditEntry]):
+    """Where a verification goes on."""
+
+    after = serializers.IntegerField(
+        min_value=0, max_value=2**63 - 1, default=0, help_text="Begin behind this position; 0 for the whole log."
+    )
+
+
+class AuditCheckpointSerializer(serializers.Serializer[AuditEntry]):
+    """A signed hash of the chain; `audit_verify --checkpoint` takes it from a file."""
+
+    position = serializers.IntegerField()
+    entry = serializers.IntegerField(help_text="Id of the entry there.")
+    hash = serializers.CharField(help_text="In hexadecimal.")
+    pruned = serializers.BooleanField(help_text="Entries up to there were removed by pruning.")
+    at = serializers.CharField(help_text="When it was signed.")
+    signature = serializers.CharField(help_text="Ed25519, in hexadecimal.")
+
+
+class AuditVerificationSerializer(serializers.Serializer[dict[str, Any]]):
+    """The result of a verification of the audit log, or of a part of it."""
+
+    broken = serializers.CharField(help_text="The first fault, as a sentence; empty where what was checked is whole.")
+    complete = serializers.BooleanField(help_text="The end of the log was reached, or a fault.")
+    position = serializers.IntegerField(help_text="The last checked position; `after` of the next request.")
+    checked = serializers.IntegerField(help_text="Entries checked by this request.")
+    waiting = serializers.IntegerField(help_text="Entries that are not chained yet; 0 unless complete.")
+    pruned = serializers.IntegerField(help_text="Entries that were removed by pruning.")
+    checkpoint = AuditCheckpointSerializer(allow_null=True, help_text="The newest one; keep it elsewhere.")
+    public_keys = serializers.ListField(
+        child=serializers.CharField(), help_text="Ed25519 keys of the checkpoints, in hexadecimal."
+    )
+    protected = serializers.BooleanField(
+        help_text="The database role of the control plane can neither change nor remove entries (`audit_protect`)."
+    )
 
 
 class WhoAmISerializer(serializers.Serializer[ApiToken]):

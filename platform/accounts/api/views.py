@@ -1,7 +1,11 @@
 """`/api/v1/tokens`, `/api/v1/audit` and `/api/v1/whoami`."""
 
+from dataclasses import asdict
+from typing import Any
+
 from django.db.models import QuerySet
 from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.generics import ListAPIView
@@ -12,6 +16,8 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.api.serializers import (
     AuditEntrySerializer,
+    AuditVerificationQuerySerializer,
+    AuditVerificationSerializer,
     CreatedTokenSerializer,
     TokenCreateSerializer,
     TokenSerializer,
@@ -19,11 +25,19 @@ from accounts.api.serializers import (
 )
 from accounts.auth.access import Place, is_administrator
 from accounts.auth.permissions import actor_of, caller_token
+from accounts.domain.audit_chain import signed_line
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken, AuditEntry, User
 from accounts.selectors import audit, audit_list, token_get, token_list
+from accounts.selectors.audit_chain import audit_verify, public_keys
+from accounts.selectors.audit_chain_export import audit_chain_export
+from accounts.selectors.audit_protection import audit_excess
 from accounts.services import token_create, token_revoke, user_for_token
+from common.http.downloads import Attachment
 from common.http.filters import Filter
+
+_VERIFIED_AT_ONCE = 20_000
+_LINES = "application/x-ndjson"
 
 
 def _whose(request: Request) -> User | None:
@@ -103,6 +117,41 @@ class AuditListView(ListAPIView[AuditEntry]):
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         return audit_list()
+
+
+class AuditVerificationView(APIView):
+    """Verification of the audit log. For administrators of the installation."""
+
+    scopes = {"GET": Scope.ADMIN}
+
+    @extend_schema(parameters=[AuditVerificationQuerySerializer], responses=AuditVerificationSerializer)
+    def get(self, request: Request) -> Response:
+        """Verify a part of the audit log's hash chain; where `complete` is false, ask again with its `position`."""
+        asked = AuditVerificationQuerySerializer(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        found = audit_verify(after=asked.validated_data["after"], limit=_VERIFIED_AT_ONCE)
+        newest = None if found.newest is None else signed_line(*found.newest)
+        more = {"checkpoint": newest, "public_keys": public_keys(), "protected": not audit_excess()}
+        answer = {**asdict(found), **more}
+        return Response(AuditVerificationSerializer(answer).data)
+
+
+class AuditExportView(APIView):
+    """The audit log as a file. For administrators of the installation."""
+
+    scopes = {"GET": Scope.ADMIN}
+
+    @extend_schema(responses={(200, _LINES): OpenApiTypes.BINARY})
+    def get(self, _request: Request) -> Attachment:
+        """Return the whole log, oldest first, with hashes, checkpoints and public keys: `fairlead audit verify FILE`
+        verifies it without a server. Entries are in it once they are chained, within seconds."""
+        now = timezone.now()
+        name = f"audit-{now:%Y-%m-%d}.jsonl"
+        return Attachment(audit_chain_export(now=now), filename=name, content_type=_LINES)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
+        """Ignore `Accept`: the file has one format, and errors are JSON."""
+        return super().perform_content_negotiation(request, force=True)
 
 
 class WhoAmIView(APIView):

@@ -5,7 +5,7 @@ chain is found too.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -19,6 +19,7 @@ START = "0" * 64
 """The hash before the first entry."""
 LOOK_BACK = 10_000
 """Ids below the newest linked one among which entries of transactions that committed late are looked for."""
+EXPORT_FORMAT = "fairlead-audit-1"
 _LATE = timedelta(hours=2)
 _FIELDS = ("at", "actor", "action", "target", "detail", "before", "after", "request_id")
 
@@ -42,7 +43,7 @@ class Link:
     @classmethod
     def after(cls, previous: str, *, position: int, entry: int, fields: Mapping[str, object], now: datetime) -> "Link":
         """Return the link of an entry behind the hash `previous`."""
-        content = {"position": position, "entry": entry, "linked_at": _moment(now), "fields": fields}
+        content = {"position": position, "entry": entry, "linked_at": moment_text(now), "fields": fields}
         digest = sha256(bytes.fromhex(previous) + _canonical(content)).hexdigest()
         return cls(position, entry, now, digest)
 
@@ -78,7 +79,7 @@ class Checkpoint:
 
     def text(self, signature: str) -> str:
         """Return it with its signature as a line of JSON, for a file that is kept elsewhere."""
-        return json.dumps({**asdict(self), "signature": signature}) + "\n"
+        return json.dumps(signed_line(self, signature)) + "\n"
 
     @classmethod
     def of_text(cls, text: str) -> "tuple[Checkpoint, str]":
@@ -105,23 +106,34 @@ class Verifier:
         checked: how many links were checked.
     """
 
-    def __init__(self, *, start: Checkpoint | None, checkpoints: Iterable[Checkpoint]) -> None:
-        """Start behind a checkpoint of pruned entries, or at the first entry; all checkpoints have valid signatures."""
-        self.position = 0 if start is None else start.position
+    def __init__(self, *, start: tuple[int, str] = (0, START), newest: Link | None = None) -> None:
+        """Start behind a position and the hash there, both checked already.
+
+        Args:
+            newest: of the links up to there the one with the highest entry id; None where they were pruned.
+        """
+        self.position, self._hash = start
         self.checked = 0
         self.broken = ""
-        self._hash = START if start is None else start.hash
-        self._newest_entry: tuple[int, datetime] | None = None
-        self._expected = {each.position: each.hash for each in checkpoints if each.position > self.position}
-        if start is not None:
-            self._expected[start.position] = start.hash
+        self._newest_entry = None if newest is None else (newest.entry, newest.linked_at)
+        self._expected: dict[int, Checkpoint] = {}
+
+    def expect(self, checkpoint: Checkpoint) -> None:
+        """Check the chain against a checkpoint with a valid signature too; one before the start changes nothing."""
+        if checkpoint.position < self.position or self.broken:
+            return
+        known = self._hash if checkpoint.position == self.position else None
+        known = known or self._expected.setdefault(checkpoint.position, checkpoint).hash
+        if known != checkpoint.hash:
+            self.broken = f"the chain up to entry {checkpoint.entry} was rewritten after signing"
 
     def check(self, link: Link, fields: Mapping[str, object] | None) -> None:
         """Check the next link with its entry's fields; None where the entry is missing."""
         if self.broken:
             return
         if link.position != self.position + 1:
-            self.broken = f"links {self.position + 1} to {link.position - 1} of the chain were removed"
+            missing = f"links {self.position + 1} to {link.position - 1} of the chain were removed"
+            self.broken = f"{missing}, before entry {link.entry}"
             return
         if fields is None:
             self.broken = f"entry {link.entry} (position {link.position}) was removed"
@@ -132,7 +144,8 @@ class Verifier:
         if expected != link.hash:
             self.broken = f"entry {link.entry} (position {link.position}) was changed, or its link was moved"
             return
-        if self._expected.get(link.position, link.hash) != link.hash:
+        signed = self._expected.pop(link.position, None)
+        if signed is not None and signed.hash != link.hash:
             self.broken = f"the chain up to entry {link.entry} was rewritten after signing"
             return
         newest = self._newest_entry
@@ -146,15 +159,51 @@ class Verifier:
 
     def end(self) -> None:
         """Check that the chain reaches every checkpoint."""
-        beyond = max(self._expected, default=0)
-        if not self.broken and beyond > self.position:
-            self.broken = f"the end of the log was removed: it ends at position {self.position}, {beyond} was signed"
+        beyond = max(self._expected.values(), key=lambda each: each.position, default=None)
+        if not self.broken and beyond is not None and beyond.position > self.position:
+            ends = f"it ends at position {self.position}, {beyond.position} was signed (entry {beyond.entry})"
+            self.broken = f"the end of the log was removed: {ends}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportHead:
+    """The first line of an exported chain, signed, so that a file without its end is found.
+
+    Attributes:
+        pruned: the checkpoint that the file begins behind, with its signature; None where nothing was pruned.
+        position, hash: of the last link in the file.
+        public_keys: of the installation, in hexadecimal.
+    """
+
+    at: datetime
+    pruned: tuple[Checkpoint, str] | None
+    position: int
+    hash: str
+    public_keys: tuple[str, ...]
+
+    def line(self, private: str) -> dict[str, object]:
+        """Return the line, signed with a private key in hexadecimal."""
+        content = {
+            "format": EXPORT_FORMAT,
+            "at": moment_text(self.at),
+            "pruned": None if self.pruned is None else signed_line(*self.pruned),
+            "position": self.position,
+            "hash": self.hash,
+            "public_keys": list(self.public_keys),
+        }
+        signature = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private)).sign(_canonical(content)).hex()
+        return {**content, "signature": signature}
+
+
+def signed_line(checkpoint: Checkpoint, signature: str) -> dict[str, object]:
+    """Return a checkpoint with its signature, as files and the API have it."""
+    return {**asdict(checkpoint), "signature": signature}
 
 
 def entry_fields(entry: object) -> dict[str, object]:
     """Return the fields of an entry that its hash is over, times in UTC."""
     values = {name: getattr(entry, name) for name in _FIELDS}
-    return {name: _moment(value) if isinstance(value, datetime) else value for name, value in values.items()}
+    return {name: moment_text(value) if isinstance(value, datetime) else value for name, value in values.items()}
 
 
 def public_of(private: str) -> str:
@@ -162,7 +211,8 @@ def public_of(private: str) -> str:
     return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private)).public_key().public_bytes_raw().hex()
 
 
-def _moment(at: datetime) -> str:
+def moment_text(at: datetime) -> str:
+    """Return a time as hashes and files have it: in UTC, with microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 

@@ -1,14 +1,15 @@
 """Verification of the audit log's hash chain, streamed. Read-only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from accounts.domain.audit_chain import LOOK_BACK, Checkpoint, Link, Verifier, entry_fields, public_of
 from accounts.models import AuditCheckpoint, AuditEntry, AuditLink, AuditSigningKey
 from common.encryption import unseal
-from common.errors import Unavailable
+from common.errors import InvalidInput, Unavailable
 
 KEY_PURPOSE = "audit signing key"
+Signed = tuple[Checkpoint, str]
 _AT_ONCE = 1000
 
 
@@ -17,65 +18,60 @@ class Verified:
     """The result of a verification.
 
     Attributes:
-        broken: the first fault, as a sentence; empty where the chain is whole.
+        broken: the first fault, as a sentence; empty where what was checked is whole.
         checked: entries checked.
-        waiting: entries that are not chained yet.
+        waiting: entries that are not chained yet; 0 where the verification was not complete.
         pruned: entries that were removed by pruning.
         newest: the newest checkpoint and its signature; None where nothing was signed yet.
+        position: the last checked position.
+        complete: whether the end of the chain was reached, or a fault.
     """
 
     broken: str
     checked: int
     waiting: int
     pruned: int
-    newest: tuple[Checkpoint, str] | None
+    newest: Signed | None
+    position: int = 0
+    complete: bool = True
 
 
 def audit_verify(
-    *, external: tuple[Checkpoint, str] | None = None, progress: Callable[[int], None] = lambda _: None
+    *,
+    external: Signed | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+    after: int = 0,
+    limit: int | None = None,
 ) -> Verified:
-    """Check every entry, link and checkpoint.
+    """Check entries, links and checkpoints: all, or a part of the chain.
+
+    A pruning that ends meanwhile is no fault: the verification begins again behind it.
 
     Args:
         external: a checkpoint and its signature that were kept elsewhere; only these show that the end of the log and
             everything signed about it were removed together.
         progress: called with the number of checked entries from time to time.
+        after: the position where a verification before ended.
+        limit: ends it after that many entries, or up to 1000 more.
+
+    Raises:
+        InvalidInput: the chain ends before `after`.
     """
-    keys = [public_of(private) for private in private_keys()]
-    checkpoints: list[Checkpoint] = []
-    newest: tuple[Checkpoint, str] | None = None
-    for row in AuditCheckpoint.objects.order_by("position", "id").iterator(chunk_size=_AT_ONCE):
-        checkpoint = _checkpoint(row)
-        if not _is_signed(checkpoint, row.signature, keys):
-            return Verified(_unsigned(checkpoint), 0, 0, 0, newest)
-        checkpoints.append(checkpoint)
-        newest = checkpoint, row.signature
-    start = max((each for each in checkpoints if each.pruned), key=lambda each: each.position, default=None)
-    if external is not None:
-        if not _is_signed(*external, keys):
-            return Verified(_unsigned(external[0]), 0, 0, 0, newest)
-        checkpoints.append(external[0])
-    verifier = Verifier(start=start, checkpoints=checkpoints)
-    batch: list[AuditLink] = []
-    for link in AuditLink.objects.order_by("position").iterator(chunk_size=_AT_ONCE):
-        batch.append(link)
-        if len(batch) == _AT_ONCE:
-            _check(verifier, batch)
-            progress(verifier.checked)
-            batch = []
-        if verifier.broken:
-            break
-    _check(verifier, batch)
-    verifier.end()
-    waiting, inserted = _unchained()
-    broken = verifier.broken or inserted
-    return Verified(broken, verifier.checked, waiting, 0 if start is None else start.position, newest)
+    while True:
+        pruned = pruned_to()
+        found = _verify(external, progress, after, limit)
+        if not found.broken or pruned_to() == pruned:
+            return found
 
 
-def pruned_to() -> Checkpoint | None:
+def pruned_to() -> Signed | None:
     """Return the checkpoint of the last pruning, or None; its signature is not checked."""
-    row = AuditCheckpoint.objects.filter(pruned=True).order_by("-position").first()
-    return None if row is None else _checkpoint(row)
+    return _newest(pruned=True)
+
+
+def public_keys() -> list[str]:
+    """Return the keys that signatures of this installation are checked with, in hexadecimal, newest first."""
+    return [public_of(private) for private in private_keys()]
 
 
 def private_keys() -> list[str]:
@@ -89,12 +85,60 @@ def private_keys() -> list[str]:
     return keys
 
 
-def _check(verifier: Verifier, batch: list[AuditLink]) -> None:
-    entries = AuditEntry.objects.in_bulk([link.entry for link in batch])
-    for row in batch:
-        entry = entries.get(row.entry)
-        link = Link(row.position, row.entry, row.linked_at, row.hash)
-        verifier.check(link, None if entry is None else entry_fields(entry))
+def with_entries(links: Iterable[AuditLink]) -> list[tuple[AuditLink, AuditEntry | None]]:
+    """Return links with their entries; None for a removed one."""
+    links = list(links)
+    entries = AuditEntry.objects.in_bulk([link.entry for link in links])
+    return [(link, entries.get(link.entry)) for link in links]
+
+
+def checkpoints_between(first: int, last: int | None) -> list[Signed]:
+    """Return the checkpoints of these positions, both included; all from `first` on for None."""
+    rows = AuditCheckpoint.objects.filter(position__gte=first).order_by("position", "id")
+    return [_signed(row) for row in (rows if last is None else rows.filter(position__lte=last))]
+
+
+def _verify(external: Signed | None, progress: Callable[[int], None], after: int, limit: int | None) -> Verified:
+    keys = public_keys()
+    pruned, newest = pruned_to(), _newest()
+    removed = 0 if pruned is None else pruned[0].position
+    for each in (pruned, external):
+        if each is not None and not _is_signed(each, keys):
+            return Verified(_unsigned(each[0]), 0, 0, 0, newest)
+    verifier = _begin(after, pruned)
+    if external is not None:
+        verifier.expect(external[0])
+    while True:
+        links = list(AuditLink.objects.filter(position__gt=verifier.position).order_by("position")[:_AT_ONCE])
+        until = links[-1].position if len(links) == _AT_ONCE else None
+        for signed in checkpoints_between(verifier.position, until):
+            if not _is_signed(signed, keys):
+                return Verified(_unsigned(signed[0]), verifier.checked, 0, removed, newest)
+            verifier.expect(signed[0])
+        for row, entry in with_entries(links):
+            verifier.check(_link(row), None if entry is None else entry_fields(entry))
+        if until is None or verifier.broken:
+            break
+        progress(verifier.checked)
+        if limit is not None and verifier.checked >= limit:
+            return Verified("", verifier.checked, 0, removed, newest, verifier.position, complete=False)
+    verifier.end()
+    waiting, inserted = _unchained()
+    return Verified(verifier.broken or inserted, verifier.checked, waiting, removed, newest, verifier.position)
+
+
+def _begin(after: int, pruned: Signed | None) -> Verifier:
+    """Return a verifier that goes on behind `after`, or behind the last pruned entry where that is later."""
+    if pruned is not None and pruned[0].position >= after:
+        return Verifier(start=(pruned[0].position, pruned[0].hash))
+    if not after:
+        return Verifier()
+    link = AuditLink.objects.filter(position=after).first()
+    if link is None:
+        raise InvalidInput(f"after is {after}; the chain has no such position", field="after")
+    near = AuditLink.objects.filter(position__lte=after, position__gt=after - LOOK_BACK)
+    newest = near.order_by("-entry").first()
+    return Verifier(start=(link.position, link.hash), newest=None if newest is None else _link(newest))
 
 
 def _unchained() -> tuple[int, str]:
@@ -106,11 +150,21 @@ def _unchained() -> tuple[int, str]:
     return waiting.count(), "" if old is None else f"entry {old} was inserted among older entries: it is not chained"
 
 
-def _checkpoint(row: AuditCheckpoint) -> Checkpoint:
-    return Checkpoint(row.position, row.entry, row.hash, row.pruned, row.at)
+def _newest(**which: bool) -> Signed | None:
+    row = AuditCheckpoint.objects.filter(**which).order_by("-position", "-id").first()
+    return None if row is None else _signed(row)
 
 
-def _is_signed(checkpoint: Checkpoint, signature: str, keys: list[str]) -> bool:
+def _signed(row: AuditCheckpoint) -> Signed:
+    return Checkpoint(row.position, row.entry, row.hash, row.pruned, row.at), row.signature
+
+
+def _link(row: AuditLink) -> Link:
+    return Link(row.position, row.entry, row.linked_at, row.hash)
+
+
+def _is_signed(signed: Signed, keys: list[str]) -> bool:
+    checkpoint, signature = signed
     return any(checkpoint.is_signed_by(key, signature) for key in keys)
 
 

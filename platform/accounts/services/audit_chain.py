@@ -14,6 +14,8 @@ from django.db.models import Exists, OuterRef
 from accounts.domain.audit_chain import LOOK_BACK, START, Checkpoint, Link, entry_fields
 from accounts.models import AuditCheckpoint, AuditEntry, AuditLink, AuditSigningKey
 from accounts.selectors.audit_chain import KEY_PURPOSE, audit_verify, private_keys, pruned_to
+from accounts.selectors.audit_protection import audit_may_prune
+from accounts.selectors.audit_sinks import sink_states
 from accounts.services import audit_record
 from common.encryption import seal
 from common.errors import Conflict, InvalidInput, Unavailable
@@ -43,11 +45,17 @@ def audit_prune(*, before: datetime, actor: str, now: datetime) -> int:
 
     Raises:
         InvalidInput: `before` is in the future.
-        Conflict: the chain is broken, which pruning would hide.
+        Conflict: the chain is broken, which pruning would hide; a sink has not taken the entries yet; or the
+            database role may not remove them.
         Unavailable: the signing key cannot be read.
     """
     if before > now:
         raise InvalidInput(f"{before:%Y-%m-%d} is in the future; name a day up to today", field="before")
+    if not audit_may_prune():
+        raise Conflict(
+            "the database role of the control plane may not remove audit entries; run audit_prune with "
+            "FAIRLEAD_DATABASE_URL of the owner of the tables"
+        )
     audit_chain(now=now)
     broken = audit_verify().broken
     if broken:
@@ -58,6 +66,7 @@ def audit_prune(*, before: datetime, actor: str, now: datetime) -> int:
     last = (old if kept is None else old.filter(position__lt=kept)).first()
     if last is None:
         return 0
+    _check_sinks(last.position, now)
     with transaction.atomic():
         _sign(last, pruned=True, now=now)
         removed = AuditLink.objects.filter(position__lte=last.position)
@@ -75,6 +84,15 @@ def audit_prune(*, before: datetime, actor: str, now: datetime) -> int:
     return count
 
 
+def _check_sinks(position: int, now: datetime) -> None:
+    for sink in sink_states(now=now):
+        if sink.position < position:
+            raise Conflict(
+                f"the sink {sink.name} has taken the audit log up to position {sink.position}, and pruning would "
+                f"remove it up to {position}; wait until it has, or remove FAIRLEAD_AUDIT_{sink.name.name}"
+            )
+
+
 @transaction.atomic
 def _chain_batch(now: datetime) -> int:
     newest = AuditLink.objects.order_by("-position").first()
@@ -82,7 +100,7 @@ def _chain_batch(now: datetime) -> int:
     if newest is not None:
         position, previous = newest.position, newest.hash
     else:
-        position, previous = (0, START) if start is None else (start.position, start.hash)
+        position, previous = (0, START) if start is None else (start[0].position, start[0].hash)
     links = []
     for entry in _unchained():
         position += 1

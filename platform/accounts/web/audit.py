@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -16,6 +17,7 @@ from accounts.models import AuditEntry
 from accounts.selectors import audit_list
 from accounts.selectors.audit import FILTERS, Difference, differences, page_of
 from accounts.selectors.audit_export import Format, pieces
+from accounts.selectors.audit_sinks import sink_states
 from common.http.downloads import Attachment
 from common.http.error_pages import newest
 
@@ -56,6 +58,7 @@ def audit_list_page(request: HttpRequest) -> HttpResponse:
     asked = _asked(request)
     rows, older = newest(request, _narrowed(asked))
     context = {
+        "sinks": sink_states(now=timezone.now()),
         "rows": [Row.of(entry) for entry in rows],
         "older": older,
         "asked": asked,

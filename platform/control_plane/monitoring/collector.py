@@ -11,6 +11,7 @@ from kombu.exceptions import KombuError
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from accounts.selectors.audit_sinks import sink_states
 from deployments.selectors.traffic.metrics import rollout_phases, service_phases, sweep_lag
 from usage.selectors import last_read
 from usage.selectors.metrics import budget_percents, usage_counters
@@ -24,6 +25,7 @@ class ControlPlaneCollector(Collector):
     def describe(self) -> Iterator[Metric]:
         """Return the families without reading anything, so that registering the collector makes no query."""
         yield from _gauges()
+        yield from _sink_families()
         yield from _usage_families()
 
     def collect(self) -> Iterator[Metric]:
@@ -34,7 +36,7 @@ class ControlPlaneCollector(Collector):
                 for phase, count in counts.items():
                     family.add_metric([phase], count)
             lag.add_metric([], sweep_lag(now=timezone.now()).total_seconds())
-            usage = _usage()
+            usage = (*_sinks(), *_usage())
         except DatabaseError as error:
             logger.warning("the metrics page has nothing of the database: %s", error)
             database_up.add_metric([], 0)
@@ -55,6 +57,28 @@ def _gauges() -> Iterator[GaugeMetricFamily]:
     yield GaugeMetricFamily("fairlead_rollouts", "Rollouts by phase, finished ones included.", labels=["phase"])
     yield GaugeMetricFamily("fairlead_sweep_lag_seconds", "Time since the longest waiting service had its tick.")
     yield GaugeMetricFamily("fairlead_queue_depth", "Tasks that wait in the broker.", labels=["queue"])
+
+
+def _sink_families() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+    return (
+        GaugeMetricFamily(
+            "fairlead_audit_sink_waiting_entries", "Chained audit entries that a sink has not taken.", labels=["sink"]
+        ),
+        GaugeMetricFamily(
+            "fairlead_audit_sink_lag_seconds",
+            "Time since the oldest audit entry that a sink has not taken was chained.",
+            labels=["sink"],
+        ),
+    )
+
+
+def _sinks() -> tuple[Metric, ...]:
+    """Return the metrics of the audit log's sinks; empty families where none is configured."""
+    waiting, lag = families = _sink_families()
+    for sink in sink_states(now=timezone.now()):
+        waiting.add_metric([sink.name], sink.waiting)
+        lag.add_metric([sink.name], sink.lag.total_seconds())
+    return families
 
 
 def _usage_families() -> tuple[CounterMetricFamily | GaugeMetricFamily, ...]:

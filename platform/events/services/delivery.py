@@ -8,8 +8,6 @@ posts, and after a crash the next try follows.
     PENDING --else--> PENDING, later each time --after the last try--> FAILED
 """
 
-import hashlib
-import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from accounts.selectors import owning_team
 from common.encryption import unseal
 from events.domain.kinds import Kind
 from events.models import Event, Webhook, WebhookDelivery
+from integrations.outbound import signature_of
 from jobs.services.hints import send_on_commit
 from registry.domain.approval import Approval
 from registry.domain.version_lifecycle import Status
@@ -92,13 +91,6 @@ class Try:
             "Fairlead-Delivery": str(json.loads(self.body)["id"]),
             "Fairlead-Signature": signature_of(secret, self.body, now),
         }
-
-
-def signature_of(secret: str, body: bytes, now: datetime) -> str:
-    """Return the value of `Fairlead-Signature`: `t=<Unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`."""
-    moment = str(int(now.timestamp()))
-    digest = hmac.new(secret.encode(), moment.encode() + b"." + body, hashlib.sha256).hexdigest()
-    return f"t={moment},v1={digest}"
 
 
 def of_service(namespace: str, name: str, events: Iterable[Event]) -> list[Notice]:

@@ -205,6 +205,8 @@ COMMANDS = (
     Command("users invite", users.invite, users.user_argument),
     Command("users free", users.free, users.user_argument),
     Command("audit list", audit.list_entries, audit.list_arguments),
+    Command("audit verify", audit.verify, audit.verify_arguments),
+    Command("audit export", audit.export, audit.export_arguments),
     Command("webhooks list", webhooks.list_webhooks),
     Command("webhooks show", webhooks.show_webhook, webhooks.webhook_argument),
     Command("webhooks create", webhooks.create, webhooks.create_arguments),

@@ -1,5 +1,6 @@
 """The hash chain of the audit log: every way to change history is found, pruning is not one."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from pytest_django.fixtures import Settings
+from rest_framework.test import APIClient
 
+from accounts.domain.audit_chain import Checkpoint
+from accounts.domain.scopes import Scope
 from accounts.models import AuditCheckpoint, AuditEntry, AuditLink, AuditSigningKey
 from accounts.selectors.audit_chain import Verified, audit_verify
 from accounts.services import audit_record
@@ -119,10 +123,14 @@ def inserted(ids: list[int]) -> None:
     [
         pytest.param(changed, "entry {2} (position 3) was changed", id="changed"),
         pytest.param(removed, "entry {2} (position 3) was removed", id="removed"),
-        pytest.param(removed_with_its_link, "links 3 to 3 of the chain were removed", id="removed with its link"),
+        pytest.param(
+            removed_with_its_link,
+            "links 3 to 3 of the chain were removed, before entry {3}",
+            id="removed with its link",
+        ),
         pytest.param(exchanged, "entry {2} (position 2) was changed, or its link was moved", id="reordered"),
-        pytest.param(beheaded, "links 1 to 2 of the chain were removed", id="beginning removed"),
-        pytest.param(truncated, "the end of the log was removed", id="end removed"),
+        pytest.param(beheaded, "links 1 to 2 of the chain were removed, before entry {2}", id="beginning removed"),
+        pytest.param(truncated, "it ends at position 2, 5 was signed (entry {4})", id="end removed"),
         pytest.param(built_again, "was rewritten after signing", id="hashes computed again"),
         pytest.param(inserted, "entry {2} (position 5) was inserted", id="inserted"),
     ],
@@ -130,7 +138,7 @@ def inserted(ids: list[int]) -> None:
 def test_a_change_of_history_is_found(attack: Callable[[list[int]], None], words: str) -> None:
     ids = chained(5)
     attack(ids)
-    expected = words.replace("{2}", str(ids[2]))
+    expected = words.replace("{2}", str(ids[2])).replace("{3}", str(ids[3])).replace("{4}", str(ids[4]))
     assert expected in audit_verify().broken
     with pytest.raises(CommandError, match="the audit log is broken"):
         call_command("audit_verify")
@@ -224,6 +232,61 @@ def test_pruning_keeps_the_chain_valid() -> None:
     assert audit_prune(before=NOW, actor="ops", now=later) == 0
     with pytest.raises(InvalidInput, match="in the future"):
         audit_prune(before=later + timedelta(days=1), actor="ops", now=later)
+
+
+def test_a_pruning_beside_a_verification_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accounts.selectors.audit_chain._AT_ONCE", 2)
+    for number in range(6):
+        record(number, at=NOW + timedelta(days=number))
+    later = NOW + timedelta(days=10)
+    audit_chain(now=later)
+    prunings = [NOW + timedelta(days=3), NOW + timedelta(days=5)]
+
+    def prune(_checked: int) -> None:
+        if prunings:
+            audit_prune(before=prunings.pop(0), actor="ops", now=later)
+
+    found = audit_verify(progress=prune)
+    assert (found.broken, found.pruned, prunings) == ("", 3, [])
+    execute("DELETE FROM accounts_auditlink WHERE position = 6")
+    assert "before entry" in audit_verify().broken
+
+
+def test_a_long_log_is_verified_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accounts.selectors.audit_chain._AT_ONCE", 2)
+    ids = chained(7)
+    parts, after = [], 0
+    while not parts or not parts[-1].complete:
+        parts.append(audit_verify(after=after, limit=2))
+        after = parts[-1].position
+    assert [part.checked for part in parts] == [2, 2, 2, 1]
+    changed(ids)
+    assert audit_verify(after=4, limit=2).broken == ""
+    assert f"entry {ids[2]} (position 3) was changed" in audit_verify(after=2, limit=2).broken
+    with pytest.raises(InvalidInput, match="after is 99; the chain has no such position"):
+        audit_verify(after=99)
+    truncated(ids)
+    assert "it ends at position 2, 7 was signed" in audit_verify(after=2, limit=2).broken
+
+
+def test_an_insertion_is_found_by_the_part_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accounts.selectors.audit_chain._AT_ONCE", 2)
+    ids = chained(5)
+    inserted(ids)
+    assert f"entry {ids[2]} (position 5) was inserted" in audit_verify(after=4, limit=2).broken
+
+
+def test_the_log_is_verified_by_the_api(api: Callable[..., APIClient]) -> None:
+    ids = chained(3)
+    client = api(Scope.ADMIN)
+    answer = client.get("/api/v1/audit/verification").json()
+    assert (answer["broken"], answer["complete"], answer["checked"], answer["position"]) == ("", True, 3, 3)
+    kept, signature = Checkpoint.of_text(json.dumps(answer["checkpoint"]))
+    assert kept.is_signed_by(answer["public_keys"][0], signature)
+    assert client.get("/api/v1/audit/verification?after=-1").status_code == 400
+    assert client.get("/api/v1/audit/verification?after=9").json()["error"]["field"] == "after"
+    changed(ids)
+    assert f"entry {ids[2]}" in client.get("/api/v1/audit/verification").json()["broken"]
 
 
 def test_the_chain_goes_on_after_all_was_pruned() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -70,3 +71,49 @@ def test_what_is_no_moment_is_a_wrong_command_line(fairlead: Fairlead, text: str
 )
 def test_changes_are_told_by_field(before: Any, after: Any, lines: list[str]) -> None:
     assert changes({"before": before, "after": after}) == lines
+
+
+PART = {
+    "broken": "",
+    "complete": False,
+    "position": 20000,
+    "checked": 20000,
+    "waiting": 0,
+    "pruned": 0,
+    "protected": False,
+    "checkpoint": None,
+    "public_keys": ["ab"],
+}
+
+
+def test_the_server_verifies_a_long_log_part_by_part(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /audit/verification", PART)
+    api.on(
+        "GET /audit/verification?after=20000",
+        {**PART, "complete": True, "position": 20005, "checked": 5, "waiting": 2},
+    )
+    code, said, noted = fairlead("audit", "verify")
+    assert (code, said) == (0, "20005 entries are whole, 0 pruned, 2 not chained yet\n")
+    assert "20000 entries checked" in noted
+
+
+def test_a_broken_log_is_one_sentence_and_exit_code_1(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /audit/verification", PART)
+    api.on("GET /audit/verification?after=20000", {**PART, "broken": "entry 7 (position 20001) was removed"})
+    code, said, complained = fairlead("audit", "verify")
+    assert (code, said) == (1, "")
+    assert complained.splitlines()[-1].endswith("the audit log is broken: entry 7 (position 20001) was removed")
+    assert fairlead("audit", "verify", "--public-key", "ab")[0] == 1
+
+
+def test_an_export_replaces_no_file_and_leaves_nothing_of_a_failed_one(
+    fairlead: Fairlead, api: Any, tmp_path: Path
+) -> None:
+    api.on("GET /audit/export", b"a line\n")
+    assert fairlead("audit", "export", str(tmp_path / "log"))[0] == 0
+    assert (tmp_path / "log").read_bytes() == b"a line\n"
+    assert fairlead("audit", "export", str(tmp_path / "log"))[0] == 1
+    api.refuse("GET /audit/export", 409, "no entry is chained yet")
+    assert "no entry is chained yet" in fairlead("audit", "export", str(tmp_path / "second"))[2]
+    assert [file.name for file in tmp_path.iterdir()] == ["log"]
+    assert "cannot be written" in fairlead("audit", "export", str(tmp_path / "none" / "log"))[2]

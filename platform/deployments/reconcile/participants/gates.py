@@ -33,7 +33,8 @@ from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
 from events.domain.kinds import Kind
 from events.models import Webhook
-from events.services.delivery import CONFIRM, SECRET, signature_of
+from events.services.delivery import CONFIRM, SECRET
+from integrations.outbound import signature_of
 
 _SPARE = timedelta(seconds=60)
 
