@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("accounts", "0011_audit_chain"),
+        ("accounts", "0012_audit_sinks"),
     ]
 
     operations = [
