@@ -8,8 +8,9 @@ the service is now, so it waits for at most one item of each other lane, however
                polite: p3                 tag 5  <- next
 
 Lanes that are empty stay until the service has passed their tag: a caller gains nothing by waiting for an answer before
-it sends its next request. Beyond a limit of callers, further ones share a lane, so memory and time are bounded: an
-item costs O(log callers), O(1) with one caller.
+it sends its next request. Beyond a limit of callers, further ones share lanes by hash, so memory and time are bounded,
+and a client that invents callers makes others wait about as long as a queue without lanes would. An item costs O(1)
+with one caller, else O(log lanes).
 
 An item that leaves early stays in its lane as an empty shell until it reaches the front; no lane begins with one.
 """
@@ -20,18 +21,18 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
-MAX_CALLERS = 1024
-"""Lanes of one queue."""
+OWN_LANES, SHARED_LANES = 256, 768
+"""Limits of one queue: lanes of one caller each, and lanes of the callers beyond them."""
 
-OTHERS = b"\0"
-"""The caller of the lane that callers beyond the limit share; no caller has this name."""
+SHARED = b"\0"
+"""Begins the names of shared lanes, and no caller's."""
 
 
 class Waiting(Protocol):
     """An item of the queue.
 
     Attributes:
-        caller: who sent it; `OTHERS` once it is in that lane.
+        caller: who sent it; the name of the lane once it is in a shared one.
         rows: its cost, 1 or more.
         waiting: False once it has left early.
     """
@@ -66,8 +67,9 @@ class _Lane(Generic[Item]):
 class FairQueue(Generic[Item]):
     """Waiting items: `pop` takes them in fair order, which a loop shows."""
 
-    def __init__(self, max_callers: int = MAX_CALLERS) -> None:
-        self._max_callers = max_callers
+    def __init__(self, own_lanes: int = OWN_LANES, shared_lanes: int = SHARED_LANES) -> None:
+        self._own_lanes = own_lanes
+        self._shared_lanes = shared_lanes
         self._caller = b""  # of all items, while they have one
         self._items: deque[Item] | None = deque()  # all, while they have one caller
         self._tag = 0  # of their lane, if there were others
@@ -95,8 +97,9 @@ class FairQueue(Generic[Item]):
         self._append(item)
 
     def _append(self, item: Item) -> None:
-        lane = self._lane_of(item.caller) or self._open(item.caller)
-        item.caller = lane.caller
+        name = self._lane_name(item.caller)
+        lane = self._lanes.get(name) or self._open(name)
+        item.caller = name
         lane.items.append(item)
         self._resize(lane, 1)
 
@@ -149,7 +152,7 @@ class FairQueue(Generic[Item]):
         """Return the number of items in a caller's lane."""
         if self._items is not None:
             return self.longest if caller == self._caller else 0
-        lane = self._lane_of(caller)
+        lane = self._lanes.get(self._lane_name(caller))
         return lane.size if lane is not None else 0
 
     def pop_newest(self) -> Item:
@@ -195,18 +198,15 @@ class FairQueue(Generic[Item]):
 
     # With several callers
 
-    def _lane_of(self, caller: bytes) -> _Lane[Item] | None:
-        """Return the lane of a caller; None where it would get a new one."""
-        lane = self._lanes.get(caller)
-        if lane is None and len(self._lanes) >= self._max_callers:
-            return self._lanes.get(OTHERS)
-        return lane
+    def _lane_name(self, caller: bytes) -> bytes:
+        """Return the name of the lane for a caller's next item."""
+        if caller in self._lanes or len(self._lanes) < self._own_lanes:
+            return caller
+        return b"%b%d" % (SHARED, hash(caller) % self._shared_lanes)
 
-    def _open(self, caller: bytes) -> _Lane[Item]:
-        """Return a new lane, or the first of those that share one."""
-        if len(self._lanes) >= self._max_callers:
-            caller = OTHERS
-        lane = self._lanes[caller] = _Lane(caller, deque())
+    def _open(self, name: bytes) -> _Lane[Item]:
+        """Return a new lane."""
+        lane = self._lanes[name] = _Lane(name, deque())
         self._turn += 1
         heapq.heappush(self._order, (self._now, self._turn, lane))
         self._by_size.setdefault(0, {})[lane] = None

@@ -32,8 +32,8 @@ class Job:
     """
 
     __slots__ = (
-        "arrays", "arrived_ns", "caller", "follow", "on_result", "owner", "priority", "rows", "shape_key", "timeout_us", "timer",
-        "waiting",
+        "arrays", "arrived_ns", "caller", "follow", "on_result", "owner", "priority", "rows", "shape_key", "timeout_us",
+        "timer", "waiting",
     )  # fmt: skip
 
     decoupled = False

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from serving_runtime.scheduler.fair_queue import OTHERS, FairQueue
+from serving_runtime.scheduler.fair_queue import OWN_LANES, SHARED, SHARED_LANES, FairQueue
 
 
 @dataclass(eq=False)
@@ -28,8 +28,8 @@ def entries(callers: str, rows: int = 1) -> list[Entry]:
     return [Entry(name.encode(), number, rows) for number, name in enumerate(callers)]
 
 
-def filled(waiting: list[Entry], max_callers: int = 1024) -> FairQueue[Entry]:
-    queue: FairQueue[Entry] = FairQueue(max_callers)
+def filled(waiting: list[Entry], queue: FairQueue[Entry] | None = None) -> FairQueue[Entry]:
+    queue = queue if queue is not None else FairQueue()
     for entry in waiting:
         queue.push(entry)
     return queue
@@ -85,16 +85,31 @@ def test_a_turn_costs_its_rows() -> None:
     assert rows == {b"a": 16, b"b": 16}
 
 
-def test_callers_beyond_the_limit_share_a_lane() -> None:
+def test_callers_beyond_the_limit_share_lanes() -> None:
     names = [str(number).encode() for number in range(1000)]
-    queue = filled([Entry(name, 0) for name in names], max_callers=4)
-    assert len(queue._lanes) == 5
-    polite = Entry(names[0], 1)
+    queue = filled([Entry(name, 0) for name in names], FairQueue(4, 2))
+    assert len(queue._lanes) == 6
+    again = Entry(names[0], 1)
+    queue.push(again)
+    taken = queue.pop(12)
+    assert again in taken
+    shared = [entry for entry in taken if entry.caller.startswith(SHARED)]
+    assert len(shared) == 12 - 5
+    assert len({entry.caller for entry in shared}) == 2
+
+
+def test_invented_callers_make_others_wait_about_as_long_as_first_in_first_out_would() -> None:
+    count = 10_000
+    queue = filled([Entry(b"invented %d" % number, number) for number in range(count)])
+    polite = Entry(b"polite", 0)
     queue.push(polite)
-    assert polite.caller == names[0]
-    taken = queue.pop(10)
-    assert taken.index(polite) < 10
-    assert Counter(entry.caller for entry in taken) == {OTHERS: 5, names[0]: 2, names[1]: 1, names[2]: 1, names[3]: 1}
+    for services in range(2 * count):
+        if polite in queue.pop(1):
+            break
+        queue.push(Entry(b"later %d" % services, 0))
+        assert len(queue._lanes) <= OWN_LANES + SHARED_LANES
+    else:
+        pytest.fail("the caller waits for twice the requests that were there before its own")
 
 
 def test_lanes_of_callers_who_left_are_forgotten() -> None:
@@ -119,11 +134,11 @@ CALLERS = st.sampled_from([b"a", b"b", b"c", b"d", b"e"])
 class Model(RuleBasedStateMachine):
     """Random arrivals, departures and services, beside the same items in plain lists."""
 
-    MOST = 3
+    OWN, SHARED = 2, 2
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue: FairQueue[Entry] = FairQueue(self.MOST)
+        self.queue: FairQueue[Entry] = FairQueue(self.OWN, self.SHARED)
         self.waiting: list[Entry] = []
         self.number = 0
 
@@ -184,7 +199,7 @@ class Model(RuleBasedStateMachine):
 
     @invariant()
     def callers_are_bounded(self) -> None:
-        assert len(self.queue._lanes) == len(self.queue._order) <= self.MOST + 1
+        assert len(self.queue._lanes) == len(self.queue._order) <= self.OWN + self.SHARED
         assert self.queue._shells <= self.number
 
 
@@ -232,8 +247,8 @@ def test_two_callers_who_always_wait_get_the_same_rows_but_for_one_request_each(
 
 @pytest.mark.parametrize("count", [1, 7, 100])
 def test_a_forged_caller_for_each_request_costs_bounded_memory(count: int) -> None:
-    queue: FairQueue[Entry] = FairQueue(8)
-    for number in range(5000):
+    queue: FairQueue[Entry] = FairQueue(4, 5)
+    for number in range(2000):
         queue.push(Entry(str(number).encode(), number))
         if number % 3 == 0:
             queue.pop(count)

@@ -102,7 +102,9 @@ def test_delayed_jobs_make_room_too() -> None:
     assert len(queue) == 0
 
 
-WAITING = st.tuples(st.integers(1, 2), st.sampled_from([b"a", b"b", b"c"]), st.sampled_from(["stays", "goes", "is late"]))
+WAITING = st.tuples(
+    st.integers(1, 2), st.sampled_from([b"a", b"b", b"c"]), st.sampled_from(["stays", "goes", "is late"])
+)
 LEVELS = MappingProxyType({1: QueuePolicy(), 2: QueuePolicy()})
 
 
