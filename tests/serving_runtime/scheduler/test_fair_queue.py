@@ -1,4 +1,4 @@
-"""Callers take turns: nothing is lost, each caller's items keep their order, no caller waits for ever, and the bound holds."""
+"""Callers take turns: nothing is lost, a caller's items keep their order, no caller waits for ever, bounds hold."""
 
 from collections import Counter
 from dataclasses import dataclass
