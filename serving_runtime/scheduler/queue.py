@@ -17,12 +17,14 @@ class _Level:
 
     Attributes:
         late: those that wait in `delayed`.
+        most: limit of waiting jobs, 0 for none.
     """
 
-    __slots__ = ("delayed", "late", "policy", "punctual", "size")
+    __slots__ = ("delayed", "late", "most", "policy", "punctual", "size")
 
     def __init__(self, policy: QueuePolicy) -> None:
         self.policy = policy
+        self.most = policy.max_queue_size
         self.punctual: FairQueue[Job] = FairQueue()
         self.delayed: FairQueue[Job] = FairQueue()
         self.late: set[Job] = set()
@@ -51,7 +53,7 @@ class JobQueue:
         """
         level = self._levels[job.priority]
         displaced = None
-        if level.policy.max_queue_size and level.size >= level.policy.max_queue_size:
+        if level.most and level.size >= level.most:
             displaced = self._make_room(level, job.caller)
         level.punctual.push(job)
         level.size += 1
@@ -63,7 +65,7 @@ class JobQueue:
         """Take out the newest job of the caller with the most."""
         line = max(level.punctual, level.delayed, key=attrgetter("longest"))
         if line.longest <= level.punctual.size_of(caller) + level.delayed.size_of(caller) + 1:
-            raise Overloaded(f"Exceeds maximum queue size of {level.policy.max_queue_size} waiting requests")
+            raise Overloaded(f"Exceeds maximum queue size of {level.most} waiting requests")
         job = line.pop_newest()
         level.late.discard(job)
         level.size -= 1

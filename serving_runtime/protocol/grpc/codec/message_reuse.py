@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from serving_runtime import proto
 from serving_runtime.common.datatypes import Array, Datatype
-from serving_runtime.common.request import InferRequest, InferResponse, Tensor
+from serving_runtime.common.request import NO_PARAMETERS, InferRequest, InferResponse, Tensor
 from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.protocol.grpc.codec import infer
 from serving_runtime.protocol.tensors import binary
@@ -114,7 +114,10 @@ class KnownRequest:
             array: Array = np.ndarray(shape, datatype.dtype, content, at)
             inputs.append(Tensor(name, datatype, array))
         known = self._request
-        return InferRequest(known.model_name, known.model_version, tuple(inputs), known.outputs, caller=caller)
+        return InferRequest(
+            known.model_name, known.model_version, tuple(inputs), known.outputs, "", NO_PARAMETERS, NO_PARAMETERS, None,
+            caller,
+        )  # fmt: skip
 
     def serialized(self, response: InferResponse, memory: SharedMemory) -> bytes:
         """Return the ModelInferResponse to such a request, serialized."""

@@ -67,7 +67,7 @@ class UnaryCall(RunningCall):
             self._work = settings.loop.create_task(self._answer(request))
             return
         try:
-            work = direct(request.content, self._reply, self.caller)
+            work = direct(request.content, self._reply, self._head.caller or self.connection.peer)
         except ServingError as error:
             self._fail(grpc_status(error), error.message)
         except Exception as error:

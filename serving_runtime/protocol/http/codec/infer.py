@@ -113,8 +113,8 @@ class InferCodec:
         for part in forms.parts.values():  # before a useless run of the model
             self._memory.check(part)
         decoded = InferRequest(
-            self.model, self.version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes,
-            caller=request.caller,
+            self.model, self.version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes, None,
+            request.caller,
         )  # fmt: skip
         return decoded, answer
 
