@@ -114,7 +114,7 @@ class Scheduler:
     def submit(self, job: Job) -> None:
         """Queue a job; its on_result is called later, never from here. Raises Overloaded when the queue is full."""
         if self._order is not None:
-            job.caller = b""  # answers leave in the order of arrival, whoever sent the requests
+            job.caller = b""  # answers leave in the order of arrival: one queue for all callers
         displaced = self._queue.push(job)
         if displaced is not None:
             completion.displace(displaced, self._queue, self._statistics, self._loop)
