@@ -116,6 +116,19 @@ async def test_the_same_caller_does_not(running: ServerProcess, polite: str) -> 
     assert await overtaken(running, ASKS["v2"], ASKS[polite], "greedy") <= 1
 
 
+async def test_calls_of_one_connection_have_callers_of_their_own(running: ServerProcess) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{running.grpc}") as channel:
+        infer = channel.unary_unary(f"{SERVICE}/ModelInfer")
+
+        async def by_this(_process: ServerProcess, caller: str) -> int:
+            await infer(MESSAGE.SerializeToString(), metadata=[("fairlead-caller", caller)], timeout=60)
+            return 200
+
+        for caller in ("greedy", "other", "greedy"):  # their header blocks are kept from now on
+            await by_this(running, caller)
+        assert await overtaken(running, by_this, by_this, "polite") >= GREEDY // 3
+
+
 @pytest.mark.parametrize("polite", ["v2", "stream"])
 async def test_so_does_it_at_the_concurrency_limit(limited: ServerProcess, polite: str) -> None:
     assert await overtaken(limited, ASKS["v2"], ASKS[polite], "polite") >= GREEDY // 3
