@@ -148,6 +148,10 @@ test-images: setup-dev ## the container images, built and run on a Docker engine
 bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUICK=1: eleven minutes; ONLY="fairlead triton"; POINTS=image_mean/json; RECORD=1: keep as the figures to compare with)
 	@$(BIN)/python -m benchmarks.serving $(if $(QUICK),--quick) $(if $(RECORD),--record) $(if $(ONLY),--only $(ONLY)) $(if $(POINTS),--points $(POINTS))
 
+.PHONY: bench-fairness
+bench-fairness: setup-dev ## a polite client alone, beside a greedy one as one caller, and as two (a minute)
+	@$(BIN)/python -m benchmarks.serving.fairness
+
 .PHONY: bench-gpu
 bench-gpu: setup-dev ## the server beside the same torch module alone, on an NVIDIA GPU (DEVICE=cpu: try the script without; RECORD=1)
 	@$(BIN)/python -m benchmarks.gpu $(if $(DEVICE),--device $(DEVICE)) $(if $(RECORD),--record)

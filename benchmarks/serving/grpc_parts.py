@@ -62,7 +62,7 @@ class _Keeps:
     async def _in_a_task(self, message: Any) -> Any:
         raise AssertionError(message)
 
-    def _keep(self, content: memoryview, reply: Reply) -> _Nothing:
+    def _keep(self, content: memoryview, reply: Reply, _caller: bytes) -> _Nothing:
         self.kept.append((content, reply))
         return _NOTHING
 

@@ -5,7 +5,8 @@
     |-- Forbidden             restricted, and the header that opens it is missing, or not in this mode
     |   `-- NotAllowed        the operator allows it to no client
     |-- NotFound              no such model, version or path
-    |-- Unavailable           not now: draining, queue full, request timeout
+    |-- Unavailable           not now: draining, request timeout
+    |   `-- Overloaded            queue full
     |-- Unsupported           valid, but not offered here
     |-- Cancelled             the client gave the request up; it gets this where it still listens
     |-- BackendError          the model failed while it ran
@@ -90,6 +91,12 @@ class NotFound(ServingError):
 class Unavailable(ServingError):
     kind = ErrorKind.UNAVAILABLE
     reason = FailureReason.REJECTED
+
+
+class Overloaded(Unavailable):
+    """Too many requests wait already."""
+
+    retry_after_s = 1
 
 
 class Unsupported(ServingError):

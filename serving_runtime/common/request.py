@@ -76,6 +76,7 @@ class InferRequest(NamedTuple):
         parameters: request parameters; the runtime understands `timeout` and `priority`, a model may know others.
         classes: how many classes to answer with in place of an output, by its name (Triton: classification extension).
         context: None where nothing in the server uses it.
+        caller: who shares the queue with others, by header or address; empty where unknown (protocol.callers).
     """
 
     model_name: str
@@ -86,6 +87,7 @@ class InferRequest(NamedTuple):
     parameters: Mapping[str, Any] = NO_PARAMETERS
     classes: Mapping[str, int] = NO_PARAMETERS
     context: RequestContext | None = None
+    caller: bytes = b""
 
 
 class InferResponse(NamedTuple):

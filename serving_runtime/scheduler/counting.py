@@ -2,10 +2,11 @@
 
     admitted --+--> count (a batch, or its failures)
                +--> cache_hit
-               `--> fail (refused by its queue, expired, cancelled)
+               +--> fail (refused by its queue, expired, cancelled)
+               `--> displace (refused for another caller)
     refuse          never reached a queue: did not decode, names no such class, finds too many waiting
 
-Each admitted request is counted once more, by one of the three. Servables, schedulers, the concurrency limiter and the
+Each admitted request is counted once more, by one of the four. Servables, schedulers, the concurrency limiter and the
 protocols call these functions; nothing else writes the counts of requests (tests/serving_runtime/scheduler).
 """
 
@@ -88,3 +89,9 @@ def fail(statistics: ModelStatistics, reason: FailureReason, arrived_ns: int, no
     duration_ns = (time.monotonic_ns() if now_ns is None else now_ns) - arrived_ns
     statistics.record_failure(reason, duration_ns)
     return duration_ns
+
+
+def displace(statistics: ModelStatistics, arrived_ns: int) -> None:
+    """Count a waiting request that was refused to make room for another caller's."""
+    statistics.displaced += 1
+    fail(statistics, FailureReason.REJECTED, arrived_ns)

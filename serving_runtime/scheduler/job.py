@@ -24,6 +24,7 @@ class Job:
     Attributes:
         rows: length of the batch dimension; 1 for models that have none.
         shape_key: equal for jobs that may be joined.
+        caller: who shares the queue with others (see fair_queue).
         priority: the level of the queue it waits in; 0 without levels.
         timeout_us: the longest wait that the client requested; 0 without one.
         follow: called with `arrived_ns` and the timing of its execution, where the request is traced.
@@ -31,8 +32,8 @@ class Job:
     """
 
     __slots__ = (
-        "arrays", "arrived_ns", "follow", "on_result", "owner", "priority", "rows", "shape_key", "timeout_us", "timer",
-        "waiting",
+        "arrays", "arrived_ns", "caller", "follow", "on_result", "owner", "priority", "rows", "shape_key", "timeout_us",
+        "timer", "waiting",
     )  # fmt: skip
 
     decoupled = False
@@ -51,6 +52,7 @@ class Job:
         self.shape_key = shape_key
         self.on_result = on_result
         self.arrived_ns = arrived_ns
+        self.caller = b""
         self.follow: Callable[[int, BatchTiming], None] | None = None
         self.priority = 0
         self.timeout_us = 0

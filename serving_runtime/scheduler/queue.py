@@ -1,32 +1,33 @@
-"""Priority queue of one model version: by priority level, oldest first.
+"""Priority queue of one model version: by priority level, then in turns between callers, each one's oldest first."""
 
-A job that is cancelled or expires while it waits stays in its deque as an empty shell until it reaches the front;
-removing it from the middle would cost the length of the queue. No deque begins with one.
-"""
-
-from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
 
-from serving_runtime.common.errors import Unavailable
+from serving_runtime.common.errors import Overloaded
 from serving_runtime.config.batching import QueuePolicy
+from serving_runtime.scheduler.fair_queue import FairQueue
 from serving_runtime.scheduler.job import Job
-
-_is_waiting = attrgetter("waiting")
 
 NO_POLICY: Mapping[int, QueuePolicy] = {0: QueuePolicy()}
 
 
 class _Level:
-    """One priority: those in time, and those whose time ran out under the DELAY action."""
+    """One priority: those in time, and those whose time ran out under the DELAY action.
 
-    __slots__ = ("delayed", "policy", "punctual", "size")
+    Attributes:
+        late: those that wait in `delayed`.
+        most: limit of waiting jobs, 0 for none.
+    """
+
+    __slots__ = ("delayed", "late", "most", "policy", "punctual", "size")
 
     def __init__(self, policy: QueuePolicy) -> None:
         self.policy = policy
-        self.punctual: deque[Job] = deque()
-        self.delayed: deque[Job] = deque()
+        self.most = policy.max_queue_size
+        self.punctual: FairQueue[Job] = FairQueue()
+        self.delayed: FairQueue[Job] = FairQueue()
+        self.late: set[Job] = set()
         self.size = 0
 
 
@@ -35,9 +36,9 @@ class JobQueue:
 
     def __init__(self, policies: Mapping[int, QueuePolicy] = NO_POLICY) -> None:
         self._levels = {level: _Level(policies[level]) for level in sorted(policies)}
-        self._lines = [(level, line) for level in self._levels.values() for line in (level.punctual, level.delayed)]
-        self._in_order = [line for _, line in self._lines]
-        self._size = self._empty = 0
+        self._by_priority = tuple(self._levels.values())
+        self._lines = [line for level in self._by_priority for line in (level.punctual, level.delayed)]
+        self._size = 0
 
     def __len__(self) -> int:
         return self._size
@@ -45,66 +46,73 @@ class JobQueue:
     def policy(self, job: Job) -> QueuePolicy:
         return self._levels[job.priority].policy
 
-    def push(self, job: Job) -> None:
-        """Append a job to its level; raises Unavailable when the level is full."""
+    def push(self, job: Job) -> Job | None:
+        """Append a job to its level; return the job that leaves a full level for it, None for none.
+
+        Raises Overloaded when the level is full and no other caller has more jobs in it.
+        """
         level = self._levels[job.priority]
-        if level.policy.max_queue_size and level.size >= level.policy.max_queue_size:
-            raise Unavailable(f"Exceeds maximum queue size of {level.policy.max_queue_size} waiting requests")
-        level.punctual.append(job)
+        displaced = None
+        if level.most and level.size >= level.most:
+            displaced = self._make_room(level, job.caller)
+        level.punctual.push(job)
         level.size += 1
         self._size += 1
         job.waiting = True
+        return displaced
+
+    def _make_room(self, level: _Level, caller: bytes) -> Job:
+        """Take out the newest job of the caller with the most."""
+        line = max(level.punctual, level.delayed, key=attrgetter("longest"))
+        if line.longest <= level.punctual.size_of(caller) + level.delayed.size_of(caller) + 1:
+            raise Overloaded(f"Exceeds maximum queue size of {level.most} waiting requests")
+        job = line.pop_newest()
+        level.late.discard(job)
+        level.size -= 1
+        self._size -= 1
+        job.waiting = False
+        job.arrays = ()
+        return job
 
     def discard(self, job: Job) -> None:
         """Remove a waiting job and release its memory."""
         level = self._levels[job.priority]
-        job.waiting = False
+        line = level.punctual
+        if job in level.late:
+            line = level.delayed
+            level.late.remove(job)
+        line.discard(job)
         job.arrays = ()
         level.size -= 1
         self._size -= 1
-        self._empty += 1
-        self._drop_empty(level.punctual)
-        self._drop_empty(level.delayed)
 
     def delay(self, job: Job) -> None:
         """Move a waiting job behind all punctual ones of its level."""
         level = self._levels[job.priority]
         level.punctual.remove(job)
-        self._drop_empty(level.punctual)
-        level.delayed.append(job)
+        level.delayed.push(job)
+        level.late.add(job)
 
     def __iter__(self) -> Iterator[Job]:
         """Return the waiting jobs in the order in which they are to run."""
-        jobs = chain.from_iterable(self._in_order)
-        return filter(_is_waiting, jobs) if self._empty else jobs
+        return chain.from_iterable(self._lines)
 
     def pop(self, count: int) -> list[Job]:
         """Take out the first `count` waiting jobs."""
         jobs: list[Job] = []
-        for level, line in self._lines:
-            if not line:
+        for level in self._by_priority:
+            if not level.size:
                 continue
-            left = min(count - len(jobs), len(line))
-            taken = self._pop_waiting(line, left) if self._empty else [line.popleft() for _ in range(left)]
+            taken = level.punctual.pop(count - len(jobs))
+            if level.late and len(jobs) + len(taken) < count:
+                delayed = level.delayed.pop(count - len(jobs) - len(taken))
+                level.late.difference_update(delayed)
+                taken += delayed
             level.size -= len(taken)
-            jobs += taken
+            jobs = jobs + taken if jobs else taken
             if len(jobs) == count:
                 break
         self._size -= len(jobs)
         for job in jobs:
             job.waiting = False
         return jobs
-
-    def _pop_waiting(self, line: deque[Job], count: int) -> list[Job]:
-        """Take out the first `count` waiting jobs of a line, and the empty shells before and behind them."""
-        jobs: list[Job] = []
-        while line and len(jobs) < count:
-            jobs.append(line.popleft())
-            self._drop_empty(line)
-        return jobs
-
-    def _drop_empty(self, line: deque[Job]) -> None:
-        """Drop the empty shells at the front."""
-        while line and not line[0].waiting:
-            line.popleft()
-            self._empty -= 1

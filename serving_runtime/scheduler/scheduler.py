@@ -112,8 +112,12 @@ class Scheduler:
         return self._meter.inline
 
     def submit(self, job: Job) -> None:
-        """Queue a job; its on_result is called later, never from here. Raises Unavailable when the queue is full."""
-        self._queue.push(job)
+        """Queue a job; its on_result is called later, never from here. Raises Overloaded when the queue is full."""
+        if self._order is not None:
+            job.caller = b""  # answers leave in the order of arrival: one queue for all callers
+        displaced = self._queue.push(job)
+        if displaced is not None:
+            completion.displace(displaced, self._queue, self._statistics, self._loop)
         job.owner = self
         if self._may_expire:
             timeout_us = self._queue.policy(job).timeout_us(job.timeout_us)

@@ -74,6 +74,7 @@ class ModelStatistics:
         last_inference_ms: wall clock, milliseconds since the epoch; 0 before the first.
         cache_hits, cache_misses: of requests to models with a response cache; their times are of the cache's own work.
         A hit is a success, and neither an inference nor an execution.
+        displaced: waiting requests that were refused to make room for other callers; they are among the failures.
         responses: of decoupled models, by position in the stream; `OTHERS` for all late ones.
         first_response: of decoupled models, from arrival to the first response.
         summaries: quantiles of the durations by their names, where they are on.
@@ -88,6 +89,7 @@ class ModelStatistics:
         self.successes = 0
         self.failures = dict.fromkeys(FailureReason, 0)
         self.failure_ns = 0
+        self.displaced = 0
         self.inferences = 0
         self.executions = 0
         self.last_inference_ms = 0

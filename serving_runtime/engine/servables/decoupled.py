@@ -66,6 +66,7 @@ class DecoupledServable(Servable):
             on_done(InferResponse(self.name, self.version, outputs, request.id, own, final=not result))
 
         job = StreamJob(arrays, rows, shape_key, answer, arrived_ns)
+        job.caller = request.caller
         job.request = request
         if request.context is not None:
             job.follow = self._follower(request.context)

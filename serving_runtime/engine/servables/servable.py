@@ -106,6 +106,7 @@ class Servable:
                 on_done(self._response(request, selection, result))
 
         job = self._job_type(arrays, rows, shape_key, answer, arrived_ns)
+        job.caller = request.caller
         if request.context is not None:
             job.follow = self._follower(request.context)
         self._schedule(job, request)

@@ -12,8 +12,8 @@ Method: TypeAlias = Callable[[Any], Awaitable[Any]]
 Reply: TypeAlias = Callable[[bytes | ServingError], None]
 """Takes the answer's message, serialized, or an error in its place."""
 
-DirectMethod: TypeAlias = Callable[[memoryview, Reply], Cancellable]
-"""A Method without a coroutine, for servers that need none: from serialized message to serialized message.
+DirectMethod: TypeAlias = Callable[[memoryview, Reply, bytes], Cancellable]
+"""A Method without a coroutine, for servers that need none: from serialized message and caller to serialized message.
 
 Replies once, at once or later, unless it is cancelled; raises ServingError in place of that.
 """

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.common.statuses import grpc_status
-from serving_runtime.protocol import context
+from serving_runtime.protocol import callers, context
 from serving_runtime.protocol.grpc.access import FORWARDED, GROUPS, Sent, forwarded
 from serving_runtime.protocol.grpc.codec import part_limit
 from serving_runtime.protocol.grpc.methods import Method, StreamMethod, Write
@@ -27,10 +27,12 @@ class Call(NamedTuple):
 
     Attributes:
         write: for the answers of streams.
+        caller: by metadata or address (protocol.callers).
     """
 
     metadata: Sent
     write: Write
+    caller: bytes = b""
 
 
 Answer: TypeAlias = Callable[[Any, Call], Awaitable[Any]]
@@ -81,9 +83,10 @@ def governed(name: str, method: Answer, policy: CallPolicy) -> Answer:
 def unary(method: Method) -> Answer:
     """Return a method that takes one message."""
 
-    async def answer(request: Any, _call: Call) -> Any:
+    async def answer(request: Any, call: Call) -> Any:
         if isinstance(request, ServingError):
             raise request
+        callers.CALL.set(call.caller)
         return await method(request)
 
     return answer
@@ -94,6 +97,7 @@ def streaming(method: StreamMethod) -> Answer:
 
     async def answer(requests: AsyncIterator[memoryview], call: Call) -> None:
         metadata = {key: str(value) for key, value in call.metadata}
+        callers.CALL.set(call.caller)
         await method(requests, call.write, metadata)
 
     return answer

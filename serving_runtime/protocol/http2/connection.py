@@ -10,6 +10,7 @@ import asyncio
 from functools import partial
 from typing import Any, Protocol, cast
 
+from serving_runtime.protocol import callers
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.dispatch import Dispatcher
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
@@ -73,6 +74,7 @@ class Connection(asyncio.Protocol):
         out: outgoing frames and content.
         heard_at: the loop's time when the client last sent something.
         over: nothing more is read or begun.
+        peer: the caller at the other end (protocol.callers).
     """
 
     def __init__(self, host: Host) -> None:
@@ -90,12 +92,14 @@ class Connection(asyncio.Protocol):
         self._frames_in = Dispatcher(self)
         self._arrivals = Arrivals(self.heard_at)
         self._rest = b""
+        self.peer = b""
         self.over = self._deaf = self._draining = self._turn_over = False
 
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's do not inherit from asyncio's
+        self.peer = callers.at(transport.get_extra_info("peername"))
         self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         self.out = Outbound(self._transport)
         self.host.add(self)

@@ -33,10 +33,12 @@ class StreamConnection(Protocol):
     Attributes:
         inbound: grants windows beyond the default ones.
         out: outgoing frames and content.
+        peer: the caller at the other end (protocol.callers).
     """
 
     inbound: InboundBudget
     out: Outbound
+    peer: bytes
 
     def finished(self, stream: "Stream") -> None:
         """Drop a stream whose answer is complete."""

@@ -60,8 +60,10 @@ class StreamScheduler:
         return len(self._queue)
 
     def submit(self, job: Job) -> None:
-        """Queue a job; its on_result is called later, never from here. Raises Unavailable when the queue is full."""
-        self._queue.push(job)
+        """Queue a job; its on_result is called later, never from here. Raises Overloaded when the queue is full."""
+        displaced = self._queue.push(job)
+        if displaced is not None:
+            completion.displace(displaced, self._queue, self._statistics, self._loop)
         job.owner = self
         timeout_us = self._queue.policy(job).timeout_us(job.timeout_us)
         if timeout_us:

@@ -1,9 +1,9 @@
-"""Completion of requests: answers executions; expires and cancels waiting jobs."""
+"""Completion of requests: answers executions; expires, displaces and cancels waiting jobs."""
 
 import asyncio
 from collections.abc import Sequence
 
-from serving_runtime.common.errors import FailureReason, Unavailable
+from serving_runtime.common.errors import FailureReason, Overloaded, Unavailable
 from serving_runtime.config.batching import TimeoutAction
 from serving_runtime.scheduler import counting
 from serving_runtime.scheduler.execution.execution import Execution
@@ -33,6 +33,15 @@ def expire(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
     queue.discard(job)
     duration_ns = counting.fail(statistics, FailureReason.REJECTED, job.arrived_ns)
     job.on_result(Unavailable(f"Request timeout expired after {duration_ns // 1000} us in the queue"))
+
+
+def displace(job: Job, queue: JobQueue, statistics: ModelStatistics, loop: asyncio.AbstractEventLoop) -> None:
+    """Refuse a job that left a full queue for another caller's; its callback is called in the loop's next pass."""
+    job.stop_timer()
+    counting.displace(statistics, job.arrived_ns)
+    most = queue.policy(job).max_queue_size
+    error = Overloaded(f"Exceeds maximum queue size of {most} waiting requests, of which this caller has the most")
+    loop.call_soon(lambda: job.on_result(error))  # unless it is cancelled before
 
 
 def cancel(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:

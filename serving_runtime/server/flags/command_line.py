@@ -174,8 +174,8 @@ def _parser() -> Parser:
         type=count,
         default=0,
         metavar="N",
-        help="limits concurrent requests, HTTP and gRPC together; ten times as many queue in FIFO "
-        "order; 0: no limit (0)",
+        help="limits concurrent requests, HTTP and gRPC together; ten times as many queue, in turns between "
+        "callers; 0: no limit (0)",
     )
     process.add_argument(
         "--workers",

@@ -92,6 +92,12 @@ _COUNTS = (
         lambda series: series.statistics.inflight,
     ),
     _Metric(
+        "fairlead_displaced_requests",
+        "counter",
+        "Waiting requests refused to make room for requests of other callers",
+        lambda series: series.statistics.displaced,
+    ),
+    _Metric(
         "fairlead_model_memory_bytes",
         "gauge",
         "Memory that the model was found to take when it was loaded",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from serving_runtime.common.datatypes import Array
-from serving_runtime.common.errors import FailureReason, ServingError, Unavailable
+from serving_runtime.common.errors import FailureReason, Overloaded, ServingError, Unavailable
 from serving_runtime.config.batching import BatchPolicy, QueuePolicy, TimeoutAction
 from serving_runtime.scheduler.execution import run_timing
 from serving_runtime.scheduler.job import Job, Result
@@ -51,11 +51,20 @@ class Client:
         )
         self.answers: list[asyncio.Future[Result]] = []
 
-    def submit(self, value: float, *, rows: int = 1, shape_key: object = None, priority: int = 0, timeout_us: int = 0):
+    def submit(
+        self,
+        value: float,
+        *,
+        rows: int = 1,
+        shape_key: object = None,
+        priority: int = 0,
+        timeout_us: int = 0,
+        caller: bytes = b"",
+    ):
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         arrived_ns = int(asyncio.get_running_loop().time() * 1e9)
         job = Job([np.full((rows, 1), value, "f4")], rows, shape_key, answer.set_result, arrived_ns)
-        job.priority, job.timeout_us = priority, timeout_us
+        job.priority, job.timeout_us, job.caller = priority, timeout_us, caller
         self.statistics.accepted += 1
         self.scheduler.submit(job)
         self.answers.append(answer)
@@ -175,6 +184,75 @@ async def test_a_full_queue_refuses() -> None:
 
 
 @pytest.mark.feature("C8", "E14")
+async def test_batches_are_filled_in_turns_between_callers() -> None:
+    model = GatedModel()
+    client = Client(model, BatchPolicy(3, frozenset(), 0, 0, 0, {0: QueuePolicy()}))
+    client.submit(0, caller=b"greedy")
+    await client.running()
+    for value in range(1, 7):
+        client.submit(value, caller=b"greedy")
+    client.submit(10, caller=b"polite")
+    client.submit(20, rows=2, caller=b"other")
+    model.gate.set()
+    await client.results()
+    assert model.batches == [[0], [1, 10], [20, 20, 2], [3, 4, 5], [6]]
+    client.scheduler.close()
+
+
+async def test_a_greedy_caller_makes_room_in_a_full_queue_and_gets_the_refusal() -> None:
+    model = GatedModel()
+    client = Client(model, BatchPolicy(1, frozenset(), 0, 0, 0, {0: QueuePolicy(max_queue_size=3)}))
+    client.submit(0, caller=b"greedy")
+    await client.running()
+    for value in range(1, 4):
+        client.submit(value, caller=b"greedy")
+    client.submit(10, caller=b"polite")
+    with pytest.raises(Overloaded) as refused:
+        client.submit(4, caller=b"greedy")
+    assert refused.value.retry_after_s == 1
+    assert not client.answers[3].done(), "not from within another request's submit"
+    displaced = await client.result(3)
+    assert isinstance(displaced, Overloaded)
+    assert displaced.message == "Exceeds maximum queue size of 3 waiting requests, of which this caller has the most"
+    model.gate.set()
+    assert [type(each) for each in await client.results()].count(Overloaded) == 1
+    assert model.batches == [[0], [1], [10], [2]]
+    assert client.statistics.displaced == 1
+    assert client.statistics.failures[FailureReason.REJECTED] == 1
+    client.scheduler.close()
+
+
+async def test_a_displaced_request_whose_client_leaves_gets_no_answer() -> None:
+    model = GatedModel()
+    client = Client(model, BatchPolicy(1, frozenset(), 0, 0, 0, {0: QueuePolicy(max_queue_size=2)}))
+    client.submit(0, caller=b"greedy")
+    await client.running()
+    client.submit(1, caller=b"greedy")
+    last = client.submit(2, caller=b"greedy")
+    client.submit(10, caller=b"polite")
+    last.cancel()
+    model.gate.set()
+    for index in (0, 1, 3):
+        assert not isinstance(await client.result(index), ServingError)
+    assert not client.answers[2].done()
+    assert client.statistics.finished == client.statistics.accepted == 4
+    client.scheduler.close()
+
+
+async def test_with_preserve_ordering_callers_share_one_queue() -> None:
+    model = GatedModel()
+    client = Client(model, BatchPolicy(1, frozenset(), 0, 0, 0, {0: QueuePolicy()}, preserve_ordering=True))
+    client.submit(0, caller=b"greedy")
+    await client.running()
+    for value in (1, 2):
+        client.submit(value, caller=b"greedy")
+    client.submit(3, caller=b"polite")
+    model.gate.set()
+    await client.results()
+    assert model.batches == [[0], [1], [2], [3]]
+    client.scheduler.close()
+
+
 async def test_a_request_whose_time_is_over_is_answered_while_the_model_still_runs() -> None:
     client = Client(GatedModel(), batching(default_timeout_us=1000))
     client.submit(1)

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from serving_runtime import proto
 from serving_runtime.common.datatypes import Array, Datatype
-from serving_runtime.common.request import InferRequest, InferResponse, Tensor
+from serving_runtime.common.request import NO_PARAMETERS, InferRequest, InferResponse, Tensor
 from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.protocol.grpc.codec import infer
 from serving_runtime.protocol.tensors import binary
@@ -101,7 +101,7 @@ class KnownRequest:
         self._answers = _Answers(infer.encode)
         self._stream_answers = _Answers(infer.encode_within_stream, _IN_STREAM)
 
-    def request_in(self, content: memoryview) -> InferRequest | None:
+    def request_in(self, content: memoryview, caller: bytes = b"") -> InferRequest | None:
         """Return the request in a message of this length, its tensors as views; None where it differs."""
         head = self._head
         if content[: len(head)].tobytes() != head:
@@ -114,7 +114,10 @@ class KnownRequest:
             array: Array = np.ndarray(shape, datatype.dtype, content, at)
             inputs.append(Tensor(name, datatype, array))
         known = self._request
-        return InferRequest(known.model_name, known.model_version, tuple(inputs), known.outputs)
+        return InferRequest(
+            known.model_name, known.model_version, tuple(inputs), known.outputs, "", NO_PARAMETERS, NO_PARAMETERS, None,
+            caller,
+        )  # fmt: skip
 
     def serialized(self, response: InferResponse, memory: SharedMemory) -> bytes:
         """Return the ModelInferResponse to such a request, serialized."""
@@ -135,10 +138,10 @@ class KnownRequests:
         """Drop all: models, and with them the datatypes of their answers, may have changed."""
         self._by_length.clear()
 
-    def find(self, content: memoryview) -> tuple[InferRequest, KnownRequest] | None:
+    def find(self, content: memoryview, caller: bytes = b"") -> tuple[InferRequest, KnownRequest] | None:
         """Return the request in a serialized message, and its known form."""
         for known in self._by_length.get(len(content), ()):
-            request = known.request_in(content)
+            request = known.request_in(content, caller)
             if request is not None:
                 return request, known
         return None

@@ -101,6 +101,11 @@ class RunningCall(Stream):
         if head.timeout_s is not None:
             self._timer = settings.loop.call_later(head.timeout_s, self._expire)
 
+    @property
+    def caller(self) -> bytes:
+        """Return who calls: by metadata, else by address."""
+        return self._head.caller or self.connection.peer
+
     def on_gone(self) -> None:
         self._stop()
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from serving_runtime import proto
 from serving_runtime.common.errors import InvalidArgument, ServingError, Unsupported
+from serving_runtime.protocol import callers
 from serving_runtime.protocol.grpc.access import Sent
 from serving_runtime.protocol.grpc.methods import DirectMethod
 from serving_runtime.protocol.grpc.on_http2 import messages
@@ -49,6 +50,7 @@ class Head(NamedTuple):
         coding: compression of the client's messages.
         accepts: compression that answers may have.
         fields: all headers.
+        caller: whom the metadata name; empty without one.
     """
 
     endpoint: Endpoint | None = None
@@ -58,10 +60,13 @@ class Head(NamedTuple):
     coding: str = "identity"
     accepts: frozenset[str] = frozenset()
     fields: Fields = ()
+    caller: bytes = b""
 
     def of(self, fields: Fields) -> "Head":
         """Return the head of a call whose headers differ only in fields that are not read here."""
-        return Head(self.endpoint, self.error, self.http_status, self.timeout_s, self.coding, self.accepts, fields)
+        return Head(
+            self.endpoint, self.error, self.http_status, self.timeout_s, self.coding, self.accepts, fields, self.caller
+        )
 
     @property
     def metadata(self) -> Sent:
@@ -90,6 +95,7 @@ def interpret(fields: Fields, endpoints: Mapping[bytes, Endpoint]) -> Head:
             coding=coding,
             accepts=_accepted(by_name.get(b"grpc-accept-encoding", b"")),
             fields=fields,
+            caller=callers.named(by_name),
         )
     except ServingError as error:
         return Head(error=error)

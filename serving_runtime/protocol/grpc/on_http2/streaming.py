@@ -89,7 +89,7 @@ class StreamCall(RunningCall):
 
     async def _answer(self) -> None:
         try:
-            await self._endpoint.answer(self, Call(self._head.metadata, self._write))
+            await self._endpoint.answer(self, Call(self._head.metadata, self._write, self.caller))
         except ServingError as error:
             self._work = None
             self._fail(grpc_status(error), error.message)

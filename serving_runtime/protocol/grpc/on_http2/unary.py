@@ -67,7 +67,7 @@ class UnaryCall(RunningCall):
             self._work = settings.loop.create_task(self._answer(request))
             return
         try:
-            work = direct(request.content, self._reply)
+            work = direct(request.content, self._reply, self._head.caller or self.connection.peer)
         except ServingError as error:
             self._fail(grpc_status(error), error.message)
         except Exception as error:
@@ -92,7 +92,9 @@ class UnaryCall(RunningCall):
 
     async def _answer(self, request: messages.Message) -> None:
         try:
-            answer = await self._endpoint.answer(await self._message(request), Call(self._head.metadata, _no_write))
+            answer = await self._endpoint.answer(
+                await self._message(request), Call(self._head.metadata, _no_write, self.caller)
+            )
         except ServingError as error:
             self._work = None
             self._fail(grpc_status(error), error.message)

@@ -10,7 +10,7 @@ from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable, InferRequest, InferResponse, Outcome
 from serving_runtime.engine.serving import refusals
 from serving_runtime.engine.serving.engine import Engine
-from serving_runtime.protocol import context
+from serving_runtime.protocol import callers, context
 from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.codec import infer as codec
 from serving_runtime.protocol.grpc.codec import part_limit
@@ -95,11 +95,11 @@ class V2Service:
         await self._engine.unload(request.model_name, dependents=dependents)
         return proto.message("inference.RepositoryModelUnloadResponse")()
 
-    def infer(self, content: memoryview, reply: Reply) -> Cancellable:
+    def infer(self, content: memoryview, reply: Reply, caller: bytes = b"") -> Cancellable:
         """Reply with the model's answer; raises ServingError for a request that never reaches the model."""
-        found = self._known.find(content)
+        found = self._known.find(content, caller)
         if found is None:
-            return self._infer_parsed(content, reply)
+            return self._infer_parsed(content, reply, caller)
         request, known = found
         memory = self._engine.shared_memory
 
@@ -108,22 +108,22 @@ class V2Service:
 
         return self._engine.infer(request, on_done)
 
-    def _infer_parsed(self, content: memoryview, reply: Reply) -> Cancellable:
+    def _infer_parsed(self, content: memoryview, reply: Reply, caller: bytes) -> Cancellable:
         memory = self._engine.shared_memory
         if len(content) > SLOW_BYTES and part_limit.is_slow(content):
-            return self._decode_later(lambda: parsed(proto.ModelInferRequest, content), reply)
+            return self._decode_later(lambda: parsed(proto.ModelInferRequest, content), reply, caller)
         message = parsed(proto.ModelInferRequest, content)
         if memory.allowed and codec.reads_much(message):
-            return self._decode_later(lambda: message, reply)
+            return self._decode_later(lambda: message, reply, caller)
         try:
             request, parts = codec.decode(message, memory)
         except ServingError as error:
             refusals.count(self._engine, message.model_name, message.model_version, error)
             raise
         self._known.learn(content, message, request)
-        return self._begin(request, parts, reply)
+        return self._begin(request, parts, reply, caller)
 
-    def _decode_later(self, parse: Callable[[], Any], reply: Reply) -> Cancellable:
+    def _decode_later(self, parse: Callable[[], Any], reply: Reply, caller: bytes) -> Cancellable:
         named: list[Any] = []
 
         def decode() -> tuple[InferRequest, codec.Parts]:
@@ -134,15 +134,15 @@ class V2Service:
             for message in named:
                 refusals.count(self._engine, message.model_name, message.model_version, error)
 
-        return Decoding(decode, lambda found: self._begin(*found, reply), count, reply)
+        return Decoding(decode, lambda found: self._begin(*found, reply, caller), count, reply)
 
-    def _begin(self, request: InferRequest, parts: codec.Parts, reply: Reply) -> Cancellable:
+    def _begin(self, request: InferRequest, parts: codec.Parts, reply: Reply, caller: bytes) -> Cancellable:
         memory = self._engine.shared_memory
 
         def on_done(outcome: Outcome) -> None:
             _answer(outcome, reply, lambda response: codec.serialized(response, memory, parts), parts)
 
-        return self._engine.infer(request, on_done)
+        return self._engine.infer(request._replace(caller=caller), on_done)
 
     async def model_infer(self, message: Any) -> Any:
         """Return the model's answer; a cancelled call takes its request out of the queue."""
@@ -153,7 +153,7 @@ class V2Service:
                 request, parts = await side_thread.submitted(lambda: codec.decode(message, memory))
             else:
                 request, parts = codec.decode(message, memory)
-            request = with_metadata(context.within(request, context.CALL.get()))
+            request = with_metadata(context.within(request, context.CALL.get()))._replace(caller=callers.CALL.get())
 
         def on_done(outcome: Outcome) -> None:
             if answered.done():

@@ -20,7 +20,7 @@ from serving_runtime.common.errors import ServingError, Unavailable
 from serving_runtime.common.request import InferRequest, Outcome, RequestContext, Streaming
 from serving_runtime.engine.serving import refusals
 from serving_runtime.engine.serving.engine import Engine
-from serving_runtime.protocol import context
+from serving_runtime.protocol import callers, context
 from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.codec import infer, part_limit
 from serving_runtime.protocol.grpc.codec.message_reuse import KnownRequest, KnownRequests
@@ -93,6 +93,7 @@ class InferStream:
         self._known = known
         self._errors_end = errors_end
         self._context = context.CALL.get()
+        self._caller = callers.CALL.get()
         self._begun = 0
         self._in_flight: set[_Request] = set()
         self._in_flight_bytes = 0
@@ -150,7 +151,7 @@ class InferStream:
         async for content in requests:
             if self._draining:
                 return
-            found = self._known.find(content)
+            found = self._known.find(content, self._caller)
             decoded = None
             if found is not None:
                 asked, known = found
@@ -200,6 +201,8 @@ class InferStream:
                     request.asked, request.parts = decoded or infer.decode(message, self._engine.shared_memory)
                 self._known.learn(content, message, request.asked)
             whole = with_metadata(context.within(request.asked, self._next_context()))
+            if whole.caller != self._caller:
+                whole = whole._replace(caller=self._caller)
             request.shows_empty_final = whole.parameters.get(_EMPTY_FINAL) is True
             job = self._engine.stream(whole, lambda outcome: self._answer(request, outcome))
             request.waits_in_line = not job.decoupled

@@ -115,6 +115,8 @@ class V2Application:
 
     def _completed(self, decoded: InferRequest, request: Request) -> InferRequest:
         """Return the decoded request with the information in its headers."""
+        if decoded.caller != request.caller:
+            decoded = decoded._replace(caller=request.caller)
         if self._forwarding is not None:
             decoded = with_headers(decoded, request.headers, self._forwarding)
         if self.with_context:

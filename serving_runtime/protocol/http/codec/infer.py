@@ -83,7 +83,7 @@ class InferCodec:
         if json_length == 0:
             config = self._engine.servable(self.model, self.version).config
             tensor = raw_infer.tensor(memoryview(body)[start:], config)
-            return InferRequest(self.model, self.version, (tensor,)), raw_infer.ANSWER
+            return InferRequest(self.model, self.version, (tensor,), caller=request.caller), raw_infer.ANSWER
         if position - start > LARGE_REQUEST_BYTES:
             self._check_values(memoryview(body)[start:position])
         head, request_id, answer = self._heads.head(bytes(body[start:position]))
@@ -113,8 +113,9 @@ class InferCodec:
         for part in forms.parts.values():  # before a useless run of the model
             self._memory.check(part)
         decoded = InferRequest(
-            self.model, self.version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes
-        )
+            self.model, self.version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes, None,
+            request.caller,
+        )  # fmt: skip
         return decoded, answer
 
     def _check_values(self, text: memoryview) -> None:

@@ -18,6 +18,7 @@ import httptools
 
 from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable
+from serving_runtime.protocol import callers
 from serving_runtime.protocol.http.wire import large_body, response_writer
 from serving_runtime.protocol.http.wire.inflation import inflate
 from serving_runtime.protocol.http.wire.limits import (
@@ -117,6 +118,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's do not inherit from asyncio's
+        self._reader.peer = callers.at(transport.get_extra_info("peername"))
         self._listener.add(self)
 
     def connection_lost(self, _error: Exception | None) -> None:

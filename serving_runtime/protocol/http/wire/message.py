@@ -27,6 +27,7 @@ class Request(NamedTuple):
         http_1_0: the client speaks HTTP/1.0, which lacks chunks.
         headers: those that the application keeps, names as sent.
         window_bits: compression of the body, for zlib; None without one.
+        caller: by headers or address (protocol.callers).
     """
 
     method: bytes
@@ -38,6 +39,7 @@ class Request(NamedTuple):
     headers: tuple[tuple[bytes, bytes], ...] = ()
     http_1_0: bool = False
     window_bits: int | None = None
+    caller: bytes = b""
 
 
 class BodyWriter(Protocol):

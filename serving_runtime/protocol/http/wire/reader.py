@@ -12,6 +12,7 @@ from typing import Protocol
 import httptools
 import numpy as np
 
+from serving_runtime.protocol import callers
 from serving_runtime.protocol.http.wire.compression import BadCompression, window_bits
 from serving_runtime.protocol.http.wire.head_reuse import KnownHeads
 from serving_runtime.protocol.http.wire.limits import HttpLimits
@@ -60,6 +61,7 @@ class RequestReader:
         received_bytes: of its body, as sent.
         held_bytes: of its body, counted in the memory of all requests: only bodies that arrive in pieces are.
         expects_continue: the client waits for 100-continue before it sends the body.
+        peer: the caller of requests whose headers name none.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class RequestReader:
         self._max_body_bytes = limits.max_body_bytes
         self._keeps_header = keeps_header
         self._known = KnownHeads(min(limits.max_body_bytes, LARGE_REQUEST_BYTES))
+        self.peer = b""
         self._whole: Request | None = None  # the last request in the data being fed, whose head may recur
         self._parser = httptools.HttpRequestParser(self)
         self._begin()
@@ -109,6 +112,7 @@ class RequestReader:
         self._json_length: int | None = None
         self._accept_encoding = b""
         self._headers: list[tuple[bytes, bytes]] | None = None
+        self._names: dict[bytes, bytes] | None = None  # headers of the caller
         self._window_bits: int | None = None
         self._refusal: Response | None = None
         self._refused = False
@@ -195,8 +199,9 @@ class RequestReader:
         http_1_0 = parser.get_http_version() == "1.0"
         keep_alive = parser.should_keep_alive() and not http_1_0
         request = Request(
-            parser.get_method(), self._target, self._body, self._body_offset, self._json_length, self._accept_encoding
-        )
+            parser.get_method(), self._target, self._body, self._body_offset, self._json_length, self._accept_encoding,
+            caller=self.peer if self._names is None else callers.named(self._names) or self.peer,
+        )  # fmt: skip
         if self._headers is not None or http_1_0:
             request = request._replace(headers=tuple(self._headers or ()), http_1_0=http_1_0)
         if self._window_bits is not None:
@@ -284,6 +289,11 @@ class RequestReader:
     def _take_accept_encoding(self, value: bytes) -> None:
         self._accept_encoding = value
 
+    def _take_caller(self, name: bytes, value: bytes) -> None:
+        if self._names is None:
+            self._names = {}
+        self._names[name] = value
+
     # Bodies
 
     def _place(self, body: bytes) -> None:
@@ -315,4 +325,7 @@ _TAKEN: dict[bytes, Callable[[RequestReader, bytes], None]] = {
     b"expect": RequestReader._take_expect,
     b"content-encoding": RequestReader._take_content_encoding,
     b"accept-encoding": RequestReader._take_accept_encoding,
+    callers.CALLER: lambda reader, value: reader._take_caller(callers.CALLER, value),
+    callers.ISSUER: lambda reader, value: reader._take_caller(callers.ISSUER, value),
+    callers.SUBJECT: lambda reader, value: reader._take_caller(callers.SUBJECT, value),
 }

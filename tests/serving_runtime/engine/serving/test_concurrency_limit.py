@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from serving_runtime.common.datatypes import DATATYPES
-from serving_runtime.common.errors import FailureReason, InvalidArgument, ServingError, Unavailable
+from serving_runtime.common.errors import FailureReason, InvalidArgument, Overloaded, ServingError
 from serving_runtime.common.request import InferRequest, InferResponse, OnDone, Outcome, Tensor
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.serving.concurrency_limit import WAITING_PER_PLACE, ConcurrencyLimit
@@ -58,8 +58,8 @@ class Model:
         return [work.request.id for work in self.begun]
 
 
-def _request(name: str) -> InferRequest:
-    return InferRequest("m", "1", (), id=name)
+def _request(name: str, caller: bytes = b"") -> InferRequest:
+    return InferRequest("m", "1", (), id=name, caller=caller)
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def model() -> Model:
 def ask(model: Model) -> Callable[..., object]:
     limit = ConcurrencyLimit(2, lambda: model.statistics.inflight)
 
-    def infer(name: str, on_done: OnDone = lambda _: None) -> object:
-        return limit.infer(model.start, model.statistics, _request(name), on_done)
+    def infer(name: str, on_done: OnDone = lambda _: None, caller: bytes = b"") -> object:
+        return limit.infer(model.start, model.statistics, _request(name, caller), on_done)
 
     return infer
 
@@ -103,9 +103,44 @@ async def test_nobody_overtakes_who_waits(model: Model, ask: Callable[..., objec
 async def test_too_many_waiting_are_refused(model: Model, ask: Callable[..., object]) -> None:
     for number in range(2 + 2 * WAITING_PER_PLACE):
         ask(str(number))
-    with pytest.raises(Unavailable, match=r"2 requests are being answered, .* and 20 wait for them; try again soon"):
+    with pytest.raises(Overloaded, match=r"2 requests are being answered, .* and 20 wait for them; try again soon"):
         ask("one more")
     assert model.statistics.failures[FailureReason.REJECTED] == 1
+    assert model.statistics.inflight == 22
+
+
+async def test_callers_take_turns(model: Model, ask: Callable[..., object]) -> None:
+    for name in "abcdef":
+        ask(name, caller=b"greedy")
+    ask("polite", caller=b"polite")
+    for work in range(5):
+        model.begun[work].end()
+        await asyncio.sleep(0)
+    assert model.names == ["a", "b", "c", "polite", "d", "e", "f"]
+
+
+async def test_a_greedy_caller_makes_room_and_gets_the_refusal(model: Model, ask: Callable[..., object]) -> None:
+    refused: list[Outcome] = []
+    for number in range(2 + 2 * WAITING_PER_PLACE):
+        ask(str(number), refused.append, caller=b"greedy")
+    ask("polite", caller=b"polite")
+    assert refused == [], "not from within another request"
+    await asyncio.sleep(0)
+    (error,) = refused
+    assert isinstance(error, Overloaded)
+    assert "20 wait for them, of which this caller has the most; try again soon" in error.message
+    with pytest.raises(Overloaded):
+        ask("one more", caller=b"greedy")
+    assert (model.statistics.displaced, model.statistics.inflight) == (1, 22)
+
+
+async def test_a_displaced_request_whose_client_leaves_gets_no_answer(model: Model, ask: Callable[..., object]) -> None:
+    answered: list[Outcome] = []
+    *_, last = [ask(str(n), answered.append, caller=b"greedy") for n in range(2 + 2 * WAITING_PER_PLACE)]
+    ask("polite", caller=b"polite")
+    last.cancel()  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+    assert answered == []
     assert model.statistics.inflight == 22
 
 
@@ -172,6 +207,6 @@ async def test_every_request_of_an_engine_is_answered_once(tmp_path: Path, start
     outcomes = await asyncio.wait_for(asyncio.gather(*answers), 10)
     answered = [outcome for outcome in outcomes if isinstance(outcome, InferResponse)]
     assert [int(outcome.outputs[0].array[0, 0]) for outcome in answered] == list(range(33))
-    assert {type(outcome) for outcome in outcomes[33:]} == {Unavailable}
+    assert {type(outcome) for outcome in outcomes[33:]} == {Overloaded}
     assert engine.inflight == 0
     engine.close()
