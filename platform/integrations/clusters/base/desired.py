@@ -338,6 +338,7 @@ class CallerKeys:
         revoked: ids of the tokens that are refused although they are signed and have not expired.
         issuers: others whose tokens are accepted.
         rates: limits of keys, each once.
+        exhausted: teams whose keys are refused since their quota of the month is used up.
     """
 
     issuer: str = KEY_ISSUER
@@ -346,6 +347,7 @@ class CallerKeys:
     revoked: tuple[str, ...] = ()
     issuers: tuple[IssuerKeys, ...] = ()
     rates: tuple[RequestRate, ...] = ()
+    exhausted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,6 +283,7 @@ def keys_from_json(value: Mapping[str, Any]) -> CallerKeys:
                 for each in value.get("issuers", ())
             ),
             tuple(RequestRate(**_known(RequestRate, each)) for each in value.get("rates", ())),
+            tuple(map(str, value.get("exhausted", ()))),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the keys cannot be read: {type(error).__name__}: {error}") from error
