@@ -50,5 +50,4 @@ _FORMAT = {
     "flags": "%RESPONSE_FLAGS%",
 }
 """`service` is the name of the virtual host, `upstream` that of the cluster (`names.cluster_name`), which says the
-revision; `path` is the one that the model gets; `rows` and `grpc_rows` are what a replica says, in HTTP's headers and in
-gRPC's trailers."""
+revision; `path` is the one that the model gets; a replica says `rows` in HTTP's headers, `grpc_rows` in trailers."""
