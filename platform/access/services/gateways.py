@@ -1,4 +1,4 @@
-"""What gateways are sent: public keys, the ids of revoked tokens, limits of keys, and other issuers."""
+"""What gateways are sent: public keys, the ids of revoked tokens, limits of keys, used quotas, and other issuers."""
 
 from datetime import datetime, timedelta
 
@@ -11,6 +11,7 @@ from clusters.services.connection import LOCAL, driver_now
 from deployments.selectors.services import guarded_namespaces
 from integrations.clusters.base import CallerKeys, IssuerKeys, RequestRate
 from jobs.services.hints import call_on_commit
+from usage.selectors import teams_over_quota
 
 _CLOCK_SKEW = timedelta(minutes=10)
 """A token that has expired here may still be valid by a gateway's clock."""
@@ -44,6 +45,7 @@ def caller_keys(*, now: datetime, namespace: str = "") -> CallerKeys:
             for each in TokenIssuer.objects.order_by("id")
         ),
         rates=tuple(RequestRate(key, rate) for key, rate in limited.exclude(requests_per_second=None) if rate),
+        exhausted=teams_over_quota(now=now),
     )
 
 

@@ -45,9 +45,11 @@ _FORMAT = {
     "bytes_out": "%BYTES_SENT%",
     "duration_ms": "%DURATION%",
     "model_us": "%COMMON_DURATION(US_TX_BEG:US_RX_END:us)%",
+    "attempts": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
     "rows": f"%RESP({ROWS_HEADER}):{_LONGEST_ROWS}%",
     "grpc_rows": f"%TRAILER({ROWS_HEADER}):{_LONGEST_ROWS}%",
     "flags": "%RESPONSE_FLAGS%",
 }
 """`service` is the name of the virtual host, `upstream` that of the cluster (`names.cluster_name`), which says the
-revision; `path` is the one that the model gets; a replica says `rows` in HTTP's headers, `grpc_rows` in trailers."""
+revision, also where `attempts` is 0: then the gateway refused the request. `path` is the one that the model gets. A
+replica says `rows` in HTTP's headers, `grpc_rows` in trailers."""

@@ -110,6 +110,7 @@ async def test_a_line_says_who_called_which_revision(gateway: Gateway) -> None:
     assert (known["path"], known["method"], known["status"]) == ("/v2/models/digits/infer", "POST", 200)
     assert (known["bytes_in"], known["bytes_out"]) == (5, 2)
     assert known["model_us"] > 0
+    assert [each["attempts"] for each in (known, refused, public, unknown, called)] == [1, 0, 1, 0, 1]
     assert [(each["rows"], each["grpc_rows"]) for each in (known, refused, called)] == [
         ("3", None),
         (None, None),
