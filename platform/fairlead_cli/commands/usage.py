@@ -11,7 +11,7 @@ _GROUPS = ("team", "key", "service", "revision", "day", "hour")
 _FIGURES: render.Columns = {
     "requests": "requests",
     "errors": "errors",
-    "rows": lambda row: row.get("rows", ""),
+    "rows": "rows",
     "bytes in": "bytes_in",
     "bytes out": "bytes_out",
     "model seconds": lambda row: f"{row['model_seconds']:.3f}",
