@@ -69,8 +69,8 @@ PAGES = {
             "empty": State(lambda _: "/usage/?month=2026-01", "No requests in 2026-01"),
             "busy": State(_busy, LONGEST),
             "busy-all": State(_busy_all, "no key"),
-            "many": State(_many, "The 100 with the most requests"),
-            "used-up": State(_used_up, "Used up: the gateway refuses the keys of vision"),
+            "busy-many": State(_many, "The 100 with the most requests"),
+            "busy-used-up": State(_used_up, "Used up: the gateway refuses the keys of vision"),
             "error": State(
                 lambda _: "/usage/?month=2026-13",
                 "expected one such as",
