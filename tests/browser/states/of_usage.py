@@ -28,7 +28,8 @@ def _busy(_: Stage) -> str:
             hour = BEGIN + timedelta(days=day, hours=9)
             HourlyUsage.objects.create(
                 hour=hour, namespace="default", service=service, revision="r-00001", team=team, key=key,
-                requests=1000 * (day % 7 + 1) ** 2, errors=day, rows=8000 * (day % 7 + 1) ** 2, bytes_in=1 << 20, bytes_out=1 << 30,
+                requests=1000 * (day % 7 + 1) ** 2, errors=day, rows=8000 * (day % 7 + 1) ** 2,
+                bytes_in=1 << 20, bytes_out=1 << 30,
                 model_us=(day + 1) * 10**9, last_at=hour,
             )  # fmt: skip
     LogReading.objects.create(pk=1, lines=1000, bad=3, dropped_bytes=1 << 20, read_at=now)
