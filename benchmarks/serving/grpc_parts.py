@@ -8,7 +8,7 @@ from benchmarks.serving.requests import METHOD
 from benchmarks.serving.timing import least_us, least_us_each
 from serving_runtime.common.request import InferResponse
 from serving_runtime.engine.serving.engine import Engine
-from serving_runtime.protocol.grpc.methods import DirectMethod, Method, Reply, StreamMethod
+from serving_runtime.protocol.grpc.methods import Answered, DirectMethod, Method, Reply, StreamMethod
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.grpc.policy import CallPolicy
 from serving_runtime.protocol.grpc.services.inference import V2Service
@@ -86,7 +86,7 @@ def found(
     calls = _calls(message)
 
     def asked() -> list[bytes]:
-        _answer_all(keeps, b"")
+        _answer_all(keeps, (b"", 1))
         return [next(calls) for _ in range(_CALLS)]
 
     http2 = least_us_each(asked, connection.data_received, _CALLS)
@@ -115,7 +115,7 @@ def found(
             ("V2: known answer", least_us(lambda: serialize(response, engine.shared_memory))),
             (
                 "HTTP/2: answer as frames, the end of the call",
-                least_us_each(unanswered, lambda reply: reply(answer), _CALLS),
+                least_us_each(unanswered, lambda reply: reply((answer, 1)), _CALLS),
             ),
         ]
 
@@ -130,7 +130,7 @@ def _calls(message: bytes) -> Iterator[bytes]:
         yield headers + frames.frame(frames.DATA, frames.END_STREAM, stream_id, message)
 
 
-def _answer_all(keeps: _Keeps, answer: bytes) -> None:
+def _answer_all(keeps: _Keeps, answer: Answered) -> None:
     for _, reply in keeps.kept:
         reply(answer)
     keeps.kept.clear()

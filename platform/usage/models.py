@@ -25,6 +25,7 @@ class HourlyUsage(models.Model):
     accelerator = models.CharField(max_length=253, blank=True)
     requests = models.BigIntegerField(default=0, db_default=0)
     errors = models.BigIntegerField(default=0, db_default=0)
+    rows = models.BigIntegerField(default=0, db_default=0)
     bytes_in = models.BigIntegerField(default=0, db_default=0)
     bytes_out = models.BigIntegerField(default=0, db_default=0)
     model_us = models.BigIntegerField(default=0, db_default=0)
@@ -81,11 +82,19 @@ class LogReading(models.Model):
 
 
 class Budget(models.Model):
-    """The most that a team's keys should use in a calendar month (UTC); None for no limit."""
+    """The most that a team's keys should use in a calendar month (UTC); None for no limit.
+
+    Attributes:
+        is_enforced: whether it is a quota: gateways refuse the team's keys once a limit is used up.
+        used_up_in: the first day of the month in which a limit was last found used up; None before that.
+    """
 
     team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="budget")
     requests = models.BigIntegerField(null=True)
+    rows = models.BigIntegerField(null=True)
     cost = models.FloatField(null=True)
+    is_enforced = models.BooleanField(default=False, db_default=False)
+    used_up_in = models.DateField(null=True)
 
     def __str__(self) -> str:
         return f"budget of {self.team}"

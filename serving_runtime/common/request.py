@@ -96,6 +96,7 @@ class InferResponse(NamedTuple):
     Attributes:
         parameters: of the answer; values are str, int, float or bool.
         final: no other answer follows. A decoupled model's last one may have no outputs.
+        rows: of the request, its batch dimension; 1 where the model does not batch.
     """
 
     model_name: str
@@ -104,6 +105,7 @@ class InferResponse(NamedTuple):
     id: str = ""
     parameters: Mapping[str, Any] = NO_PARAMETERS
     final: bool = True
+    rows: int = 1
 
 
 Outcome: TypeAlias = InferResponse | ServingError

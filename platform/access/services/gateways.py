@@ -1,4 +1,4 @@
-"""What gateways are sent: public keys, the ids of revoked tokens, limits of keys and teams, and other issuers."""
+"""What gateways are sent: public keys, ids of revoked tokens, limits of keys and teams, used quotas, and issuers."""
 
 from datetime import datetime, timedelta
 
@@ -12,6 +12,7 @@ from clusters.services.connection import LOCAL, driver_now
 from deployments.selectors.services import guarded_namespaces
 from integrations.clusters.base import CallerKeys, IssuerKeys, RequestRate, TeamRate
 from jobs.services.hints import call_on_commit
+from usage.selectors import teams_over_quota
 
 _CLOCK_SKEW = timedelta(minutes=10)
 """A token that has expired here may still be valid by a gateway's clock."""
@@ -46,6 +47,7 @@ def caller_keys(*, now: datetime, namespace: str = "") -> CallerKeys:
         ),
         rates=tuple(RequestRate(key, rate) for key, rate in limited.exclude(requests_per_second=None) if rate),
         team_rates=tuple(TeamRate(team, rate) for team, rate in team_rates()),
+        exhausted=teams_over_quota(now=now),
     )
 
 

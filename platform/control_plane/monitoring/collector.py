@@ -87,6 +87,7 @@ def _usage_families() -> tuple[CounterMetricFamily | GaugeMetricFamily, ...]:
     return (
         CounterMetricFamily("fairlead_usage_requests", f"Requests {month}", labels=labels),
         CounterMetricFamily("fairlead_usage_errors", f"Requests that failed, {month}", labels=labels),
+        CounterMetricFamily("fairlead_usage_rows", f"Rows of requests {month}", labels=labels),
         CounterMetricFamily(
             "fairlead_usage_model_seconds", f"Time that replicas worked on requests {month}", labels=labels
         ),
@@ -105,11 +106,12 @@ def _usage_families() -> tuple[CounterMetricFamily | GaugeMetricFamily, ...]:
 def _usage() -> tuple[Metric, ...]:
     """Return the metrics of usage from the database."""
     now = timezone.now()
-    requests, errors, seconds, lines, dropped, budgets = families = _usage_families()
+    requests, errors, rows, seconds, lines, dropped, budgets = families = _usage_families()
     for each in usage_counters(now=now):
         labels = [each.namespace, each.service, each.team]
         requests.add_metric(labels, each.requests)
         errors.add_metric(labels, each.errors)
+        rows.add_metric(labels, each.rows)
         seconds.add_metric(labels, each.model_seconds)
     if (reading := last_read()) is not None:
         lines.add_metric(["counted"], reading.lines)

@@ -1,4 +1,4 @@
-"""`fairlead usage`: requests, errors and time of replicas by caller, service and time; `fairlead teams budget`."""
+"""`fairlead usage`: requests, rows, errors and time by caller, service and time; `fairlead teams budget`."""
 
 import argparse
 from urllib.parse import urlencode
@@ -11,6 +11,7 @@ _GROUPS = ("team", "key", "service", "revision", "day", "hour")
 _FIGURES: render.Columns = {
     "requests": "requests",
     "errors": "errors",
+    "rows": "rows",
     "bytes in": "bytes_in",
     "bytes out": "bytes_out",
     "model seconds": lambda row: f"{row['model_seconds']:.3f}",
@@ -20,9 +21,13 @@ _BUDGET: render.Columns = {
     "month": "month",
     "requests": "used_requests",
     "most requests": "requests",
+    "rows": "used_rows",
+    "most rows": "rows",
     "cost": "used_cost",
     "highest cost": "cost",
     "currency": "currency",
+    "enforced": "enforce",
+    "used up": "used_up",
 }
 
 
@@ -54,16 +59,32 @@ def budget_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--requests", type=_limit, metavar="NUMBER", help="most requests of a month; `none` for no limit"
     )
+    parser.add_argument("--rows", type=_limit, metavar="NUMBER", help="most rows of a month; `none` for no limit")
     parser.add_argument("--cost", type=_limit, metavar="AMOUNT", help="highest cost of a month; `none` for no limit")
+    parser.add_argument(
+        "--enforce",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="make it a quota: refuse the team's keys once a limit is used up",
+    )
 
 
 def budget(call: Call) -> None:
-    """Shows the budget of a team and what its keys used this month; with options sets it, as administrators may."""
+    """Shows the budget of a team and what its keys used this month; with options sets it, as administrators may.
+
+    An enforced budget is a quota: once a limit is used up the gateway refuses the team's keys until the month ends.
+    """
     options, address = call.options, path("teams", call.options.team, "budget")
-    asked = {"requests": options.requests, "cost": options.cost}
+    asked = {"requests": options.requests, "rows": options.rows, "cost": options.cost}
     found = call.client.get(address)
-    if any(value is not None for value in asked.values()):
-        wanted = {name: found[name] if value is None else None if value < 0 else value for name, value in asked.items()}
+    if options.enforce is not None or any(value is not None for value in asked.values()):
+        wanted = {
+            name: found[name] if value is None else None if value < 0 else value
+            for name, value in asked.items()
+            if value is not None or name in found
+        }
+        if options.enforce is not None:
+            wanted["enforce"] = options.enforce
         found = call.client.put(address, wanted)
     call.show(found, _BUDGET)
 

@@ -1,4 +1,4 @@
-"""`/api/v1/usage`: requests, errors, bytes and time of replicas by caller, service and time."""
+"""`/api/v1/usage`: requests, errors, rows, bytes and time of replicas by caller, service and time."""
 
 from datetime import datetime
 from typing import Any
@@ -47,6 +47,9 @@ class UsageLineSerializer(serializers.Serializer[Line]):
     requests = serializers.IntegerField()
     errors = serializers.IntegerField(  # type: ignore[assignment]  # declared fields become no attributes
         help_text="Requests whose status was not 1xx to 3xx, or for gRPC not OK."
+    )
+    rows = serializers.IntegerField(
+        help_text="Rows of requests without an error: the batch of each, or 1 where the model does not batch."
     )
     bytes_in = serializers.IntegerField(help_text="Bytes of requests, without headers.")
     bytes_out = serializers.IntegerField(help_text="Bytes of answers, without headers.")
@@ -110,6 +113,6 @@ class UsageExportView(_Usage):
 
 
 def _line(line: Line, by: tuple[str, ...], currency: str) -> dict[str, object]:
-    names = ("requests", "errors", "bytes_in", "bytes_out", "model_seconds")
+    names = ("requests", "errors", "rows", "bytes_in", "bytes_out", "model_seconds")
     cost = line.cost if currency else None
     return dict(zip(by, line.group, strict=True)) | {name: getattr(line, name) for name in names} | {"cost": cost}

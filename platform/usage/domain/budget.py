@@ -4,17 +4,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 PERCENTS = (80, 100)
-"""Shares of a budget that notice is given of."""
+"""Shares of a budget that notice is given of; at the last one an enforced budget refuses requests."""
+MEASURES = ("requests", "rows", "cost")
 MOST_REQUESTS = 10**15
 MOST_COST = 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A month's limits; None is no limit. `cost` is in the currency of the prices."""
+    """A month's limits; None is no limit.
+
+    Attributes:
+        cost: in the currency of the prices.
+        is_enforced: whether gateways refuse the team's keys once one of them is used up: a quota.
+    """
 
     requests: int | None = None
     cost: float | None = None
+    rows: int | None = None
+    is_enforced: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether they limit nothing."""
+        return all(getattr(self, measure) is None for measure in MEASURES)
+
+    def values(self) -> dict[str, float | bool | None]:
+        """Return them by their names in the API."""
+        return {**{measure: getattr(self, measure) for measure in MEASURES}, "enforce": self.is_enforced}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +39,7 @@ class Crossing:
     """A share of a limit that was used.
 
     Attributes:
-        measure: `requests` or `cost`.
+        measure: one of `MEASURES`.
     """
 
     measure: str
@@ -31,9 +48,10 @@ class Crossing:
     limit: float
 
 
-def crossed(limits: Limits, *, requests: int, cost: float | None) -> Iterator[Crossing]:
+def crossed(limits: Limits, *, requests: int, rows: int, cost: float | None) -> Iterator[Crossing]:
     """Yield the shares in PERCENTS that are used; a cost that is not known is not compared."""
-    for measure, used, limit in (("requests", requests, limits.requests), ("cost", cost, limits.cost)):
+    for measure, used in zip(MEASURES, (requests, rows, cost), strict=True):
+        limit = getattr(limits, measure)
         if limit is None or used is None:
             continue
         for percent in PERCENTS:

@@ -1,10 +1,12 @@
 """Lines of the gateway's access log, and their sums by hour and caller. Pure.
 
-Envoy escapes what clients send, and a replica's headers are not among the fields. What is read is checked nevertheless:
-a file may be cut off, or somebody else's.
+Envoy escapes what clients send. What is read is checked nevertheless: a file may be cut off, or somebody else's. Rows
+are what a replica says, whose model may be hostile: they count only as far as the request's bytes could hold so many,
+and a wrong text is one row.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,8 +14,11 @@ from datetime import UTC, datetime
 from integrations.clusters.base import CONSOLE
 
 _INFER = ("/infer", "/generate", "/generate_stream", ":predict", "/ModelInfer", "/ModelStreamInfer")
+_ROWS = re.compile("[0-9]{1,20}")
 _LONGEST = 150
 _MOST = 1 << 53
+MOST_ROWS = 10_000_000
+"""Most rows of one request that count."""
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -45,12 +50,14 @@ class Sums:
 
     Attributes:
         errors: those answered with a status of 400 and more, or a gRPC status other than OK, or not at all.
+        rows: of those that are no errors; one for each where a replica does not say it.
         model_us: microseconds from the first byte sent to a replica to the last one of its answer.
         last_at: when the newest request began.
     """
 
     requests: int = 0
     errors: int = 0
+    rows: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
     model_us: int = 0
@@ -102,7 +109,7 @@ def _add(sums: dict[Group, Sums], line: bytes) -> None:
         at.replace(minute=0, second=0, microsecond=0),
         namespace,
         service,
-        _revision(_text(said, "upstream")),
+        _revision(_text(said, "upstream")) if said.get("attempts") != 0 else "",
         _text(said, "team"),
         key,
         "" if key == CONSOLE else _text(said, "token_id"),  # each view of the console has a token of its own
@@ -112,7 +119,9 @@ def _add(sums: dict[Group, Sums], line: bytes) -> None:
     counts = {name: _number(said, name) for name in ("bytes_in", "bytes_out", "model_us")}
     added = sums.setdefault(group, Sums())
     added.requests += 1
-    added.errors += not 0 < status < 400 or grpc_status != 0
+    failed = not 0 < status < 400 or grpc_status != 0
+    added.errors += failed
+    added.rows += 0 if failed else _rows(said, counts["bytes_in"])
     for name, count in counts.items():
         setattr(added, name, getattr(added, name) + count)
     added.last_at = max(added.last_at, at)
@@ -126,6 +135,14 @@ def _time(said: dict[str, object]) -> datetime:
         raise BadLineError(
             f"time is {str(said.get('time'))[:40]!r}; expected one such as 2026-01-31T12:00:00Z"
         ) from error
+
+
+def _rows(said: dict[str, object], bytes_in: int) -> int:
+    """Return the rows of a request; a row takes a byte at least."""
+    text = said.get("rows") or said.get("grpc_rows")
+    if not isinstance(text, str) or not _ROWS.fullmatch(text):
+        return 1
+    return max(1, min(int(text), MOST_ROWS, bytes_in))
 
 
 def _revision(upstream: str) -> str:

@@ -14,7 +14,7 @@ from common.errors import InvalidInput
 
 GROUPS = ("team", "key", "service", "revision", "day", "hour")
 DEFAULT_GROUPS = ("team", "service", "key")
-COUNTS = ("requests", "errors", "bytes_in", "bytes_out", "model_us")
+COUNTS = ("requests", "errors", "rows", "bytes_in", "bytes_out", "model_us")
 _US = 1_000_000
 
 
@@ -30,6 +30,7 @@ class Line:
     group: tuple[str, ...]
     requests: int = 0
     errors: int = 0
+    rows: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
     model_us: int = 0

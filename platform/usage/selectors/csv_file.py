@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from common.spreadsheets import csv_line
 from usage.domain.report import Line
 
-COLUMNS = ("requests", "errors", "bytes_in", "bytes_out", "model_seconds", "cost")
+COLUMNS = ("requests", "errors", "rows", "bytes_in", "bytes_out", "model_seconds", "cost")
 
 
 def csv_pieces(lines: Iterable[Line], by: tuple[str, ...], currency: str) -> Iterator[bytes]:

@@ -19,14 +19,17 @@ class Counted:
     team: str
     requests: int
     errors: int
+    rows: int
     model_seconds: float
 
 
 def usage_counters(*, now: datetime) -> Iterator[Counted]:
     """Yield the counters of the present month (UTC), which begin at 0 with it."""
     hours = HourlyUsage.objects.filter(hour__gte=Month.of(now).start).values("namespace", "service", "team")
-    for row in hours.annotate(all=Sum("requests"), bad=Sum("errors"), us=Sum("model_us")).order_by():
-        yield Counted(row["namespace"], row["service"], row["team"], row["all"], row["bad"], row["us"] / 1_000_000)
+    sums = hours.annotate(all=Sum("requests"), bad=Sum("errors"), batches=Sum("rows"), us=Sum("model_us")).order_by()
+    for row in sums:
+        counts = row["all"], row["bad"], row["batches"], row["us"] / 1_000_000
+        yield Counted(row["namespace"], row["service"], row["team"], *counts)
 
 
 def budget_percents(*, now: datetime) -> dict[tuple[str, str], int]:

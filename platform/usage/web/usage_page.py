@@ -1,30 +1,39 @@
-"""Usage page: a month's totals, days, services and keys, of one team or all that the viewer may see, and budgets."""
+"""Usage page: a month's totals, days, services and keys, of one team or all that the viewer may see; budgets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
-from accounts.auth.access import Place, require
-from accounts.auth.permissions import page_scope, page_token
+from accounts.auth.access import Place, may, require
+from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
 from accounts.services.teams import team_get, team_query
+from common.errors import InvalidInput
 from common.http.downloads import Attachment
-from usage.domain.budget import Limits
+from common.http.error_pages import leave
+from usage.domain.budget import MOST_COST, MOST_REQUESTS, Limits
 from usage.domain.month import Month
 from usage.domain.report import DEFAULT_GROUPS, Line, total
 from usage.selectors import last_read, usage_query
 from usage.selectors.csv_file import csv_pieces
-from usage.selectors.reports import Asked, prices, usage_report
-from usage.services.budgets import limits_of, used_by
+from usage.selectors.reports import Asked, busiest, prices, usage_report
+from usage.services.budgets import budget_set, is_used_up, limits_of, used_by
 
 _DAY_WIDTH = 10
 _HIGHEST = 60
+_MOST_ROWS = 100
+"""Services and keys on the page; the CSV has all."""
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +77,10 @@ def usage_page(request: HttpRequest) -> HttpResponse:
     if asked.team:
         require(token, Scope.READ, Place.team(asked.team))
     rows = usage_query(token=token)
-    lines = usage_report(rows, asked, DEFAULT_GROUPS)
+    lines, has_more = busiest(rows, asked, _MOST_ROWS)
     days = usage_report(rows, asked, ("day",))
     limits = limits_of(team_get(name=asked.team)) if asked.team else Limits()
+    used = used_by(asked.team, asked.month) if asked.team else None
     now = Month.of(timezone.now())
     context = {
         "month": asked.month,
@@ -79,12 +89,16 @@ def usage_page(request: HttpRequest) -> HttpResponse:
         "team": asked.team,
         "teams": team_query(token=token).order_by("name").values_list("name", flat=True),
         "rows": _rows(lines),
-        "total": total(lines),
+        "most": _MOST_ROWS if has_more else None,
+        "total": total(usage_report(rows, asked, ())),
         "bars": _bars(days),
         "width": _DAY_WIDTH * (asked.month.end - asked.month.start).days,
         "height": _HIGHEST,
         "currency": prices().currency,
-        "shares": _shares(limits, used_by(asked.team, asked.month)) if asked.team else (),
+        "limits": limits,
+        "shares": () if used is None else _shares(limits, used),
+        "is_refused": used is not None and asked.month == now and limits.is_enforced and is_used_up(limits, used),
+        "may_set": may(token, Scope.ADMIN, Place.installation()),
         "reading": last_read(),
         "query": urlencode({"month": str(asked.month), **({"team": asked.team} if asked.team else {})}),
     }
@@ -102,15 +116,49 @@ def usage_export(request: HttpRequest) -> HttpResponseBase:
     return Attachment(pieces, filename=f"usage-{asked.month}.csv", content_type="text/csv; charset=utf-8")
 
 
+@require_POST
+@page_scope(Scope.ADMIN)
+def budget_action(request: HttpRequest, team: str) -> HttpResponse:
+    """Set the budget of the team, or delete it; an empty field is no limit."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    limits = Limits()
+    if request.POST.get("change") != "delete":
+        limits = Limits(
+            _limit(request, "requests", int, MOST_REQUESTS),
+            _limit(request, "cost", float, MOST_COST),
+            _limit(request, "rows", int, MOST_REQUESTS),
+            is_enforced=request.POST.get("enforce") == "on",
+        )
+    budget_set(team=team, limits=limits, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"Team {team} has no budget now." if limits.is_empty else "Saved.")
+    return leave(request, f"{reverse('deployments:usage')}?{urlencode({'team': team})}")
+
+
+def _limit(request: HttpRequest, name: str, kind: type[Number], most: float) -> Number | None:
+    text = request.POST.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        value = kind(text) if text.isascii() and len(text) < 20 else 0
+    except ValueError:
+        value = 0
+    if not 0 < value <= most:
+        sort = "whole number" if kind is int else "number"
+        raise InvalidInput(
+            f"{name} is {text[:40]!r}; expected a {sort} above 0 up to {most:.0e}, or nothing", field=name
+        )
+    return value
+
+
 def _asked(request: HttpRequest) -> Asked:
     month = request.GET.get("month", "").strip()
     return Asked(Month.parse(month) if month else Month.of(timezone.now()), team=request.GET.get("team", "").strip())
 
 
 def _rows(lines: Sequence[Line]) -> list[Row]:
-    """Return the lines by team, service and key, the most requests first."""
+    """Return the lines by team, service and key."""
     rows = []
-    for line in sorted(lines, key=lambda each: -each.requests):
+    for line in lines:
         team, service, key = line.group
         rows.append(Row(team, service, key, line))
     return rows
@@ -128,7 +176,11 @@ def _bars(days: Sequence[Line]) -> list[Bar]:
 
 
 def _shares(limits: Limits, used: Line) -> list[Share]:
-    found = (("Requests", used.requests, limits.requests), ("Cost", used.cost, limits.cost))
+    found = (
+        ("Requests", used.requests, limits.requests),
+        ("Rows", used.rows, limits.rows),
+        ("Cost", used.cost, limits.cost),
+    )
     return [
         Share(name, amount, limit, min(int((amount or 0) * 100 / limit), 999))
         for name, amount, limit in found

@@ -63,7 +63,7 @@ class DecoupledServable(Servable):
                 return
             outputs = self._plan.select(selection, result) if result else ()
             own = result.parameters if isinstance(result, Outputs) else NO_PARAMETERS
-            on_done(InferResponse(self.name, self.version, outputs, request.id, own, final=not result))
+            on_done(InferResponse(self.name, self.version, outputs, request.id, own, not result, rows))
 
         job = StreamJob(arrays, rows, shape_key, answer, arrived_ns)
         job.caller = request.caller

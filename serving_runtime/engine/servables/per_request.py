@@ -45,7 +45,7 @@ class RequestServable(Servable):
 
         def answer(result: Any) -> None:
             failed = isinstance(result, ServingError)
-            on_done(result if failed else InferResponse(self.name, self.version, result, request.id))
+            on_done(result if failed else InferResponse(self.name, self.version, result, request.id, rows=rows))
 
         job = RequestJob(arrays, rows, ("explain", shape_key), answer, arrived_ns)
         job.explaining = True
@@ -57,7 +57,7 @@ class RequestServable(Servable):
         assert isinstance(job, RequestJob)  # noqa: S101 - see _job_type
         job.request = request
 
-    def _response(self, request: InferRequest, selection: Selection, result: list[Array]) -> InferResponse:
-        response = super()._response(request, selection, result)
+    def _response(self, request: InferRequest, selection: Selection, result: list[Array], rows: int) -> InferResponse:
+        response = super()._response(request, selection, result, rows)
         assert isinstance(result, Outputs)  # noqa: S101 - backends.base.RequestModel gives no others
         return response._replace(parameters=result.parameters)

@@ -8,7 +8,7 @@ from typing import Any
 
 from serving_runtime.common.datatypes import Array
 from serving_runtime.common.errors import ServingError, Unsupported
-from serving_runtime.common.request import InferRequest, InferResponse, OnDone, RequestContext
+from serving_runtime.common.request import NO_PARAMETERS, InferRequest, InferResponse, OnDone, RequestContext
 from serving_runtime.config.batching import BatchPolicy
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
@@ -103,7 +103,7 @@ class Servable:
             if isinstance(result, ServingError):
                 on_done(result)
             else:
-                on_done(self._response(request, selection, result))
+                on_done(self._response(request, selection, result, rows))
 
         job = self._job_type(arrays, rows, shape_key, answer, arrived_ns)
         job.caller = request.caller
@@ -123,9 +123,10 @@ class Servable:
         self.check_explains()
         raise AssertionError("a servable that explains has an `explain` of its own")
 
-    def _response(self, request: InferRequest, selection: Selection, result: list[Array]) -> InferResponse:
-        """Return the answer to a request."""
-        return InferResponse(self.name, self.version, self._plan.select(selection, result), request.id)
+    def _response(self, request: InferRequest, selection: Selection, result: list[Array], rows: int) -> InferResponse:
+        """Return the answer to a request of so many rows."""
+        outputs = self._plan.select(selection, result)
+        return InferResponse(self.name, self.version, outputs, request.id, NO_PARAMETERS, True, rows)
 
     @property
     def steps_under_way(self) -> int:

@@ -9,8 +9,11 @@ from serving_runtime.common.request import Cancellable
 Method: TypeAlias = Callable[[Any], Awaitable[Any]]
 """From a request message to the answer's; raises ServingError."""
 
-Reply: TypeAlias = Callable[[bytes | ServingError], None]
-"""Takes the answer's message, serialized, or an error in its place."""
+Answered: TypeAlias = tuple[bytes, int]
+"""The answer's message, serialized, and the rows of the request."""
+
+Reply: TypeAlias = Callable[[Answered | ServingError], None]
+"""Takes the answer, or an error in its place."""
 
 DirectMethod: TypeAlias = Callable[[memoryview, Reply, bytes], Cancellable]
 """A Method without a coroutine, for servers that need none: from serialized message and caller to serialized message.

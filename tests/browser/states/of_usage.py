@@ -1,4 +1,4 @@
-"""Usage of services by callers, and a budget of which much is used."""
+"""Usage of services by callers, and budgets of which much or all is used."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,11 +28,34 @@ def _busy(_: Stage) -> str:
             hour = BEGIN + timedelta(days=day, hours=9)
             HourlyUsage.objects.create(
                 hour=hour, namespace="default", service=service, revision="r-00001", team=team, key=key,
-                requests=1000 * (day % 7 + 1) ** 2, errors=day, bytes_in=1 << 20, bytes_out=1 << 30,
+                requests=1000 * (day % 7 + 1) ** 2, errors=day, rows=8000 * (day % 7 + 1) ** 2,
+                bytes_in=1 << 20, bytes_out=1 << 30,
                 model_us=(day + 1) * 10**9, last_at=hour,
             )  # fmt: skip
     LogReading.objects.create(pk=1, lines=1000, bad=3, dropped_bytes=1 << 20, read_at=now)
     return "/usage/?month=2026-01&team=vision"
+
+
+def _used_up(_: Stage) -> str:
+    now = timezone.now()
+    teams.team_create(name="vision", actor="test", now=now)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    HourlyUsage.objects.create(
+        hour=hour, namespace="default", service="digits", revision="r-00001", team="vision", key="nightly",
+        requests=10, rows=5000, last_at=hour,
+    )  # fmt: skip
+    limits = Limits(requests=100, rows=1000, is_enforced=True)
+    budget_set(team="vision", limits=limits, actor="test", now=now)
+    return "/usage/?team=vision"
+
+
+def _many(_: Stage) -> str:
+    for number in range(101):
+        HourlyUsage.objects.create(
+            hour=BEGIN, namespace="default", service=f"service-{number}", revision="r-00001", requests=200 - number,
+            last_at=BEGIN,
+        )  # fmt: skip
+    return "/usage/?month=2026-01"
 
 
 def _busy_all(stage: Stage) -> str:
@@ -47,6 +70,8 @@ PAGES = {
             "empty": State(lambda _: "/usage/?month=2026-01", "No requests in 2026-01"),
             "busy": State(_busy, LONGEST),
             "busy-all": State(_busy_all, "no key"),
+            "busy-many": State(_many, "The 100 with the most requests"),
+            "busy-used-up": State(_used_up, "Used up: the gateway refuses the keys of vision"),
             "error": State(
                 lambda _: "/usage/?month=2026-13",
                 "expected one such as",

@@ -1,4 +1,5 @@
-"""Requests of a key at a real gateway are on the page of usage, and in its file, also of a gateway that was killed."""
+"""Requests of a key at a real gateway are on the page of usage, and in its file, also of a gateway that was killed;
+a budget that is enforced there refuses the key until it is deleted."""
 
 import csv
 import json
@@ -27,7 +28,7 @@ spec:
 REQUESTS = 7
 
 
-@drives("GET usage", "GET usage-export")
+@drives("GET usage", "GET usage-export", "POST usage-budget")
 def test_requests_of_a_key_are_on_the_page_and_in_its_file(
     desk: Desk, platform: Platform, models: Path, tmp_path: Path
 ) -> None:
@@ -79,3 +80,20 @@ def test_requests_of_a_key_are_on_the_page_and_in_its_file(
     assert [(each["team"], each["service"], each["requests"]) for each in rows] == [
         ("default", "default/metered", str(sent))
     ]
+
+    page.get_by_label("Team", exact=True).select_option("default")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_label("Most requests").fill("1")
+    page.get_by_label("Refuse requests once it is used up").check()
+    page.get_by_role("button", name="Set budget").click()
+    expect(page.get_by_test_id("used-up")).to_be_visible()
+    desk.look(page, "usage-quota")
+
+    def status(**options: dict[str, str]) -> int:
+        return httpx.post(url, json={}, timeout=30, **options).status_code
+
+    until(lambda: status(headers=headers) == 429, within_s=60, what="the refusal of the key")
+    assert status() == 400, "callers without a key go on"
+    page.get_by_role("button", name="Delete budget").click()
+    expect(page.get_by_test_id("no-budget")).to_be_visible()
+    until(lambda: status(headers=headers) == 400, within_s=60, what="requests of the key")

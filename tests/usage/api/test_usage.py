@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from access.services.gateways import caller_keys
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
@@ -16,8 +17,9 @@ from accounts.services import teams
 from clusters.models import Cluster
 from events.models import WebhookDelivery
 from tests import scenes
-from usage.models import BudgetNotice, HourlyUsage
-from usage.services.budgets import budgets_check
+from usage.domain.budget import Limits
+from usage.models import Budget, BudgetNotice, HourlyUsage
+from usage.services.budgets import budget_set, budgets_check
 
 pytestmark = pytest.mark.django_db
 HOUR = datetime(2026, 1, 31, 23, tzinfo=UTC)
@@ -34,7 +36,8 @@ def used(
 ) -> None:
     HourlyUsage.objects.create(
         hour=hour, namespace="default", service=service, revision=f"{service}-00001", team=team, key=key,
-        token_id="t", requests=requests, errors=1, bytes_in=5, bytes_out=7, model_us=requests * 3_600_000,
+        token_id="t", requests=requests, errors=1, rows=2 * requests, bytes_in=5, bytes_out=7,
+        model_us=requests * 3_600_000,
         accelerator=accelerator, last_at=hour,
     )  # fmt: skip
 
@@ -82,7 +85,8 @@ def test_usage_by_what_is_asked(red: APIClient) -> None:
     assert lines("by=revision,key&key=ci") == [("cards-00001", "ci", 10), ("digits-00001", "ci", 20)]
     assert red.get("/api/v1/usage?month=2026-02").json()["lines"][0]["requests"] == 10
     first = red.get("/api/v1/usage?month=2026-02").json()["lines"][0]
-    assert (first["errors"], first["bytes_in"], first["bytes_out"], first["model_seconds"]) == (1, 5, 7, 36.0)
+    assert (first["errors"], first["rows"], first["bytes_in"], first["bytes_out"]) == (1, 20, 5, 7)
+    assert first["model_seconds"] == 36.0
     for bad in ("month=2026-13", "month=x", "by=user", "month=2026-01%0A"):
         refused = red.get(f"/api/v1/usage?{bad}")
         assert refused.status_code == 400
@@ -177,3 +181,50 @@ def _text(client: APIClient, address: str) -> str:
     assert answer.status_code == 200
     assert answer["Content-Disposition"].startswith("attachment")
     return b"".join(answer.streaming_content).decode()
+
+
+def test_a_budget_that_is_enforced_is_a_quota_until_it_is_raised_or_the_month_ends(
+    red: APIClient, api: Callable[..., APIClient]
+) -> None:
+    scenes.webhook("BudgetUsed")
+    now = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
+    admin, where = api(Scope.ADMIN), "/api/v1/teams/red/budget"
+    asked = {"requests": None, "cost": None, "rows": 1000, "enforce": True}
+    assert admin.put(where, asked).status_code == 200
+    admin.put("/api/v1/teams/blue/budget", {"requests": 1, "cost": None})
+    used("blue")
+    used(requests=499)
+    HourlyUsage.objects.create(
+        hour=HOUR, namespace="default", service="x", team="red", rows=9, requests=9, last_at=HOUR
+    )
+    budgets_check(now=now)
+    assert refused(now) == ()
+    HourlyUsage.objects.filter(team="red", key="ci").update(rows=1000)
+    for _ in range(2):
+        budgets_check(now=now)
+        assert refused(now) == ("red",), "blue's budget is not enforced"
+    assert refused(now + timedelta(minutes=1)) == (), "another month"
+    (message,) = [each for each in _messages() if "100 %" in each and "red" in each]
+    assert "refuses its keys" in message
+    # raised, before the next check
+    budget_set(team="red", limits=Limits(rows=2000, is_enforced=True), actor="test", now=now)
+    assert refused(now) == ()
+    budget_set(team="red", limits=Limits(rows=900, is_enforced=True), actor="test", now=now)
+    assert refused(now) == ("red",)
+    budget_set(team="red", limits=Limits(rows=900), actor="test", now=now)
+    assert refused(now) == ()
+
+
+def test_a_client_of_before_keeps_rows_and_enforcement(red: APIClient, api: Callable[..., APIClient]) -> None:
+    admin, where = api(Scope.ADMIN), "/api/v1/teams/red/budget"
+    admin.put(where, {"requests": None, "cost": None, "rows": 5, "enforce": True})
+    shown = admin.put(where, {"requests": 7, "cost": None}).json()
+    assert (shown["requests"], shown["rows"], shown["enforce"], shown["used_up"]) == (7, 5, True, False)
+    assert admin.put(where, {"requests": None, "cost": None, "rows": None, "enforce": True}).status_code == 400
+    assert admin.put(where, {"requests": None, "cost": None, "rows": None}).json()["enforce"] is False
+    assert not Budget.objects.exists()
+
+
+def refused(now: datetime) -> tuple[str, ...]:
+    """Return the teams that gateways refuse."""
+    return caller_keys(now=now).exhausted

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from usage.domain.line import read_lines
+from usage.domain.line import MOST_ROWS, read_lines
 
 LINE = {
     "time": "2026-01-31T12:10:00.123Z",
@@ -55,3 +55,35 @@ def test_inferences_count(path: str) -> None:
 )
 def test_other_calls_do_not_count(path: str | None) -> None:
     assert read_lines([line(path=path)]).sums == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "rows"),
+    [
+        ({"rows": "7"}, 7),
+        ({"grpc_rows": "7", "grpc_status": 0}, 7),
+        ({}, 1),
+        ({"rows": "0"}, 1),
+        ({"rows": "11"}, 10),  # more than the request has bytes
+        ({"rows": "9" * 20, "bytes_in": 1 << 40}, MOST_ROWS),
+        ({"rows": "7", "status": 500}, 0),
+        ({"rows": "7", "status": 0}, 0),
+        ({"grpc_rows": "7", "grpc_status": 5}, 0),
+    ],
+)
+def test_rows_are_those_that_the_request_could_hold(said: dict[str, object], rows: int) -> None:
+    (sums,) = read_lines([line(**said)]).sums.values()
+    assert (sums.requests, sums.rows) == (1, rows)
+
+
+@pytest.mark.parametrize(
+    "said", ["-5", "5.0", "1e3", "\u0665", "x" * 400, "5, 5", "5\n", "\x00", "\ud800", 5, ["5"], {}, True]
+)
+def test_a_replica_that_says_nonsense_has_one_row_and_its_request_counts(said: object) -> None:
+    read = read_lines([line(rows=said)])
+    assert (read.bad, [each.rows for each in read.sums.values()]) == (0, [1])
+
+
+def test_a_request_that_was_sent_to_no_replica_is_of_no_revision() -> None:
+    found = read_lines([line(attempts=0, status=403), line(attempts=1), line()]).sums
+    assert sorted((group.revision, sums.requests) for group, sums in found.items()) == [("", 1), ("digits-00001", 2)]

@@ -34,6 +34,7 @@ LINE = {
     "bytes_in": 10,
     "bytes_out": 20,
     "model_us": 1500,
+    "rows": "4",
 }
 
 
@@ -77,8 +78,8 @@ def test_lines_are_summed_by_hour_and_caller(log: AccessLogFiles) -> None:
     write(log.current, {"upstream": None, "status": 403}, {"key": CONSOLE, "token_id": "t9", "team": None})
     assert read(log) == 9
     first = HourlyUsage.objects.get(key="ci", hour=datetime(2026, 1, 31, 12, tzinfo=UTC), revision="digits-00001")
-    counts = (first.requests, first.errors, first.bytes_in, first.bytes_out, first.model_us)
-    assert counts == (3, 2, 30, 60, 4500)
+    counts = (first.requests, first.errors, first.rows, first.bytes_in, first.bytes_out, first.model_us)
+    assert counts == (3, 2, 4, 30, 60, 4500)
     assert (first.namespace, first.service, first.team, first.token_id) == ("default", "digits", "fraud", "t1")
     assert HourlyUsage.objects.get(revision="").errors == 1
     assert HourlyUsage.objects.get(key=CONSOLE).token_id == ""

@@ -9,17 +9,17 @@ from accounts.services import teams
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
 from usage.domain.budget import Limits
-from usage.models import HourlyUsage
+from usage.models import Budget, HourlyUsage
 from usage.services.budgets import budget_set
 
 HOUR = datetime(2026, 1, 31, 23, tzinfo=UTC)
 ASKED = "/usage/?month=2026-01"
 
 
-def used(team: str, requests: int, service: str = "digits") -> None:
+def used(team: str, requests: int, service: str = "digits", *, hour: datetime = HOUR, revision: str = "r-1") -> None:
     HourlyUsage.objects.create(
-        hour=HOUR, namespace="default", service=service, team=team, key=f"key-of-{team}", requests=requests,
-        model_us=1_000_000, last_at=HOUR,
+        hour=hour, namespace="default", service=service, revision=revision, team=team, key=f"key-of-{team}",
+        requests=requests, rows=3 * requests, model_us=1_000_000, last_at=hour,
     )  # fmt: skip
 
 
@@ -68,6 +68,55 @@ def test_the_file_has_what_the_page_shows_by_day(browser: Browser) -> None:
     lines = b"".join(answer.streaming_content).decode().splitlines()
     assert lines[0].startswith("day,team,service,key,requests")
     assert lines[1:] == [
-        "2026-01-31,red,default/cards,key-of-red,6,0,0,0,1.0,,",
-        "2026-01-31,red,default/digits,key-of-red,5,0,0,0,1.0,,",
+        "2026-01-31,red,default/cards,key-of-red,6,0,18,0,0,1.0,,",
+        "2026-01-31,red,default/digits,key-of-red,5,0,15,0,0,1.0,,",
     ]
+
+
+def test_the_page_has_the_busiest_callers_and_the_file_all(browser: Browser) -> None:
+    for number in range(103):
+        used("red", 1000 - number, service=f"service-{number}")
+    client = browser("red", Role.VIEWER)
+    shown = page(client, ASKED)
+    assert marked(shown, "has-more")
+    assert f"{sum(range(1000 - 102, 1001)):,}" in marked(shown, "usage-total")[0]
+    assert ("default/service-99<" in shown, "default/service-100<" in shown) == (True, False)
+    assert b"default/service-102" in b"".join(client.get("/usage/export?month=2026-01").streaming_content)
+
+
+def test_an_administrator_sets_changes_and_deletes_a_budget(browser: Browser) -> None:
+    now = timezone.now()
+    used("red", 90, hour=now)
+    used("red", 500, hour=now, revision="")  # refused by the gateway
+    client = browser("default", Role.ADMIN)
+    asked = "/usage/?team=red"
+    assert marked(page(client, asked), "no-budget")
+    where = "/usage/budgets/red"
+    said = {"requests": "100", "rows": "", "cost": "2.5", "change": "set"}
+    assert client.post(where, said).headers["Location"] == asked
+    assert Budget.objects.values_list("requests", "rows", "cost", "is_enforced").get() == (100, None, 2.5, False)
+    assert not marked(page(client, asked), "used-up")
+    client.post(where, {"requests": "100", "rows": "270", "enforce": "on", "change": "set"})
+    assert Budget.objects.values_list("requests", "rows", "cost", "is_enforced").get() == (100, 270, None, True)
+    shown = page(client, asked)
+    assert marked(shown, "enforced")
+    assert marked(shown, "used-up")
+    for bad in (
+        {"requests": "-1"},
+        {"requests": "1.5"},
+        {"rows": "x"},
+        {"cost": "nan"},
+        {"cost": "inf"},
+        {"enforce": "on"},
+    ):
+        assert client.post(where, {**bad, "change": "set"}).status_code == 400
+    client.post(where, {"requests": "100", "change": "delete"})
+    assert not Budget.objects.exists()
+
+
+def test_others_see_no_form_and_may_not_set_it(browser: Browser) -> None:
+    client = browser("red", Role.ADMIN)
+    shown = page(client, f"{ASKED}&team=red")
+    assert not marked(shown, "budget")
+    assert client.post("/usage/budgets/red", {"requests": "1", "change": "set"}).status_code == 403
+    assert not Budget.objects.exists()

@@ -346,6 +346,7 @@ class CallerKeys:
         revoked: ids of the tokens that are refused although they are signed and have not expired.
         issuers: others whose tokens are accepted.
         rates, team_rates: limits of keys and of teams, each once.
+        exhausted: teams whose keys are refused since their quota of the month is used up.
     """
 
     issuer: str = KEY_ISSUER
@@ -355,6 +356,7 @@ class CallerKeys:
     issuers: tuple[IssuerKeys, ...] = ()
     rates: tuple[RequestRate, ...] = ()
     team_rates: tuple[TeamRate, ...] = ()
+    exhausted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,6 +285,7 @@ def keys_from_json(value: Mapping[str, Any]) -> CallerKeys:
             ),
             tuple(RequestRate(**_known(RequestRate, each)) for each in value.get("rates", ())),
             tuple(TeamRate(**_known(TeamRate, each)) for each in value.get("team_rates", ())),
+            tuple(map(str, value.get("exhausted", ()))),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the keys cannot be read: {type(error).__name__}: {error}") from error

@@ -5,6 +5,7 @@ from collections import deque
 
 from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.common.statuses import grpc_status
+from serving_runtime.protocol import rows
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RunningCall
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
@@ -101,10 +102,11 @@ class StreamCall(RunningCall):
             self._release(self.held_bytes)
             if self._timer is not None:
                 self._timer.cancel()
+            trailers = statuses.ok(rows.CALL.get())
             if self._began:
-                self.finish(statuses.OK)
+                self.finish(trailers)
             else:
-                self.send_headers(self._settings.beginnings.plain + statuses.OK, end=True)
+                self.send_headers(self._settings.beginnings.plain + trailers, end=True)
 
     async def _write(self, message: bytes) -> None:
         coding = self._settings.coding(self._head)

@@ -2,6 +2,8 @@
 
 from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.common.statuses import grpc_status
+from serving_runtime.protocol import rows
+from serving_runtime.protocol.grpc.methods import Answered
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RunningCall
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
@@ -76,7 +78,7 @@ class UnaryCall(RunningCall):
             if not self.finished:
                 self._work = work
 
-    def _reply(self, outcome: bytes | ServingError) -> None:
+    def _reply(self, outcome: Answered | ServingError) -> None:
         self._work = None
         if self.finished:
             return
@@ -88,7 +90,8 @@ class UnaryCall(RunningCall):
         self._began = True
         self._memory.held_bytes -= self.held_bytes
         self.held_bytes = 0
-        self.answer(self._settings.beginnings.plain, messages.prefixed(outcome), statuses.OK)
+        message, number = outcome
+        self.answer(self._settings.beginnings.plain, messages.prefixed(message), statuses.ok(number))
 
     async def _answer(self, request: messages.Message) -> None:
         try:
@@ -104,7 +107,7 @@ class UnaryCall(RunningCall):
         else:
             coding = self._settings.coding(self._head)
             if coding is None:
-                self._reply(answer.SerializeToString())
+                self._reply((answer.SerializeToString(), rows.CALL.get()))
                 return
             packed = await messages.compressed(answer.SerializeToString(), coding, self._settings.compression_level)
             self._work = None
@@ -112,7 +115,8 @@ class UnaryCall(RunningCall):
                 self._timer.cancel()
             self._began = True
             self._release(self.held_bytes)
-            self.answer(self._settings.beginnings.of_coding[coding], packed, statuses.OK)
+            trailers = statuses.ok(rows.CALL.get())
+            self.answer(self._settings.beginnings.of_coding[coding], packed, trailers)
 
 
 async def _no_write(_message: bytes) -> None:

@@ -10,12 +10,12 @@ from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable, InferRequest, InferResponse, Outcome
 from serving_runtime.engine.serving import refusals
 from serving_runtime.engine.serving.engine import Engine
-from serving_runtime.protocol import callers, context
+from serving_runtime.protocol import callers, context, rows
 from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.codec import infer as codec
 from serving_runtime.protocol.grpc.codec import part_limit
 from serving_runtime.protocol.grpc.codec.message_reuse import KnownRequests
-from serving_runtime.protocol.grpc.methods import DirectMethod, Metadata, Method, Reply, StreamMethod, Write
+from serving_runtime.protocol.grpc.methods import Answered, DirectMethod, Metadata, Method, Reply, StreamMethod, Write
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.grpc.services import repository
 from serving_runtime.protocol.grpc.services.stream_infer import InferStream
@@ -166,6 +166,7 @@ class V2Service:
         job = self._engine.infer(request, on_done)
         try:
             response = await answered
+            rows.CALL.set(response.rows)
             if codec.answer_is_slow(response, parts):
                 return await side_thread.submitted(lambda: codec.encode(response, memory, parts))
             return codec.encode(response, memory, parts)
@@ -180,6 +181,7 @@ class V2Service:
         self._streams.add(stream)
         try:
             await stream.run(requests, write)
+            rows.CALL.set(stream.rows)
         finally:
             self._streams.discard(stream)
 
@@ -198,10 +200,10 @@ def _answer(
     if isinstance(outcome, ServingError):
         reply(outcome)
     elif codec.answer_is_slow(outcome, parts):
-        side_thread.then(lambda: encode(outcome), reply)
+        side_thread.then(lambda: (encode(outcome), outcome.rows), reply)
     else:
         try:
-            answer: bytes | ServingError = encode(outcome)
+            answer: Answered | ServingError = (encode(outcome), outcome.rows)
         except ServingError as error:
             answer = error
         reply(answer)

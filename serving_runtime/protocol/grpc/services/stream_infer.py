@@ -83,6 +83,9 @@ class InferStream:
         known: messages received before.
         errors_end: the first error ends the call with a gRPC status in place of a message (`triton_grpc_error`).
         memory: memory of unfinished requests, those in flight here included.
+
+    Attributes:
+        rows: of the requests answered so far.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class InferStream:
     ) -> None:
         self._engine = engine
         self._memory = memory if memory is not None else RequestMemory()
+        self.rows = 0
         self._known = known
         self._errors_end = errors_end
         self._context = context.CALL.get()
@@ -232,6 +236,8 @@ class InferStream:
         """Handle an answer in its serialized form, None for none."""
         request, outcome = answer
         final = isinstance(outcome, ServingError) or outcome.final
+        if not isinstance(outcome, ServingError) and final:
+            self.rows += outcome.rows
         if final and not request.waits_in_line:
             self._leave(request)
         if isinstance(response, ServingError):

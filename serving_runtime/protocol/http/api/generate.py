@@ -21,6 +21,7 @@ from serving_runtime.protocol.http.api.sse import EventStream
 from serving_runtime.protocol.http.codec.infer_head import request_id
 from serving_runtime.protocol.http.codec.render_response import outcome_takes_long, takes_long, text_chunks
 from serving_runtime.protocol.http.wire.message import JSON, Reply, Request, Response, error_response
+from serving_runtime.protocol.rows import header_line
 from serving_runtime.protocol.tensors import json_tensors, parameters
 
 
@@ -133,7 +134,8 @@ class _Once:
             if self._answer is not None:
                 self._refuse("more than one response")
                 return
-            self._answer = Response(200, JSON, (text,), len(text))
+            rows = 1 if isinstance(outcome, ServingError) else outcome.rows
+            self._answer = Response(200, JSON + header_line(rows), (text,), len(text))
         if not isinstance(outcome, ServingError) and outcome.final:
             if self._answer is None:
                 self._refuse("no response")

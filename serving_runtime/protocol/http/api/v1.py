@@ -183,7 +183,7 @@ def _is_long(response: InferResponse, _: Shown) -> bool:
 
 
 def _render(response: InferResponse, shown: Shown) -> Response:
-    return json_answer(shown(response), is_long=takes_long(response.outputs))
+    return json_answer(shown(response), response.rows, is_long=takes_long(response.outputs))
 
 
 def _columns_of_rows(rows: Any, config: ModelConfig) -> dict[str, list[Any]]:

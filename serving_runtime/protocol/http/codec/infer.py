@@ -22,6 +22,7 @@ from serving_runtime.protocol.http.codec.render_response import text_chunks
 from serving_runtime.protocol.http.codec.response_head import HEADERS, AnswerForm, AnswerHead
 from serving_runtime.protocol.http.wire.message import JSON, Request, Response
 from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES
+from serving_runtime.protocol.rows import header_line
 from serving_runtime.protocol.tensors import binary as tensors
 from serving_runtime.protocol.tensors import decoding, json_tensors
 from serving_runtime.protocol.tensors.binary import Buffer
@@ -154,7 +155,7 @@ class InferCodec:
         if always_the_same and len(answers) < _KEPT_ANSWERS:
             without, _ = self._encode(response._replace(id=""), form.outputs) if response.id else (answer, True)
             text = without.chunks[0]
-            answers[key] = AnswerHead.of(text, without.length - len(text))
+            answers[key] = AnswerHead.of(text, without.length - len(text), response.rows)
         return answer
 
     def _encode(self, response: InferResponse, forms: OutputForms) -> tuple[Response, bool]:
@@ -185,8 +186,9 @@ class InferCodec:
         text = _text(response, outputs, is_long=is_long)
         length = sum(map(len, text))
         if not binary:
-            return Response(200, JSON, text, length), False
-        return Response(200, HEADERS % length, (*text, *binary), length + total), always_the_same
+            return Response(200, JSON + header_line(response.rows), text, length), False
+        headers = HEADERS % (length, response.rows)
+        return Response(200, headers, (*text, *binary), length + total), always_the_same
 
 
 def _text(response: InferResponse, outputs: list[dict[str, Any]], *, is_long: bool) -> tuple[bytes, ...]:

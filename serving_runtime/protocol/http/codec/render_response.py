@@ -11,6 +11,7 @@ from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import InferResponse, Outcome, Tensor
 from serving_runtime.protocol.http.codec import json_writer
 from serving_runtime.protocol.http.wire.message import JSON, Reply, Response, error_response
+from serving_runtime.protocol.rows import header_line
 from serving_runtime.protocol.tensors import binary
 
 Form = TypeVar("Form")
@@ -60,6 +61,7 @@ def text_chunks(content: Any, *, is_long: bool) -> tuple[bytes, ...]:
     return tuple(json_writer.pieces(content)) if is_long else (json_writer.whole(content),)
 
 
-def json_answer(content: Any, *, is_long: bool) -> Response:
+def json_answer(content: Any, rows: int, *, is_long: bool) -> Response:
+    """Return the answer to a request of so many rows."""
     chunks = text_chunks(content, is_long=is_long)
-    return Response(200, JSON, chunks, sum(map(len, chunks)))
+    return Response(200, JSON + header_line(rows), chunks, sum(map(len, chunks)))

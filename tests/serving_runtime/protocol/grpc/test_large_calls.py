@@ -13,6 +13,7 @@ from serving_runtime import proto
 from serving_runtime.common.errors import InvalidArgument, ServingError
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol.grpc.codec import infer
+from serving_runtime.protocol.grpc.methods import Answered
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.grpc.services.inference import V2Service
 from tests.serving_runtime import onnx_models
@@ -54,16 +55,16 @@ def message(*, raw: bool = False, datatype: str = "FP32") -> memoryview:
     return memoryview(request.SerializeToString())
 
 
-async def asked(engine: Engine, content: memoryview) -> bytes | ServingError:
-    answer: asyncio.Future[bytes | ServingError] = asyncio.get_running_loop().create_future()
+async def asked(engine: Engine, content: memoryview) -> Answered | ServingError:
+    answer: asyncio.Future[Answered | ServingError] = asyncio.get_running_loop().create_future()
     V2Service(engine).infer(content, answer.set_result)
     return await asyncio.wait_for(answer, 30)
 
 
 async def test_a_call_with_typed_contents(engine: Engine, decoders: set[threading.Thread]) -> None:
     answer = await asked(engine, message())
-    assert isinstance(answer, bytes)
-    assert proto.ModelInferResponse.FromString(answer).raw_output_contents[0] == NUMBERS.tobytes()
+    assert not isinstance(answer, ServingError)
+    assert proto.ModelInferResponse.FromString(answer[0]).raw_output_contents[0] == NUMBERS.tobytes()
     assert len(decoders) == 1
     assert threading.main_thread() not in decoders
 
@@ -90,7 +91,8 @@ async def test_a_request_of_a_stream(engine: Engine, decoders: set[threading.Thr
 
 async def test_a_large_raw_tensor_needs_no_thread(engine: Engine, decoders: set[threading.Thread]) -> None:
     answer = await asked(engine, message(raw=True))
-    assert isinstance(answer, bytes)
+    assert not isinstance(answer, ServingError)
+    assert answer[1] == len(NUMBERS)
     assert decoders == {threading.main_thread()}
 
 

@@ -3,7 +3,7 @@
     jwt_authn        verifies the token's signature, issuer, audience and expiry, and takes it out of the request;
                      what it says goes into metadata, and names into headers that clients cannot set. Tokens of other
                      issuers have metadata and headers of their own: whatever they say, they are no keys
-    fairlead-revoked refuses the ids of revoked tokens
+    fairlead-revoked refuses the ids of revoked tokens, and teams whose quota of the month is used up
     fairlead-access  refuses callers whom the service, or their token, does not permit
 
 The first two filters are resources of their own (ECDS), so that keys and revocations change while requests go on; the
@@ -22,6 +22,9 @@ REVOKED_FILTER = "fairlead-revoked"
 ACCESS_FILTER = "fairlead-access"
 SENT = (JWT_FILTER, REVOKED_FILTER)
 """The filters that the agent sends."""
+
+QUOTA = "quota"
+"""The policy that refuses teams whose quota is used up."""
 
 CALLER_HEADER = "fairlead-caller"
 """The caller's name, for the model and its logs."""
@@ -75,7 +78,7 @@ def filters() -> list[Json]:
 
 def extension(name: str, keys: CallerKeys) -> Json:
     """Return the resource of one of the filters in `SENT`."""
-    config = _verification(keys) if name == JWT_FILTER else _revocation(keys.revoked)
+    config = _verification(keys) if name == JWT_FILTER else _revocation(keys.revoked, keys.exhausted)
     return {"@type": _RESOURCE, "name": name, "typed_config": config}
 
 
@@ -162,14 +165,16 @@ def _issuer(name: str) -> str:
     return f"issuer {name}"
 
 
-def _revocation(revoked: tuple[str, ...]) -> Json:
-    """Return the filter that refuses these ids, found in constant time; without any it lets all through."""
-    if not revoked:
-        return {"@type": _RBAC}
-    header = {"name": KEY_HEADER, "typed_config": {"@type": _HEADER, "header_name": KEY_HEADER}}
-    refused = {each: _action("revoked", "DENY") for each in revoked}
-    tree = {"input": header, "exact_match_map": {"map": refused}}
-    return {"@type": _RBAC, "matcher": {"matcher_tree": tree, "on_no_match": _action("live", "ALLOW")}}
+def _revocation(revoked: tuple[str, ...], exhausted: tuple[str, ...]) -> Json:
+    """Return the filter that refuses these ids and teams, found in constant time; without any it lets all through."""
+    found: Json = _action("live", "ALLOW")
+    for header, values, name in ((TEAM_HEADER, exhausted, QUOTA), (KEY_HEADER, revoked, "revoked")):
+        if values:
+            taken = {"name": header, "typed_config": {"@type": _HEADER, "header_name": header}}
+            refused = {each: _action(name, "DENY") for each in values}
+            tree = {"input": taken, "exact_match_map": {"map": refused}}
+            found = {"matcher": {"matcher_tree": tree, "on_no_match": found}}
+    return {"@type": _RBAC, **found} if revoked or exhausted else {"@type": _RBAC}
 
 
 def _action(name: str, action: str) -> Json:

@@ -9,11 +9,15 @@ from typing import Any
 
 from integrations.clusters.local.envoy.access import CALLER_HEADER, KEY_HEADER, TEAM_HEADER
 
+ROWS_HEADER = "fairlead-rows"
+"""How many rows a replica says that a request had; serving_runtime/protocol/rows.py."""
+
 FLUSH_INTERVAL_MS = 1000
 """Lines wait in Envoy's memory for so long: the most that a killed Envoy loses."""
 
 _FILE = "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog"
 _LONGEST = 200
+_LONGEST_ROWS = 20
 
 Json = dict[str, Any]
 
@@ -41,7 +45,11 @@ _FORMAT = {
     "bytes_out": "%BYTES_SENT%",
     "duration_ms": "%DURATION%",
     "model_us": "%COMMON_DURATION(US_TX_BEG:US_RX_END:us)%",
+    "attempts": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
+    "rows": f"%RESP({ROWS_HEADER}):{_LONGEST_ROWS}%",
+    "grpc_rows": f"%TRAILER({ROWS_HEADER}):{_LONGEST_ROWS}%",
     "flags": "%RESPONSE_FLAGS%",
 }
 """`service` is the name of the virtual host, `upstream` that of the cluster (`names.cluster_name`), which says the
-revision; `path` is the one that the model gets."""
+revision, also where `attempts` is 0: then the gateway refused the request. `path` is the one that the model gets. A
+replica says `rows` in HTTP's headers, `grpc_rows` in trailers."""

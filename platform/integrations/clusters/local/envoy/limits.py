@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from integrations.clusters.base import CallerKeys, Limits
-from integrations.clusters.local.envoy.access import CALLER_HEADER, TEAM_HEADER, refused_for, sent
+from integrations.clusters.local.envoy.access import CALLER_HEADER, QUOTA, TEAM_HEADER, refused_for, sent
 
 HEADERS_FILTER = "fairlead-limits-headers"
 CALLERS_FILTER = "fairlead-limits-callers"
@@ -88,6 +88,26 @@ def refusals() -> Iterator[tuple[Json, int, str]]:
         "after the seconds in Retry-After"
     )
     yield refused_for("local_rate_limited"), 429, sentence
+
+
+def quota_refusal() -> tuple[Json, int, str]:
+    """Return the same for keys of teams whose quota of the month is used up, which `access.REVOKED_FILTER` refuses."""
+    sentence = (
+        "the quota of this month is used up by the team's keys; an administrator of the installation can raise it, or "
+        "try again after the seconds in Retry-After, in the next month"
+    )
+    return refused_for(f"rbac_access_denied_matched_policy[{QUOTA}]"), 429, sentence
+
+
+def until_next_month() -> Json:
+    """Return the header with the seconds until the month ends in UTC; without a configuration that changes with it.
+
+    CEL counts days and months from 0.
+    """
+    leap = "(request.time.getFullYear() % 4 == 0 ? 29 : 28)"
+    days = f"(request.time.getMonth() in [3, 5, 8, 10] ? 30 : (request.time.getMonth() == 1 ? {leap} : 31))"
+    passed = "(request.time.getHours() * 60 + request.time.getMinutes()) * 60 + request.time.getSeconds()"
+    return _written("retry-after", f"%CEL(({days} - request.time.getDayOfMonth()) * 86400 - ({passed}))%")
 
 
 def _enforced() -> Json:

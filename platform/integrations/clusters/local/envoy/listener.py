@@ -35,7 +35,7 @@ _NAMED_SO = f"by metadata {SERVICE_METADATA}: <namespace>/<service> or by :autho
 _GRPC: Json = {"name": "content-type", "string_match": {"prefix": "application/grpc"}}
 _NAMED: Json = {"name": SERVICE_METADATA, "string_match": {"prefix": "/serving/"}}
 _SENTENCE: Json = {"text_format_source": {"inline_string": "%LOCAL_REPLY_BODY%"}}
-_NOT_FOUND = 5  # gRPC's
+_NOT_FOUND, _RESOURCE_EXHAUSTED = 5, 8  # gRPC's
 _PATH = "the path is /serving/<namespace>/<service>/v2/..."
 
 
@@ -125,6 +125,8 @@ def _local_replies() -> Json:
             _unknown(f"no service is named; name it {_NAMED_SO}", _GRPC),
             _unknown(f"no service of that name; {_PATH}", _NAMED),
             _unknown(f"no service is named; {_PATH}"),
+            _used_up(_GRPC),
+            _used_up(),
             *(_refused(*refusal, _GRPC) for refusal in refusals),
             *(_refused(*refusal) for refusal in refusals),
             {"filter": {"header_filter": {"header": _GRPC}}, "body_format_override": _SENTENCE},
@@ -146,6 +148,12 @@ def _refused(cause: Json, status: int, sentence: str, *headers: Json) -> Json:
         "body": {"inline_string": sentence},
         **({"body_format_override": _SENTENCE} if headers else {}),
     }
+
+
+def _used_up(*headers: Json) -> Json:
+    """Return the answer to callers whose quota is used up, of requests with these headers."""
+    added = [limits.until_next_month(), *([_status(_RESOURCE_EXHAUSTED)] if headers else [])]
+    return {**_refused(*limits.quota_refusal(), *headers), "headers_to_add": added}
 
 
 def _short_of_memory() -> Json:
@@ -171,5 +179,9 @@ def _unknown(sentence: str, *headers: Json) -> Json:
     }
     if _GRPC not in headers:
         return said
-    status = {"header": {"key": "grpc-status", "value": str(_NOT_FOUND)}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
-    return {**said, "headers_to_add": [status], "body_format_override": _SENTENCE}
+    return {**said, "headers_to_add": [_status(_NOT_FOUND)], "body_format_override": _SENTENCE}
+
+
+def _status(code: int) -> Json:
+    """Return the header of a gRPC status."""
+    return {"header": {"key": "grpc-status", "value": str(code)}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}

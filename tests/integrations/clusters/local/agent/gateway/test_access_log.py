@@ -98,7 +98,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
 async def test_a_line_says_who_called_which_revision(gateway: Gateway) -> None:
     async with httpx.AsyncClient(base_url=gateway.url, timeout=20) as client:
         await client.post(f"{INFER}?secret=1", content=b"12345", headers=BEARER)
-        await client.post(INFER)
+        await client.post(INFER, headers={"fairlead-rows": "9"})
         await client.post("/serving/default/open/v2/models/open/infer")
         await client.get("/nowhere")
     async with grpc.aio.insecure_channel(gateway.address) as channel:
@@ -110,6 +110,12 @@ async def test_a_line_says_who_called_which_revision(gateway: Gateway) -> None:
     assert (known["path"], known["method"], known["status"]) == ("/v2/models/digits/infer", "POST", 200)
     assert (known["bytes_in"], known["bytes_out"]) == (5, 2)
     assert known["model_us"] > 0
+    assert [each["attempts"] for each in (known, refused, public, unknown, called)] == [1, 0, 1, 0, 1]
+    assert [(each["rows"], each["grpc_rows"]) for each in (known, refused, called)] == [
+        ("3", None),
+        (None, None),
+        (None, "4"),
+    ]
     assert (refused["status"], refused["service"], refused["key"]) == (401, "default/digits", None)
     assert (public["status"], public["key"], public["team"]) == (200, None, None)
     assert unknown["service"] is None
@@ -166,14 +172,15 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         while head := await reader.readuntil(b"\r\n\r\n"):
             length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
             await reader.readexactly(int(length or 0))
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+            writer.write(b"HTTP/1.1 200 OK\r\nfairlead-rows: 3\r\ncontent-length: 2\r\n\r\n{}")
     except asyncio.IncompleteReadError:
         writer.close()
 
 
 class _Calls(grpc.GenericRpcHandler):
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-        async def answer(_: bytes, __: Any) -> bytes:
+        async def answer(_: bytes, context: Any) -> bytes:
+            context.set_trailing_metadata((("fairlead-rows", "4"),))
             return b""
 
         return grpc.unary_unary_rpc_method_handler(answer)
