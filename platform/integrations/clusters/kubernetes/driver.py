@@ -25,6 +25,7 @@ from integrations.clusters.base import (
     Job,
     JobIdentity,
     JobResult,
+    Limits,
     Made,
     Nodes,
     Observed,
@@ -38,7 +39,7 @@ from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
 from integrations.clusters.kubernetes.api import identity, resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap
-from integrations.clusters.kubernetes.apply.apply_service import Applier, has_policies
+from integrations.clusters.kubernetes.apply.apply_service import Applier, policy_kinds
 from integrations.clusters.kubernetes.check_cluster import check, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import render
@@ -50,7 +51,13 @@ from integrations.clusters.kubernetes.manifests.workloads.transformer import CON
 from integrations.clusters.kubernetes.observe import gpus, nodes
 from integrations.clusters.kubernetes.observe.failure_details import Diagnosis
 from integrations.clusters.kubernetes.observe.failures import env_of
-from integrations.clusters.kubernetes.observe.gateway_features import GatewayClass, asks_much, refuse_unsupported
+from integrations.clusters.kubernetes.observe.gateway_features import (
+    ASKED,
+    GatewayClass,
+    asks_much,
+    policy_fields,
+    refuse_unsupported,
+)
 from integrations.clusters.kubernetes.observe.observation import Found, observed, replicas_of
 from integrations.clusters.kubernetes.options import Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
@@ -103,7 +110,7 @@ class KubernetesDriver:
             pods=self._list(resource_types.POD, namespace, service),
             slices=self._list(resource_types.ENDPOINT_SLICE, namespace, service),
             routes=[route for kind in resource_types.ROUTES for route in self._list(kind, namespace, service)],
-            policies=self._list(resource_types.SECURITY_POLICY, namespace, service) if has_policies(entry) else (),
+            policies=[policy for kind in policy_kinds(entry) for policy in self._list(kind, namespace, service)],
             autoscalers=self._list(resource_types.AUTOSCALER, namespace, service),
         )
         found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
@@ -250,7 +257,7 @@ class KubernetesDriver:
         closed = ownership_configmap.close(self._api, namespace, service, generation)
         if closed is None:
             return
-        guarded = has_policies(closed)
+        guarded = bool(policy_kinds(closed))
         if self._remove(resource_types.ROUTES, namespace, service) and guarded:
             return
         if guarded:
@@ -269,11 +276,17 @@ class KubernetesDriver:
         name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
         found = self._api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
         refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
-        if desired.access is not None:
-            self._check_policies(desired)
+        for field in policy_fields(desired)[:1]:
+            self._check_policies(desired, field)
+        if desired.limits != Limits() and not self._options.rate_limits:
+            raise InvalidInput(
+                f"{ASKED['spec.limits'].format(desired.service)}, but the cluster's gateway has no rate limit service; "
+                "enable that of Envoy Gateway and set gateway.rateLimits in the cluster file, or leave spec.limits out",
+                field="spec.limits",
+            )
 
-    def _check_policies(self, desired: Desired) -> None:
-        """Raise InvalidInput where the driver cannot apply the policies of a service that is not public."""
+    def _check_policies(self, desired: Desired, field: str) -> None:
+        """Raise InvalidInput where the driver cannot apply the policies that a field of the service file needs."""
         try:
             for kind in resource_types.POLICIES:
                 self._list(kind, desired.namespace, desired.service)
@@ -284,8 +297,7 @@ class KubernetesDriver:
         else:
             return
         raise InvalidInput(
-            f"spec.access of {desired.service} is not public, which takes policies of Envoy Gateway: {why}",
-            field="spec.access",
+            f"{ASKED[field].format(desired.service)}, which takes policies of Envoy Gateway: {why}", field=field
         )
 
     def _remove(self, kinds: Sequence[resource_types.Kind], namespace: str, service: str) -> bool:
