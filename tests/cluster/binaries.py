@@ -4,8 +4,8 @@
 kube-scheduler) comes first. Else the Go program in `control-plane/` is built once and kept in the cache outside the
 work tree, under the digest of its sources. So are Envoy Gateway, the rate limit service of Envoy's project, Helm and
 Prometheus' adapter for the custom metrics API, out of their own modules at the versions that `envoy-gateway/`,
-`ratelimit/`, `helm/` and `prometheus-adapter/` pin; tests that want them are left out where they were not built. Kustomize, kubectl and Compose are built on use. `python -m
-tests.cluster.binaries` builds all ahead of the tests.
+`ratelimit/`, `helm/` and `prometheus-adapter/` pin; tests that want them are left out where they were not built.
+Kustomize, kubectl and Compose are built on use. `python -m tests.cluster.binaries` builds all ahead of the tests.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
 """The rate limit service of Envoy's project, with a Redis of its own, as Envoy Gateway runs it on a cluster.
 
-Envoy Gateway's infrastructure provider `Host` starts none, so that this does what its Deployment says, and has a Service
-by which Envoy Gateway finds it.
+Envoy Gateway's infrastructure provider `Host` starts none: this does what its Deployment says, and has the Service by
+which Envoy Gateway finds it.
 """
 
 import os

@@ -187,9 +187,7 @@ class Applier:
 
 def policy_kinds(entry: Entry) -> list[resource_types.Kind]:
     """Return the kinds of Envoy Gateway's policies that the service has, or had."""
-    return [
-        kind for kind in resource_types.POLICIES if any(each.startswith(f"{kind.kind}/") for each in entry.objects)
-    ]
+    return [kind for kind in resource_types.POLICIES if any(each.startswith(f"{kind.kind}/") for each in entry.objects)]
 
 
 def _heals(manifest: Manifest, policy: DriftPolicy) -> bool:

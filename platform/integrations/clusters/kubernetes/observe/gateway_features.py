@@ -28,7 +28,9 @@ ASKED = {
 
 # Envoy Gateway reports no features (v1.9, internal/gatewayapi/status/gatewayclass.go) and has these
 # (internal/gatewayapi/filters.go, route.go).
-_KNOWN = {"gateway.envoyproxy.io/gatewayclass-controller": frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS, POLICIES})}
+_KNOWN = {
+    "gateway.envoyproxy.io/gatewayclass-controller": frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS, POLICIES})
+}
 
 
 @dataclass(frozen=True, slots=True)

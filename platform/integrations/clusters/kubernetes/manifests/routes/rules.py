@@ -27,7 +27,8 @@ def preflight_rule(prefix: str, shares: Sequence["Share"]) -> Manifest:
     Other requests with OPTIONS match no rule.
     """
     present = [
-        {"type": "RegularExpression", "name": name, "value": ".+"} for name in ("origin", "access-control-request-method")
+        {"type": "RegularExpression", "name": name, "value": ".+"}
+        for name in ("origin", "access-control-request-method")
     ]
     path = {"type": "PathPrefix", "value": prefix or "/"}
     match: Manifest = {"path": path, "method": "OPTIONS", "headers": present}
