@@ -66,7 +66,7 @@ def test_clients_of_a_public_service_cannot_forge_a_caller(service: Guarded) -> 
 def test_clients_of_a_guarded_service_cannot_forge_one_either(service: Guarded) -> None:
     service.driver.apply_keys(KEYS, ["default"])
     service.until_confirmed(GUARDED)
-    service.until_answered(200, token())
+    service.until_answered(401, "")
     ours = {"fairlead-caller": "ci", "fairlead-key": "1" * 32, "fairlead-team": "fraud"}
     for route in ROUTES:
         got = service.http(route, token(), **_FORGED).json()["headers"]
@@ -122,9 +122,8 @@ def test_a_service_and_each_caller_have_limits_over_all_routes(service: Guarded)
         return (by(token()).count(200), by(other).count(200)) == (5, 3 - 1)
 
     assert both(), "5 of a caller's 6, and of the next caller's 6 as many as 8 of all leave: a refused one counts too"
-    limited = next(
-        each for each in iter(lambda: service.http("main", token(), origin=_APP), None) if each.status_code == 429
-    )
+    answers = [service.http("main", token(), origin=_APP) for _ in range(12)]
+    limited = next(each for each in answers if each.status_code == 429)
     assert "too many requests" in limited.json()["error"]
     names = ("retry-after", "x-ratelimit-remaining", "x-ratelimit-reset", "access-control-allow-origin")
     assert [limited.headers[name] for name in names] == ["1", "0", "1", _APP]
@@ -163,7 +162,5 @@ def test_without_the_rate_limit_service_requests_go_on(service: Guarded) -> None
 
 def test_limits_are_refused_where_the_cluster_has_no_rate_limit_service(service: Guarded) -> None:
     without = KubernetesDriver(service.harness.api, replace(service.harness.options, domain=DOMAIN))
-    with pytest.raises(
-        InvalidInput, match=r"but the cluster's gateway has no rate limit service; .* gateway\.rateLimits"
-    ):
+    with pytest.raises(InvalidInput, match=r"the cluster's gateway has no rate limit service; .* gateway\.rateLimits"):
         without.check(service.desired(GUARDED, limits=Limits(5)))

@@ -43,7 +43,7 @@ from integrations.clusters.kubernetes.apply.apply_service import Applier, policy
 from integrations.clusters.kubernetes.check_cluster import check, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import render
-from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, REVISION, SERVICE
+from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.manifests.workloads import taps
 from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
@@ -53,6 +53,7 @@ from integrations.clusters.kubernetes.observe.failure_details import Diagnosis
 from integrations.clusters.kubernetes.observe.failures import env_of
 from integrations.clusters.kubernetes.observe.gateway_features import (
     ASKED,
+    POLICIES,
     GatewayClass,
     asks_much,
     policy_fields,
@@ -271,13 +272,12 @@ class KubernetesDriver:
         render(desired, {}, self._options)
         if not asks_much(desired):
             return
-        reference = self._options.gateway
-        gateway = self._api.get(resource_types.GATEWAY, reference.namespace, reference.name)
-        name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
-        found = self._api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
-        refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
+        refuse_unsupported(desired, self._gateway_class(), self._options.gateway.name)
         for field in policy_fields(desired)[:1]:
-            self._check_policies(desired, field)
+            problem = self._policies_problem(desired.namespace)
+            if problem:
+                asked = ASKED[field].format(desired.service)
+                raise InvalidInput(f"{asked}, which takes policies of Envoy Gateway: {problem}", field=field)
         if desired.limits != Limits() and not self._options.rate_limits:
             raise InvalidInput(
                 f"{ASKED['spec.limits'].format(desired.service)}, but the cluster's gateway has no rate limit service; "
@@ -285,20 +285,27 @@ class KubernetesDriver:
                 field="spec.limits",
             )
 
-    def _check_policies(self, desired: Desired, field: str) -> None:
-        """Raise InvalidInput where the driver cannot apply the policies that a field of the service file needs."""
+    def checks_callers(self, namespace: str) -> bool:
+        """Return whether the gateway can check the callers of services of the namespace."""
+        return POLICIES in self._gateway_class().features and not self._policies_problem(namespace)
+
+    def _gateway_class(self) -> GatewayClass:
+        reference = self._options.gateway
+        gateway = self._api.get(resource_types.GATEWAY, reference.namespace, reference.name)
+        name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
+        found = self._api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
+        return GatewayClass.read(gateway, found)
+
+    def _policies_problem(self, namespace: str) -> str:
+        """Return what to do before the driver can apply policies in the namespace; empty where it can."""
         try:
             for kind in resource_types.POLICIES:
-                self._list(kind, desired.namespace, desired.service)
+                self._api.list(kind, namespace, MANAGED)
         except NotPermitted as error:
-            why = f"bind the role fairlead-driver-access in {desired.namespace} ({error.message})"
+            return f"bind the role fairlead-driver-access in {namespace} ({error.message})"
         except NotFound:
-            why = "install Envoy Gateway's CRDs, release 1.9 or newer"
-        else:
-            return
-        raise InvalidInput(
-            f"{ASKED[field].format(desired.service)}, which takes policies of Envoy Gateway: {why}", field=field
-        )
+            return "install Envoy Gateway's CRDs, release 1.9 or newer"
+        return ""
 
     def _remove(self, kinds: Sequence[resource_types.Kind], namespace: str, service: str) -> bool:
         """Delete the service's objects of these kinds; returns whether there were any."""

@@ -7,11 +7,13 @@ which Envoy Gateway finds it.
 import os
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 
 from integrations.clusters.kubernetes.api.resource_types import ENDPOINT_SLICE, SERVICE
+from tests.cluster._support.node.kubelet import address
 from tests.cluster.binaries import ratelimit
 from tests.cluster.plane import ControlPlane, ends_with_us
 from tests.servers.parts import free_port
@@ -36,12 +38,13 @@ class RateLimitService:
         self._plane, self.redis = plane, Redis()
         self._port, self._page = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._reached = ExitStack()
 
     def start(self) -> None:
         """Start both; returns once it answers."""
         self.redis.start()
         self._folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["ip", "address", "replace", f"{_ADDRESS}/32", "dev", "lo"], check=True, capture_output=True)
+        self._reached.enter_context(address(_ADDRESS))
         self._offer()
         with (self._folder / "log").open("ab") as log:
             command = ends_with_us(str(self._program))
@@ -59,7 +62,7 @@ class RateLimitService:
             self._process.wait()
         self._process = None
         self.redis.stop()
-        subprocess.run(["ip", "address", "del", f"{_ADDRESS}/32", "dev", "lo"], check=False, capture_output=True)
+        self._reached.close()
 
     def log(self) -> str:
         """Return the end of what it said."""

@@ -28,9 +28,8 @@ ASKED = {
 
 # Envoy Gateway reports no features (v1.9, internal/gatewayapi/status/gatewayclass.go) and has these
 # (internal/gatewayapi/filters.go, route.go).
-_KNOWN = {
-    "gateway.envoyproxy.io/gatewayclass-controller": frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS, POLICIES})
-}
+_ENVOY_GATEWAY = frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS, POLICIES})
+_KNOWN = {"gateway.envoyproxy.io/gatewayclass-controller": _ENVOY_GATEWAY}
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,8 @@ def preflight_rule(prefix: str, shares: Sequence["Share"]) -> Manifest:
 
     Other requests with OPTIONS match no rule.
     """
-    present = [
-        {"type": "RegularExpression", "name": name, "value": ".+"}
-        for name in ("origin", "access-control-request-method")
-    ]
+    names = ("origin", "access-control-request-method")
+    present = [{"type": "RegularExpression", "name": name, "value": ".+"} for name in names]
     path = {"type": "PathPrefix", "value": prefix or "/"}
     match: Manifest = {"path": path, "method": "OPTIONS", "headers": present}
     return {"matches": [match], "backendRefs": _backends(shares, HTTP_PORT)}

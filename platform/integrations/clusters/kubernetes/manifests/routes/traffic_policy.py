@@ -59,8 +59,8 @@ def _rule(per_second: int) -> Manifest:
 def _answers(desired: Desired, *, is_limited: bool) -> Iterator[Manifest]:
     """Yield V2's error objects for refusals of the gateway's own, and gRPC's status of those above a limit.
 
-    An answer of a policy has none of the headers of the refusal, so that those for web pages of other origins, which are
-    the origin's that was allowed, are in rules of their own.
+    An answer of a policy has none of the headers of the refusal: each origin whose web pages may read it has rules of
+    its own.
     """
     refusals: dict[int, tuple[str, dict[str, str]]] = {}
     if desired.access is not None:
