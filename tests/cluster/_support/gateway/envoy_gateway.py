@@ -139,7 +139,10 @@ class EnvoyGateway:
             "gateway": {"controllerName": CONTROLLER},
             "provider": {"type": "Custom", "custom": provider},
             "admin": {"address": {"host": "127.0.0.1", "port": free_port()}},
-            "rateLimit": {"backend": {"type": "Redis", "redis": {"url": f"localhost:{self.rate_limits.redis.port}"}}},
+            "rateLimit": {
+                "backend": {"type": "Redis", "redis": {"url": f"localhost:{self.rate_limits.redis.port}"}},
+                "timeout": "2s",  # of 20 ms, after which requests go on: this machine may be slower
+            },
             "telemetry": {"metrics": {"prometheus": {"disable": True}}},
         }
         (self._folder / "config.yaml").write_text(yaml.safe_dump(content))

@@ -38,7 +38,7 @@ def _without(*headers: str) -> Manifest:
 WITHHOLD_TOKEN = _without("authorization", ISSUER_HEADER, SUBJECT_HEADER)
 """The filter of every rule of a guarded service's routes; it runs after the token was verified."""
 WITHHOLD_CALLER = _without(*OURS)
-"""The filter of every rule of a public service's routes: nobody checks there who calls."""
+"""The filter of every rule of a public service's routes: callers are not checked there."""
 
 PLACEHOLDER: Mapping[str, str] = {
     "kty": "EC",

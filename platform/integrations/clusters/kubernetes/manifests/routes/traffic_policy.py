@@ -4,7 +4,7 @@ Limits are global ones: the rate limit service of Envoy's project counts the req
 of one second. A rule is shared by all routes of the service. It comes after the check of keys, so that requests that
 are refused there count for none, and a caller is the name of a verified key.
 
-At a public service nobody checks who calls: all requests are one caller's, and the smaller limit of the two is theirs.
+At a public service callers are not checked: all requests are one caller's, and the smaller limit of the two is theirs.
 """
 
 import json
