@@ -2,10 +2,10 @@
 
 `KUBEBUILDER_ASSETS` (envtest's convention: a folder with etcd and kube-apiserver, here also kube-controller-manager and
 kube-scheduler) comes first. Else the Go program in `control-plane/` is built once and kept in the cache outside the
-work tree, under the digest of its sources. So are Envoy Gateway, Helm and Prometheus' adapter for the custom metrics
-API, out of their own modules at the versions that `envoy-gateway/`, `helm/` and `prometheus-adapter/` pin; tests that
-want them are left out where they were not built. Kustomize, kubectl and Compose are built on use. `python -m
-tests.cluster.binaries` builds all ahead of the tests.
+work tree, under the digest of its sources. So are Envoy Gateway, the rate limit service of Envoy's project, Helm and
+Prometheus' adapter for the custom metrics API, out of their own modules at the versions that `envoy-gateway/`,
+`ratelimit/`, `helm/` and `prometheus-adapter/` pin; tests that want them are left out where they were not built.
+Kustomize, kubectl and Compose are built on use. `python -m tests.cluster.binaries` builds all ahead of the tests.
 """
 
 import fcntl
@@ -77,6 +77,12 @@ _ENVOY_GATEWAY = _Program(
     "github.com/envoyproxy/gateway/cmd/envoy-gateway",
     "Envoy Gateway, once (about ten minutes",
 )
+_RATELIMIT = _Program(
+    "ratelimit",
+    ("go.mod", "go.sum"),
+    "github.com/envoyproxy/ratelimit/src/service_cmd",
+    "the rate limit service of Envoy's project, once (about a minute",
+)
 _KUSTOMIZE = _Program(
     "kustomize", ("go.mod", "go.sum"), "sigs.k8s.io/kustomize/kustomize/v5", "Kustomize, once (about two minutes"
 )
@@ -134,6 +140,15 @@ def envoy_gateway() -> Path:
             "Envoy Gateway is not built; `make test-cluster` builds it, once (Go, about ten minutes)"
         )
     return _ENVOY_GATEWAY.place
+
+
+def ratelimit() -> Path:
+    """Return the program of the rate limit service; raises MissingPartError where it was not built."""
+    if not _RATELIMIT.place.exists():
+        raise MissingPartError(
+            "The rate limit service is not built; `make test-cluster` builds it, once (Go, about a minute)"
+        )
+    return _RATELIMIT.place
 
 
 def kustomize() -> Path:
@@ -242,6 +257,7 @@ def main() -> int:
     try:
         binaries()
         _built(_ENVOY_GATEWAY)
+        _built(_RATELIMIT)
         _built(_KUSTOMIZE)
         _built(_KUBECTL)
         _built(_HELM)

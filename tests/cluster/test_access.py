@@ -3,11 +3,10 @@
 import base64
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from django.utils import timezone
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from access.domain.tokens import Claims, new_signing_key, signed
+from access.domain.tokens import new_signing_key
 from access.services.gateways import push_to
 from access.services.keys import key_create, key_revoke, key_rotate
 from accounts.models import Team
@@ -26,33 +25,39 @@ from clusters.services.clusters import cluster_apply
 from common.errors import InvalidInput
 from deployments.models import InferenceService
 from deployments.services import service_apply
-from integrations.clusters.base import CONSOLE, Access, CallerKeys, Desired, DesiredRevision, HeaderMatch, MatchKind
+from integrations.clusters.base import CONSOLE, Access, CallerKeys
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply import caller_keys
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
+from tests.cluster._support.guarded import (
+    ANYBODY,
+    CALLS,
+    DOMAIN,
+    GOOD,
+    GUARDED,
+    KEYS,
+    NEXT_PRIVATE,
+    NEXT_PUBLIC,
+    NOW,
+    PRIVATE,
+    PUBLIC,
+    RESTRICTED,
+    ROUTES,
+    WITHIN_S,
+    Guarded,
+    token,
+)
 from tests.cluster._support.kubeconfigs import flat
 from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import UNRULY_RUNTIME, Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.cluster_files import LEAST
-from tests.integrations._support.runtimes import model, until
+from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
-_WITHIN_S = 60.0
-_DOMAIN = "models.test"
-PRIVATE, PUBLIC = new_signing_key("k1")
-NEXT_PRIVATE, NEXT_PUBLIC = new_signing_key("k2")
 OTHER_PRIVATE, _ = new_signing_key("k1")
-NOW = datetime.now(UTC)
-GOOD = Claims("ci", "1" * 32, "fraud", "", ("default/*",), NOW, NOW + timedelta(days=1))
-ANYBODY, GUARDED = None, Access()
-RESTRICTED = Access(teams=("fraud",), users=("alice",), keys=("nightly",))
 OK, UNAUTHENTICATED, DENIED = (200, "OK"), (401, "UNAUTHENTICATED"), (403, "PERMISSION_DENIED")
-
-
-def token(*, private: str = PRIVATE, kid: str = "k1", **changed: Any) -> str:
-    return signed(replace(GOOD, **changed), private=private, kid=kid)
 
 
 def said(**claims: str) -> str:
@@ -92,93 +97,6 @@ CREDENTIALS: dict[str, tuple[str, tuple[int, str], tuple[int, str]]] = {
     "of another issuer": (said(iss="elsewhere"), UNAUTHENTICATED, UNAUTHENTICATED),
     "wrong": ("flt_abc", UNAUTHENTICATED, UNAUTHENTICATED),
 }
-KEYS = CallerKeys(public=(PUBLIC, NEXT_PUBLIC), revoked=("2" * 32, *(f"{number:032x}" for number in range(200))))
-_INFER, _BETA = "/v2/models/digits/infer", {"x-group": "beta"}
-ROUTES: dict[str, tuple[str, str, dict[str, str]]] = {
-    # the method, the address, and headers
-    "main": ("POST", f"/serving/default/digits{_INFER}", {}),
-    "v1": ("POST", "/serving/default/digits/v1/models/digits:predict", {}),
-    "version": ("POST", "/serving/default/digits/v2/models/digits/versions/1/infer", {}),
-    "group": ("POST", f"/serving/default/digits{_INFER}", _BETA),
-    "metadata": ("GET", "/serving/default/digits/v2/models/digits", {}),
-    "health": ("GET", "/serving/default/digits/v2/health/ready", {}),
-    "preview": ("POST", f"/serving/default/digits-preview{_INFER}", {}),
-    "host": ("POST", _INFER, {"host": f"digits.default.{_DOMAIN}"}),
-    "version by host": ("POST", "/v2/models/digits/versions/2/infer", {"host": f"digits.default.{_DOMAIN}"}),
-    "preview by host": ("POST", _INFER, {"host": f"digits-preview.default.{_DOMAIN}"}),
-}
-CALLS: dict[str, tuple[str, dict[str, str]]] = {
-    "main": ("ModelInfer", {"fairlead-service": "default/digits"}),
-    "group": ("ModelInfer", {"fairlead-service": "default/digits", **_BETA}),
-    "ready": ("ModelReady", {"fairlead-service": "default/digits"}),
-    "preview": ("ModelInfer", {"fairlead-service": "default/digits-preview"}),
-}
-
-
-@dataclass
-class Guarded:
-    """A service `digits` of two revisions, one of them a group's and at the preview address, and its callers."""
-
-    harness: Harness
-    driver: KubernetesDriver
-    client: httpx.Client
-    generation: int = 0
-    revisions: tuple[DesiredRevision, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        group = (HeaderMatch("x-group", MatchKind.EXACT, ("beta",)),)
-        self.revisions = (self._revision(1, 100), self._revision(2, 0, match=group))
-
-    def _revision(self, number: int, weight: int, **more: Any) -> DesiredRevision:
-        stored = self.harness.store(model(number))
-        name = f"digits-{number:05}"
-        return DesiredRevision(name, "digits", str(number), stored.uri, stored.digest, 1, weight, **more)
-
-    def desired(self, access: Access | None) -> Desired:
-        return Desired("default", "digits", self.generation, self.revisions, preview="digits-00002", access=access)
-
-    def until_confirmed(self, access: Access | None) -> None:
-        """Apply again and again, as the reconciler does, until the gateway does what is desired."""
-        self.generation += 1
-
-        def look() -> bool:
-            self.driver.apply(self.desired(access))
-            seen = self.driver.observe("default", "digits")
-            weights = {each.name: (each.weight_percent, bool(each.match)) for each in seen.revisions}
-            wanted = {"digits-00001": (100, False), "digits-00002": (0, True)}
-            return weights == wanted and seen.generation == self.generation and not seen.message
-
-        until(look, "the gateway does what is desired", _WITHIN_S)
-
-    def http(self, route: str, credential: str, **more: str) -> httpx.Response:
-        method, path, headers = ROUTES[route]
-        bearer = {"authorization": f"Bearer {credential}"} if credential else {}
-        return self.client.request(method, path, headers={**headers, **bearer, **more})
-
-    def grpc(self, channel: grpc.Channel, call: str, credential: str) -> str:
-        method, metadata = CALLS[call]
-        bearer = {"authorization": f"Bearer {credential}"} if credential else {}
-        sent = [*{**metadata, **bearer}.items()]
-        try:
-            channel.unary_unary(f"/inference.GRPCInferenceService/{method}")(b"", metadata=sent, timeout=20)
-        except grpc.RpcError as error:
-            return str(error.code().name)
-        return "OK"
-
-    def until_answered(self, status: int, credential: str, within_s: float = _WITHIN_S) -> float:
-        """Return after how many seconds all routes answer so."""
-        began = time.monotonic()
-        found: dict[str, int] = {}
-
-        def look() -> bool:
-            found.update({route: self.http(route, credential).status_code for route in ROUTES})
-            return {*found.values()} == {status}
-
-        try:
-            until(look, f"every route answers {status}", within_s)
-        except pytest.fail.Exception:
-            pytest.fail(f"not within {within_s:g} s: every route answers {status}, but {found}")
-        return time.monotonic() - began
 
 
 @pytest.fixture(scope="module")
@@ -191,18 +109,12 @@ def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(scope="module")
 def guarded(cluster: Harness) -> Iterator[Guarded]:
     """Give a service that came up behind its policy."""
-    driver = KubernetesDriver(cluster.api, replace(cluster.options, domain=_DOMAIN))
+    driver = KubernetesDriver(cluster.api, replace(cluster.options, domain=DOMAIN))
     with httpx.Client(base_url=cluster.gateway.url, timeout=20, trust_env=False) as client:
         service = Guarded(cluster, driver, client)
         yield service
         service.generation += 1
-        until(lambda: _is_gone(service), "the service is gone", _WITHIN_S)
-
-
-def _is_gone(service: Guarded) -> bool:
-    service.driver.delete("default", "digits", service.generation)
-    seen = service.driver.observe("default", "digits")
-    return not seen.generation and not seen.revisions
+        until(service.is_gone, "the service is gone", WITHIN_S)
 
 
 def test_a_service_of_the_platform_asks_for_keys_that_its_own_api_made(
@@ -333,7 +245,7 @@ def test_a_shadow_gets_copies_without_the_token(guarded: Guarded) -> None:
         calls = [call for page in pages for call in httpx.get(page, timeout=20, trust_env=False).json()]
         return [call for call in calls if "x-copied" in call]
 
-    for copy in until(copies, "the shadow got a copy", _WITHIN_S):
+    for copy in until(copies, "the shadow got a copy", WITHIN_S):
         assert "authorization" not in copy
         assert copy["fairlead-caller"] == "ci"
 

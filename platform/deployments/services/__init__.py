@@ -2,7 +2,7 @@
 
 from deployments.services.dry_run import policy_plan, rollout_plan, service_plan
 from deployments.services.files.import_models import import_follow
-from deployments.services.files.preflight import plan_check, plan_patched, service_check
+from deployments.services.files.preflight import access_by_default, plan_check, plan_patched, service_check
 from deployments.services.files.service_files import service_apply
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.restart import service_restart, service_resume, service_stop
@@ -14,6 +14,7 @@ from deployments.services.rollout.rollouts import rollout_abort, rollout_promote
 from deployments.services.services import alias_follow, service_delete
 
 __all__ = [
+    "access_by_default",
     "alias_follow",
     "check_reason",
     "gpus_of",

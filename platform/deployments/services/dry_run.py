@@ -34,10 +34,11 @@ def service_plan(
     now: datetime,
     accept: str | None = None,
     may_grant_egress: bool = False,
+    default_access: str | None = None,
 ) -> Planned[Plan, tuple[InferenceService, bool]]:
     """Return the plan of `service_apply`, without changing anything; raises what that raises."""
     arguments: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "actor": actor, "now": now}
-    arguments |= {"accept": accept, "may_grant_egress": may_grant_egress}
+    arguments |= {"accept": accept, "may_grant_egress": may_grant_egress, "default_access": default_access}
     change, rollout, created = service_planned(**arguments)
     service, was = change.service, _was(change)
     if was is not None and service.event_seq == was.event_seq:

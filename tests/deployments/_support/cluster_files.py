@@ -22,7 +22,7 @@ LEAST: dict[str, Any] = {
 
 MOST: dict[str, Any] = {
     **LEAST,
-    "gateway": {**LEAST["gateway"], "httpListener": "http", "grpcListener": "grpc"},
+    "gateway": {**LEAST["gateway"], "httpListener": "http", "grpcListener": "grpc", "rateLimits": True},
     "artifacts": {
         **LEAST["artifacts"],
         "from": "origin",

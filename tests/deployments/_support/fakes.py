@@ -65,6 +65,7 @@ class FakeCluster:
         autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
         transformers_autoscaled: the same of what stands before a revision's predictor.
         away: why the cluster cannot be reached; empty while it can.
+        has_policies: its gateway can check who calls.
         touched_at: when something of a service ran otherwise last, in Unix seconds.
         recorded: what taps wrote of each service, cursors are numbers of it.
         workloads: whose each token is; `asked_tokens` are those that it was asked about.
@@ -96,6 +97,7 @@ class FakeCluster:
     transformers_autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     brought: list[tuple[WorkloadIdentity, bytes]] = field(default_factory=list)
     away: str = ""
+    has_policies: bool = False
     touched_at: dict[tuple[str, str], float] = field(default_factory=dict)
     worked_on: dict[str, ObservedNode] = field(default_factory=dict)
     staying: dict[str, str] = field(default_factory=dict)
@@ -182,6 +184,10 @@ class FakeCluster:
     def check(self, desired: Desired) -> None:
         self._reach()
         self.on_check(desired)
+
+    def checks_callers(self, namespace: str) -> bool:
+        self._reach()
+        return self.has_policies
 
     def keep(self, workload: WorkloadIdentity, events: bytes) -> None:
         self._reach()

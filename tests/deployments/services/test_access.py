@@ -11,8 +11,9 @@ from deployments.domain.service_file import stored_access, stored_cors
 from deployments.mapping import service_state
 from deployments.models import InferenceService
 from deployments.selectors.services import guarded_namespaces
-from deployments.services import service_apply
+from deployments.services import access_by_default, service_apply
 from integrations.clusters.base import Access, Cors
+from tests.deployments._support.fakes import FakeCluster
 from tests.deployments._support.platform import Platform
 
 
@@ -85,3 +86,32 @@ def test_pages_of_other_origins_call_it_as_its_file_says_and_all_of_them_only_a_
     with pytest.raises(InvalidInput, match="the service is not public"):
         applied({"origins": ["*"]}, {"keys": ["ci"]})
     assert applied(None, "authenticated").cors is None, "a file without origins closes the service to other pages"
+
+
+def test_a_new_service_on_kubernetes_follows_the_installation_where_its_gateway_checks_callers(
+    platform: Platform, settings: Settings
+) -> None:
+    platform.version(1)
+    platform.policy()
+    Cluster.objects.update_or_create(name="local", defaults={"kind": "kubernetes", "created_at": platform.clock()})
+    cluster, driver, document = Cluster.objects.get(), FakeCluster(), platform.document()
+
+    def by_default() -> str | None:
+        named: Any = {"document": document, "namespace": "default", "name": "digits"}
+        return access_by_default(**named, cluster=cluster, driver_of=lambda _: driver, now=platform.clock())
+
+    assert by_default() == "public"
+    settings.DEFAULT_ACCESS = "authenticated"
+    assert by_default() == "public", "this gateway cannot"
+    driver.has_policies = True
+    assert by_default() == "authenticated"
+    driver.has_policies, driver.away = False, "the cluster is away"
+    assert by_default() == "authenticated", "whether it can is not known"
+    named: Any = {"document": document, "namespace": None, "name": None, "actor": "alice", "now": platform.clock()}
+    service, _ = service_apply(**named, default_access=by_default())
+    assert stored_access(service.access).callers == Access()
+    assert by_default() is None, "it is there already"
+    document["spec"]["access"] = "public"
+    assert by_default() is None, "its file says"
+    service, _ = service_apply(**named)
+    assert stored_access(service.access).callers is None

@@ -2,10 +2,7 @@
 
 from typing import Any
 
-import pytest
-
 from clusters.models import Cluster
-from common.errors import InvalidInput
 from deployments.models import InferenceService
 from deployments.services import service_apply
 from integrations.clusters.base import Limits
@@ -37,10 +34,9 @@ def test_a_change_takes_no_new_revision_and_a_file_without_them_changes_nothing(
     assert desired.limits == Limits()
 
 
-def test_kubernetes_refuses_them_by_name(platform: Platform) -> None:
+def test_kubernetes_takes_them_and_its_driver_says_where_the_gateway_cannot(platform: Platform) -> None:
     platform.version(1)
     platform.policy()
     Cluster.objects.update_or_create(name="local", defaults={"kind": "kubernetes", "created_at": platform.clock()})
-    with pytest.raises(InvalidInput, match=r"spec\.limits cannot be enforced on Kubernetes yet"):
-        apply(platform, {"requestsPerSecond": 200})
+    assert apply(platform, {"requestsPerSecond": 200}).limits
     assert apply(platform, {}).limits == {}

@@ -92,8 +92,10 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
     artifacts = parse_artifacts(document.document("artifacts"), control_plane_url=control_plane_url)
     reach = document.choice("reach", Reach, _KNOWN.reach)
     custom_metrics, keda = _autoscalers(document)
+    rate_limits = gateway.flag("rateLimits", default=_KNOWN.rate_limits)
     return Options(
         gateway=_gateway(gateway),
+        rate_limits=rate_limits,
         runtime_image=document.text("runtimeImage"),
         gpu_runtime_image=document.text("gpuRuntimeImage", default=_KNOWN.gpu_runtime_image),
         **{each.name: getattr(artifacts, each.name) for each in fields(artifacts)},

@@ -3,10 +3,10 @@
 from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
-from deployments.domain.service_file import access, cors, limits
+from deployments.domain.service_file import access
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
-from integrations.clusters.base import DriftPolicy, Limits
+from integrations.clusters.base import DriftPolicy
 
 LOCAL = "local"
 
@@ -23,18 +23,6 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             f"{access.FIELD}.subjects cannot be honoured on Kubernetes yet: gateways there accept keys only; name "
             "teams, users or keys",
             field=f"{access.FIELD}.subjects",
-        )
-    if kind != LOCAL and spec.cors is not None:
-        raise InvalidInput(
-            f"{cors.FIELD} cannot be honoured on Kubernetes yet: the gateway there is another team's; leave it out, "
-            "and let a SecurityPolicy of that gateway name the origins",
-            field=cors.FIELD,
-        )
-    if kind != LOCAL and spec.limits not in (None, Limits()):
-        raise InvalidInput(
-            f"{limits.FIELD} cannot be enforced on Kubernetes yet: the gateway there is another team's; leave it out, "
-            "and let a BackendTrafficPolicy of that gateway limit requests",
-            field=limits.FIELD,
         )
     if kind == LOCAL and spec.patches:
         raise InvalidInput(

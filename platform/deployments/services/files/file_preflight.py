@@ -26,9 +26,9 @@ def service_planned(
     uri = storage_uri_of(document)
     require_model_use(token, uri)
     require_model_import(token, uri, namespace, name)
-    cluster = services.service_check(
-        document=document, namespace=namespace, name=name, now=arguments["now"], driver_of=driver_of
-    )
-    planned = services.service_plan(document=document, namespace=namespace, name=name, **arguments)
+    named: dict[str, Any] = {"document": document, "namespace": namespace, "name": name}
+    cluster = services.service_check(**named, now=arguments["now"], driver_of=driver_of)
+    default_access = services.access_by_default(**named, cluster=cluster, now=arguments["now"], driver_of=driver_of)
+    planned = services.service_plan(**named, default_access=default_access, **arguments)
     services.plan_check(planned.plan, driver_of(cluster))
     return replace(planned, plan=services.plan_patched(planned.plan, driver_of(cluster)))

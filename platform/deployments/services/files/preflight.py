@@ -5,11 +5,13 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
+from django.conf import settings
+
 from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_for
 from clusters.services.connection import is_away
 from common.errors import InvalidInput, Unavailable
-from deployments.domain.service_file import CONFIG, PATCHES, parse_service
+from deployments.domain.service_file import CONFIG, PATCHES, PUBLIC, parse_service
 from deployments.services.revisions.gpu_assignment import gpus_look
 from deployments.views.shapes import Plan
 from integrations.clusters.base import ClusterDriver
@@ -42,6 +44,30 @@ def service_check(
         field = f"{CONFIG}.{error.field}" if error.field else CONFIG
         raise InvalidInput(f"{field}: {error.message}", field=field) from error
     return cluster
+
+
+def access_by_default(
+    *,
+    document: object,
+    namespace: str,
+    name: str,
+    cluster: Cluster,
+    driver_of: Callable[[Cluster], ClusterDriver],
+    now: datetime,
+) -> str | None:
+    """Return who may call the service of a file; None where the file says so, or the service is there already.
+
+    That is everybody where the cluster's gateway cannot check callers; one that cannot be reached now is taken for one
+    that can.
+    """
+    spec = parse_service(document, namespace=namespace, name=name)
+    if spec.access is not None or cluster.services.filter(namespace=namespace, name=name).exists():
+        return None
+    default = str(settings.DEFAULT_ACCESS)
+    if default != PUBLIC and not is_away(cluster, now):
+        with suppress(Unavailable):
+            return default if driver_of(cluster).checks_callers(namespace) else PUBLIC
+    return default
 
 
 def plan_check(plan: Plan, driver: ClusterDriver) -> None:

@@ -53,7 +53,7 @@ class AppliedFile:
     Attributes:
         version: None where the files are imported first.
         cluster: of a new service.
-        accept, may_grant_egress: as `service_apply` takes them.
+        accept, may_grant_egress, default_access: as `service_apply` takes them.
     """
 
     document: object
@@ -64,6 +64,7 @@ class AppliedFile:
     actor: str
     accept: str | None
     may_grant_egress: bool
+    default_access: str | None
 
 
 @transaction.atomic
@@ -76,6 +77,7 @@ def service_apply(
     now: datetime,
     accept: str | None = None,
     may_grant_egress: bool = False,
+    default_access: str | None = None,
 ) -> tuple[InferenceService, bool]:
     """Create or change the service of a service file; return it and whether it is new.
 
@@ -86,6 +88,8 @@ def service_apply(
     Args:
         accept: why `actor` accepts what would break clients; None where that is refused.
         may_grant_egress: whether `actor` administers the installation, and so may give the service egress.
+        default_access: who may call it where it is new and its file does not say; None is the installation's default on
+            this machine, and everybody elsewhere.
 
     Raises:
         InvalidInput: the file is wrong, names files elsewhere that may not be imported, or sets a variable that the
@@ -104,6 +108,7 @@ def service_apply(
         now=now,
         accept=accept,
         may_grant_egress=may_grant_egress,
+        default_access=default_access,
     )
     service, created = InferenceService.objects.get_or_create(
         namespace=applied.spec.namespace, name=applied.spec.name, defaults=_new_columns(applied, now)
@@ -122,6 +127,7 @@ def service_planned(
     now: datetime,
     accept: str | None = None,
     may_grant_egress: bool = False,
+    default_access: str | None = None,
 ) -> tuple[Change, Rollout | None, bool]:
     """Return the plan of `service_apply`, the rollout it starts and whether the service is new. Writes nothing.
 
@@ -135,6 +141,7 @@ def service_planned(
         now=now,
         accept=accept,
         may_grant_egress=may_grant_egress,
+        default_access=default_access,
     )
     named = {"namespace": applied.spec.namespace, "name": applied.spec.name}
     found = InferenceService.objects.filter(**named).first()
@@ -153,6 +160,7 @@ def _read(
     now: datetime,
     accept: str | None,
     may_grant_egress: bool,
+    default_access: str | None,
 ) -> AppliedFile:
     spec = parse_service(document, namespace=namespace, name=name)
     _refuse_name_of_preview(spec)
@@ -168,7 +176,7 @@ def _read(
         check_ready(version)
         check_format(spec.model_format, version.platform, str(version))
     cluster = cluster_chosen(spec.cluster, now=now)
-    return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress)
+    return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress, default_access)
 
 
 def _new_columns(applied: AppliedFile, now: datetime) -> dict[str, Any]:
@@ -212,7 +220,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     service.document, service.policy = applied.document, applied.policy
     service.drift_policy = spec.drift or DriftPolicy.HEAL
     service.request_timeout_s, service.rolling = spec.request_timeout_s, rolling_json(spec.rolling)
-    service.access, service.cors = _access(service, spec, created=created), cors_json(spec.cors)
+    service.access, service.cors = _access(service, applied, created=created), cors_json(spec.cors)
     check_cors(spec.cors, stored_access(service.access))
     if spec.limits is not None:
         service.limits = limits_json(spec.limits)
@@ -251,10 +259,12 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     return rollout
 
 
-def _access(service: InferenceService, spec: ServiceSpec, *, created: bool) -> Any:
-    """Return who may call the service: as the file says, else as before, and if it is new by the installation."""
-    if spec.access is not None:
-        return access_json(spec.access)
+def _access(service: InferenceService, applied: AppliedFile, *, created: bool) -> Any:
+    """Return who may call the service: as the file says, else as before, and if it is new by default."""
+    if applied.spec.access is not None:
+        return access_json(applied.spec.access)
+    if created and applied.default_access is not None:
+        return applied.default_access
     if created and service.cluster.kind == LOCAL:
         return settings.DEFAULT_ACCESS
     return service.access

@@ -116,6 +116,9 @@ class ClusterDriver(Protocol):
     def check_namespace(self, namespace: str) -> None:
         """Raise Conflict, saying what to do, where services cannot run in the namespace."""
 
+    def checks_callers(self, namespace: str) -> bool:
+        """Return whether the gateway can check the callers of services of the namespace (`Desired.access`)."""
+
     def run(self, job: Job, on_stage: OnStage | None = None, made: Made | None = None) -> JobResult:
         """Run `job` to its end or its timeout, or until `on_stage` raises.
 

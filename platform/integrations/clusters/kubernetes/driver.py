@@ -25,6 +25,7 @@ from integrations.clusters.base import (
     Job,
     JobIdentity,
     JobResult,
+    Limits,
     Made,
     Nodes,
     Observed,
@@ -38,11 +39,11 @@ from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
 from integrations.clusters.kubernetes.api import identity, resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap
-from integrations.clusters.kubernetes.apply.apply_service import Applier, has_policies
+from integrations.clusters.kubernetes.apply.apply_service import Applier, policy_kinds
 from integrations.clusters.kubernetes.check_cluster import check, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import render
-from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, REVISION, SERVICE
+from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.manifests.workloads import taps
 from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
@@ -50,7 +51,14 @@ from integrations.clusters.kubernetes.manifests.workloads.transformer import CON
 from integrations.clusters.kubernetes.observe import gpus, nodes
 from integrations.clusters.kubernetes.observe.failure_details import Diagnosis
 from integrations.clusters.kubernetes.observe.failures import env_of
-from integrations.clusters.kubernetes.observe.gateway_features import GatewayClass, asks_much, refuse_unsupported
+from integrations.clusters.kubernetes.observe.gateway_features import (
+    ASKED,
+    POLICIES,
+    GatewayClass,
+    asks_much,
+    policy_fields,
+    refuse_unsupported,
+)
 from integrations.clusters.kubernetes.observe.observation import Found, observed, replicas_of
 from integrations.clusters.kubernetes.options import Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
@@ -103,7 +111,7 @@ class KubernetesDriver:
             pods=self._list(resource_types.POD, namespace, service),
             slices=self._list(resource_types.ENDPOINT_SLICE, namespace, service),
             routes=[route for kind in resource_types.ROUTES for route in self._list(kind, namespace, service)],
-            policies=self._list(resource_types.SECURITY_POLICY, namespace, service) if has_policies(entry) else (),
+            policies=[policy for kind in policy_kinds(entry) for policy in self._list(kind, namespace, service)],
             autoscalers=self._list(resource_types.AUTOSCALER, namespace, service),
         )
         found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
@@ -250,7 +258,7 @@ class KubernetesDriver:
         closed = ownership_configmap.close(self._api, namespace, service, generation)
         if closed is None:
             return
-        guarded = has_policies(closed)
+        guarded = bool(policy_kinds(closed))
         if self._remove(resource_types.ROUTES, namespace, service) and guarded:
             return
         if guarded:
@@ -264,29 +272,40 @@ class KubernetesDriver:
         render(desired, {}, self._options)
         if not asks_much(desired):
             return
+        refuse_unsupported(desired, self._gateway_class(), self._options.gateway.name)
+        for field in policy_fields(desired)[:1]:
+            problem = self._policies_problem(desired.namespace)
+            if problem:
+                asked = ASKED[field].format(desired.service)
+                raise InvalidInput(f"{asked}, which takes policies of Envoy Gateway: {problem}", field=field)
+        if desired.limits != Limits() and not self._options.rate_limits:
+            raise InvalidInput(
+                f"{ASKED['spec.limits'].format(desired.service)}, but the cluster's gateway has no rate limit service; "
+                "enable that of Envoy Gateway and set gateway.rateLimits in the cluster file, or leave spec.limits out",
+                field="spec.limits",
+            )
+
+    def checks_callers(self, namespace: str) -> bool:
+        """Return whether the gateway can check the callers of services of the namespace."""
+        return POLICIES in self._gateway_class().features and not self._policies_problem(namespace)
+
+    def _gateway_class(self) -> GatewayClass:
         reference = self._options.gateway
         gateway = self._api.get(resource_types.GATEWAY, reference.namespace, reference.name)
         name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
         found = self._api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
-        refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
-        if desired.access is not None:
-            self._check_policies(desired)
+        return GatewayClass.read(gateway, found)
 
-    def _check_policies(self, desired: Desired) -> None:
-        """Raise InvalidInput where the driver cannot apply the policies of a service that is not public."""
+    def _policies_problem(self, namespace: str) -> str:
+        """Return what to do before the driver can apply policies in the namespace; empty where it can."""
         try:
             for kind in resource_types.POLICIES:
-                self._list(kind, desired.namespace, desired.service)
+                self._api.list(kind, namespace, MANAGED)
         except NotPermitted as error:
-            why = f"bind the role fairlead-driver-access in {desired.namespace} ({error.message})"
+            return f"bind the role fairlead-driver-access in {namespace} ({error.message})"
         except NotFound:
-            why = "install Envoy Gateway's CRDs, release 1.9 or newer"
-        else:
-            return
-        raise InvalidInput(
-            f"spec.access of {desired.service} is not public, which takes policies of Envoy Gateway: {why}",
-            field="spec.access",
-        )
+            return "install Envoy Gateway's CRDs, release 1.9 or newer"
+        return ""
 
     def _remove(self, kinds: Sequence[resource_types.Kind], namespace: str, service: str) -> bool:
         """Delete the service's objects of these kinds; returns whether there were any."""

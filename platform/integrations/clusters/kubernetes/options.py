@@ -109,6 +109,7 @@ class Options:
             step that fetches, such as AWS_ACCESS_KEY_ID; empty where pods have their own identity.
         service_account_annotations: of each service's ServiceAccount, by which clouds give pods such an identity.
         allow_python_models: whether runtimes may run models whose files are code; jobs inspect them by running them.
+        rate_limits: the Gateway is an Envoy Gateway's that has its rate limit service, so that requests can be limited.
         domain: services answer also at `<service>.<namespace>.<domain>`; empty leaves them at their paths.
         monitoring_namespaces: namespaces from which metrics may be read; that of the control plane is one of them where
             it reads directly.
@@ -153,6 +154,7 @@ class Options:
     service_account_annotations: Mapping[str, str] = field(default_factory=dict)
     allow_python_models: bool = False
     gpu_runtime_image: str = ""
+    rate_limits: bool = False
     domain: str = ""
     monitoring_namespaces: tuple[str, ...] = ()
     reach: Reach = Reach.DIRECT

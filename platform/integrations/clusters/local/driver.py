@@ -178,6 +178,10 @@ class LocalDriver:
     def check_namespace(self, namespace: str) -> None:
         """Accept any namespace: here it is only a name."""
 
+    def checks_callers(self, namespace: str) -> bool:  # noqa: ARG002
+        """Return True: the platform's own gateway checks them."""
+        return True
+
     def run(self, job: Job, on_stage: OnStage | None = None, made: Made | None = None) -> JobResult:
         """Run the job as its own process, bounded in time and memory."""
         return jobs.run(

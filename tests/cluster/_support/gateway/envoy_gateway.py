@@ -2,7 +2,8 @@
 
 It reads Gateways and routes from the API server and writes their status there. Its Envoy runs as a process of this
 machine (Envoy Gateway's infrastructure provider `Host`), listening where the Gateway's listener says. Its own address
-for Envoy and its health pages are fixed, so that one runs in a network at a time.
+for Envoy and its health pages are fixed, so that one runs in a network at a time. It limits requests by the rate limit
+service of Envoy's project.
 """
 
 import base64
@@ -23,6 +24,7 @@ from kubernetes import client, config
 
 from integrations.clusters.kubernetes.options import GatewayReference
 from tests.cluster._support.gateway.gateway_api import GROUP, NAMESPACE, VERSION
+from tests.cluster._support.gateway.rate_limit_service import RateLimitService
 from tests.cluster.binaries import envoy_gateway, envoy_gateway_source
 from tests.cluster.plane import ControlPlane, ends_with_us
 from tests.servers.network import fixed_ports
@@ -45,6 +47,7 @@ class EnvoyGateway:
         self._plane, self._folder = plane, folder
         self._api = config.new_client_from_config(str(plane.kubeconfig))
         self._ports = ExitStack()
+        self.rate_limits = RateLimitService(plane, folder / "ratelimit", folder / "certificates")
         self.port = free_port()
         self.reference = GatewayReference(_NAME, NAMESPACE)
 
@@ -61,12 +64,14 @@ class EnvoyGateway:
         self._certify()
         self._write_config()
         self._make_gateway()
+        self._ports.callback(self.rate_limits.stop)
         (self._folder / "root").mkdir()
         command = ["unshare", "--mount", "sh", str(Path(__file__).with_name("with_certificates.sh"))]
         command += [str(self._folder / "root"), str(self._folder / "certs"), str(self._program)]
         command += ["server", "--config-path", str(self._folder / "config.yaml")]
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(ends_with_us(*command), env=self._environment, stdout=log, stderr=log)
+        self.rate_limits.start()
         _until(self._answers, lambda: f"Envoy Gateway's Envoy answers: {self.log()}")
 
     def close(self) -> None:
@@ -106,7 +111,14 @@ class EnvoyGateway:
         _unless_there(core.create_namespace, {"metadata": {"name": _SYSTEM}})
         command = [str(self._program), "certgen", "--disable-topology-injector"]
         subprocess.run(command, env=self._environment, check=True, capture_output=True, timeout=60)
-        for secret, place in (("envoy-gateway", "certs"), ("envoy", "config/certs/envoy")):
+        places = {
+            "certs": "envoy-gateway",
+            "config/certs/envoy": "envoy",
+            "config/certs/envoy-gateway": "envoy-gateway",
+            "certificates/envoy-gateway": "envoy-gateway",
+            "certificates/envoy-rate-limit": "envoy-rate-limit",
+        }
+        for place, secret in places.items():
             folder = self._folder / place
             folder.mkdir(parents=True)
             for name, content in core.read_namespaced_secret(secret, _SYSTEM).data.items():
@@ -127,6 +139,10 @@ class EnvoyGateway:
             "gateway": {"controllerName": CONTROLLER},
             "provider": {"type": "Custom", "custom": provider},
             "admin": {"address": {"host": "127.0.0.1", "port": free_port()}},
+            "rateLimit": {
+                "backend": {"type": "Redis", "redis": {"url": f"localhost:{self.rate_limits.redis.port}"}},
+                "timeout": "2s",  # of 20 ms, after which requests go on: this machine may be slower
+            },
             "telemetry": {"metrics": {"prometheus": {"disable": True}}},
         }
         (self._folder / "config.yaml").write_text(yaml.safe_dump(content))

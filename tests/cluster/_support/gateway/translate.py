@@ -1,6 +1,7 @@
 """HTTPRoutes and GRPCRoutes to Envoy's route table, for tests only and as far as the product's routes go. Pure.
 
-Exact paths and methods, headers by value or by expression; weights, mirrors, a full path in the place of another.
+Exact paths and methods, headers by value or by expression; weights, mirrors, a full path in the place of another,
+the removal of headers.
 All paths are exact, so that of the Gateway API's order of matches the number of headers is left, then the older route,
 then the route's name, then the rule's place.
 Anything else is a KeyError or a ValueError, so that no test passes on a route that is only half understood.
@@ -94,14 +95,17 @@ def _action(namespace: str, rule: Json) -> Json:
         "weighted_clusters": {"clusters": clusters},
         "timeout": rule.get("timeouts", {}).get("request", "0s"),
     }
+    removed: list[str] = []
     for each in rule.get("filters", ()):
         if each["type"] == "URLRewrite":
             route["prefix_rewrite"] = each["urlRewrite"]["path"]["replaceFullPath"]  # of an exact path: all of it
         elif each["type"] == "RequestMirror":
             route.setdefault("request_mirror_policies", []).append(_mirror(namespace, each["requestMirror"]))
+        elif each["type"] == "RequestHeaderModifier" and each["requestHeaderModifier"].keys() == {"remove"}:
+            removed = each["requestHeaderModifier"]["remove"]
         else:
             raise ValueError(f"a filter of the type {each['type']} is not understood here")
-    return {"route": route}
+    return {"route": route, "request_headers_to_remove": removed}
 
 
 def _weighted(namespace: str, ref: Json) -> Json:

@@ -69,6 +69,7 @@ def test_a_file_is_read_field_by_field() -> None:
     options = parse_cluster(MOST).options
     assert options == Options(
         gateway=GatewayReference("models", "gateways", "http", "grpc"),
+        rate_limits=True,
         runtime_image=MOST["runtimeImage"],
         artifacts_claim="models",
         artifacts_root="/var/lib/fairlead/artifacts",

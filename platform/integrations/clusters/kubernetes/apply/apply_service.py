@@ -15,7 +15,7 @@ from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
 from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap
-from integrations.clusters.kubernetes.manifests import Manifest, render
+from integrations.clusters.kubernetes.manifests import Manifest, policies, render
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE, backend, tap_name
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
@@ -64,8 +64,9 @@ class Applier:
         desired, given = _able(desired, slices)
         before = confirmation(desired.service, routes, self.options.gateway).routed
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
-        guards = there.get(resource_types.SECURITY_POLICY, [])
-        is_held = desired.access is not None and must_hold(desired.service, routes, guards, self.options.gateway)
+        wanted = {each["kind"] for each in policies(desired)}
+        live = [policy for kind in resource_types.POLICIES for policy in there.get(kind, ())]
+        is_held = must_hold(desired.service, routes, wanted, live, self.options.gateway)
         manifests = render(desired, given, self.options, keys=keys, is_held=is_held)
         # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
         self._prune({kind: there[kind] for kind in resource_types.AUTOSCALERS if kind in there}, manifests)
@@ -173,7 +174,7 @@ class Applier:
         KEDA's is one of them where the operator chose KEDA, now or before, and Envoy Gateway's where the service has,
         or had, policies.
         """
-        if desired.access is not None or has_policies(entry):
+        if policies(desired) or policy_kinds(entry):
             yield from resource_types.POLICIES
         kind = resource_types.SCALED_OBJECT
         if self.options.keda is not None or any(each.startswith(f"{kind.kind}/") for each in entry.objects):
@@ -184,9 +185,9 @@ class Applier:
         return self.api.list(kind, namespace, {SERVICE: service})
 
 
-def has_policies(entry: Entry) -> bool:
-    """Return whether the service has, or had, policies of who may call it."""
-    return any(each.startswith(f"{resource_types.SECURITY_POLICY.kind}/") for each in entry.objects)
+def policy_kinds(entry: Entry) -> list[resource_types.Kind]:
+    """Return the kinds of Envoy Gateway's policies that the service has, or had."""
+    return [kind for kind in resource_types.POLICIES if any(each.startswith(f"{kind.kind}/") for each in entry.objects)]
 
 
 def _heals(manifest: Manifest, policy: DriftPolicy) -> bool:

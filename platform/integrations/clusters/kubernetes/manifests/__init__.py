@@ -6,7 +6,7 @@ A pure function of the desired state, the operator's options and the shares that
     ├── once         ServiceAccount, NetworkPolicy, ConfigMap with the shares of taps
     ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler
     ├── its transformer, if any: the same four, named `<revision>-transformer`
-    ├── policies     SecurityPolicy and BackendTrafficPolicy, where not everybody may call the service
+    ├── policies     SecurityPolicy and BackendTrafficPolicy, where the gateway checks, allows or limits calls
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
 """
 
@@ -19,13 +19,14 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes.routes import routes
-from integrations.clusters.kubernetes.manifests.routes.security_policy import policies
+from integrations.clusters.kubernetes.manifests.routes.security_policy import security_policy
+from integrations.clusters.kubernetes.manifests.routes.traffic_policy import traffic_policy
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import autoscaler, refuse_unmeasured
 from integrations.clusters.kubernetes.manifests.workloads import deployment, taps
 from integrations.clusters.kubernetes.manifests.workloads.transformer import transformer
 from integrations.clusters.kubernetes.options import Options
 
-__all__ = ["Manifest", "job", "render"]
+__all__ = ["Manifest", "job", "policies", "render"]
 
 
 def render(
@@ -62,6 +63,11 @@ def render(
         made += transformer(desired, revision, options)
     if is_held or not any(shares.values()):
         made.append(deployment.service_without_endpoints(desired))
-    made += policies(desired, keys or CallerKeys())
+    made += policies(desired, keys)
     routed = replace(desired, revisions=(), preview="") if is_held else desired
     return patched(desired, made + routes(routed, shares, options))
+
+
+def policies(desired: Desired, keys: CallerKeys | None = None) -> list[Manifest]:
+    """Return Envoy Gateway's policies of a service; many services have none. `keys` as `render` takes them."""
+    return [*security_policy(desired, keys or CallerKeys()), *traffic_policy(desired)]

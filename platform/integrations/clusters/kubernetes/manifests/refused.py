@@ -4,7 +4,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from common.errors import InvalidInput
-from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base import Desired, DesiredRevision, Limits
 
 _OF_SERVICE = {
     "namespace",
@@ -16,7 +16,10 @@ _OF_SERVICE = {
     "request_timeout_s",
     "rolling",
     "access",
+    "cors",
+    "limits",
 }
+_OF_LIMITS = {"requests_per_second", "caller_requests_per_second"}
 _OF_REVISION = {
     "name",
     "model_name",
@@ -57,13 +60,14 @@ _INSTEAD = {
 def refuse_unknown(desired: Desired) -> None:
     """Raise InvalidInput, naming the field, where `desired` needs what the driver cannot do."""
     _refuse(desired, _OF_SERVICE, desired.service)
+    _refuse(desired.limits, _OF_LIMITS, f"spec.limits of {desired.service}")
     for revision in desired.revisions:
         _refuse(revision, _OF_REVISION, revision.name)
         if revision.model_name != desired.service:
             raise InvalidInput(f"revision {revision.name} serves {revision.model_name}, not {desired.service}")
 
 
-def _refuse(part: Desired | DesiredRevision, known: set[str], name: str) -> None:
+def _refuse(part: Desired | DesiredRevision | Limits, known: set[str], name: str) -> None:
     for field in fields(part):
         if field.name not in known and getattr(part, field.name) != _default(field):
             why = _INSTEAD.get(field.name, f"{field.name} cannot be honoured on Kubernetes yet")

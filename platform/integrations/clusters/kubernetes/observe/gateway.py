@@ -6,7 +6,7 @@ annotation of the service's HTTPRoute keeps it, written with each change.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -83,15 +83,24 @@ def confirmation(
     return Confirmation(asked)
 
 
-def must_hold(service: str, routes: Sequence[Json], policies: Sequence[Json], gateway: GatewayReference) -> bool:
+def must_hold(
+    service: str, routes: Sequence[Json], wanted: Collection[str], policies: Sequence[Json], gateway: GatewayReference
+) -> bool:
     """Return whether routes have to lead to no revision yet, for the gateway might apply them without the policies.
 
     Routes that lead to revisions already stay as they are while a policy is new.
+
+    Args:
+        wanted: the kinds of the policies that the service needs.
+        policies: those that are there.
     """
+    if not wanted:
+        return False
     main = _main(service, routes)
     backends = () if main is None else main["spec"]["rules"][0].get("backendRefs", ())
     is_open = any(each["name"] != no_endpoints_name(service) for each in backends)
-    return not is_open and (not policies or any(policy_problem(each, gateway) for each in policies))
+    in_force = {each["kind"] for each in policies if not policy_problem(each, gateway)}
+    return not is_open and not in_force.issuperset(wanted)
 
 
 def policy_problem(policy: Json, gateway: GatewayReference) -> str:

@@ -11,18 +11,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.errors import InvalidInput
-from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base import Desired, DesiredRevision, Limits
 from integrations.clusters.kubernetes.manifests.routes.client_groups import needs_expressions
 
 MIRROR = "HTTPRouteRequestMirror"
 MIRROR_OF_A_SHARE = "HTTPRouteRequestPercentageMirror"
 EXPRESSIONS = "header matches by regular expression"
-ACCESS = "access policies"
-"""Envoy Gateway's own: its SecurityPolicy, release 1.9 or newer."""
+POLICIES = "policies of Envoy Gateway"
+"""Its SecurityPolicy and BackendTrafficPolicy, release 1.9 or newer."""
+ASKED = {
+    "spec.access": "spec.access of {} is not public",
+    "spec.cors": "spec.cors of {} names origins",
+    "spec.limits": "spec.limits of {} limits requests",
+}
+"""What fields of the service file ask of these policies."""
 
 # Envoy Gateway reports no features (v1.9, internal/gatewayapi/status/gatewayclass.go) and has these
 # (internal/gatewayapi/filters.go, route.go).
-_KNOWN = {"gateway.envoyproxy.io/gatewayclass-controller": frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS, ACCESS})}
+_ENVOY_GATEWAY = frozenset({MIRROR, MIRROR_OF_A_SHARE, EXPRESSIONS, POLICIES})
+_KNOWN = {"gateway.envoyproxy.io/gatewayclass-controller": _ENVOY_GATEWAY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +59,19 @@ class GatewayClass:
 
 def asks_much(desired: Desired) -> bool:
     """Return whether the desired state needs features that not every gateway has."""
-    return desired.access is not None or any(
+    return bool(policy_fields(desired)) or any(
         each.mirror_percent or needs_expressions(each.match) for each in desired.revisions
     )
+
+
+def policy_fields(desired: Desired) -> list[str]:
+    """Return the fields of the service file for which the gateway needs policies; many services have none."""
+    asked = {
+        "spec.access": desired.access is not None,
+        "spec.cors": desired.cors is not None,
+        "spec.limits": desired.limits != Limits(),
+    }
+    return [field for field, is_asked in asked.items() if is_asked]
 
 
 def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None:
@@ -64,12 +81,13 @@ def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None
         if of.name
         else f"gateway {gateway} was not found, so it is not known to support"
     )
-    if desired.access is not None and ACCESS not in of.features:
-        raise InvalidInput(
-            f"spec.access of {desired.service} is not public, but {found} {ACCESS}; use Envoy Gateway, or let the "
-            "service be public and a policy of your gateway's own say who may call it",
-            field="spec.access",
-        )
+    for field in policy_fields(desired):
+        if POLICIES not in of.features:
+            raise InvalidInput(
+                f"{ASKED[field].format(desired.service)}, but {found} {POLICIES}; use Envoy Gateway, or leave it out "
+                "and have a policy of your gateway's own do it",
+                field=field,
+            )
     for revision in desired.revisions:
         for need in _needs(revision, of):
             if need.feature not in of.features:

@@ -12,10 +12,10 @@ from integrations.clusters.base import Cors
 FILTER = "envoy.filters.http.cors"
 _CORS = "type.googleapis.com/envoy.extensions.filters.http.cors.v3"
 
-_METHODS = "GET, HEAD, POST"
-_REQUEST_HEADERS = "authorization, *"
-"""The star covers all headers but this one."""
-_RESPONSE_HEADERS = (
+METHODS = ("GET", "HEAD", "POST")
+REQUEST_HEADERS = ("authorization", "*")
+"""The star covers all headers but the first."""
+RESPONSE_HEADERS = (
     "fairlead-revision",
     "x-request-id",
     "inference-header-content-length",
@@ -43,9 +43,9 @@ def of_service(cors: Cors | None) -> Json:
     policy = {
         "@type": f"{_CORS}.CorsPolicy",
         "allow_origin_string_match": [{"exact": origin} for origin in cors.origins],
-        "allow_methods": _METHODS,
-        "allow_headers": _REQUEST_HEADERS,
-        "expose_headers": ", ".join(_RESPONSE_HEADERS),
+        "allow_methods": ", ".join(METHODS),
+        "allow_headers": ", ".join(REQUEST_HEADERS),
+        "expose_headers": ", ".join(RESPONSE_HEADERS),
         "max_age": str(cors.max_age_s),
         "forward_not_matching_preflights": False,
     }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from integrations.clusters.base import Access, Desired, DesiredRevision, HeaderMatch, MatchKind
+from integrations.clusters.base import Access, Cors, Desired, DesiredRevision, HeaderMatch, Limits, MatchKind
 from integrations.clusters.kubernetes.observe.gateway_features import GatewayClass, asks_much, refuse_unsupported
 
 BEGINS = (HeaderMatch("x-client", MatchKind.PREFIX, ("app/2.",)),)
@@ -80,9 +80,21 @@ def test_weights_and_whole_values_need_no_look_at_the_class() -> None:
     assert asks_much(desired(match=BEGINS))
 
 
-def test_who_may_call_is_enforced_by_envoy_gateway_and_no_other() -> None:
-    guarded = replace(desired(), access=Access())
-    assert asks_much(guarded)
-    refuse_unsupported(guarded, its_class(ENVOY_GATEWAY), "gateway")
-    with pytest.raises(InvalidInput, match="class plain of gateway gateway is not known to support access policies"):
-        refuse_unsupported(guarded, its_class("example.org/plain", "HTTPRouteRequestMirror"), "gateway")
+@pytest.mark.parametrize(
+    ("field", "wish"),
+    [
+        ("spec.access", {"access": Access()}),
+        ("spec.cors", {"cors": Cors(("https://app.example.com",))}),
+        ("spec.limits", {"limits": Limits(5)}),
+    ],
+)
+def test_who_may_call_how_often_and_from_where_is_enforced_by_envoy_gateway_and_no_other(
+    field: str, wish: dict[str, Any]
+) -> None:
+    asked = replace(desired(), **wish)
+    assert asks_much(asked)
+    refuse_unsupported(asked, its_class(ENVOY_GATEWAY), "gateway")
+    match = f"{field} of digits .*, but class plain of gateway gateway is not known to support policies of Envoy"
+    with pytest.raises(InvalidInput, match=match) as refused:
+        refuse_unsupported(asked, its_class("example.org/plain", "HTTPRouteRequestMirror"), "gateway")
+    assert refused.value.field == field

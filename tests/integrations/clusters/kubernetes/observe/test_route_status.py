@@ -127,13 +127,15 @@ def leading_to(*backends: str) -> dict[str, Any]:
         pytest.param([leading_to("fairlead-digits")], [policy()], True, id="held, not taken up"),
         pytest.param([leading_to("fairlead-digits")], [policy(CONFLICTED)], True, id="held, refused"),
         pytest.param([leading_to("fairlead-digits")], [policy(ACCEPTED)], False, id="held, taken up"),
+        pytest.param([], [{**policy(ACCEPTED), "kind": "BackendTrafficPolicy"}], True, id="only the other one"),
         pytest.param([leading_to("digits-00001")], [], False, id="public so far: clients are not cut off"),
     ],
 )
 def test_routes_are_held_until_the_gateway_has_the_policy(
     routes: list[dict[str, Any]], policies: list[dict[str, Any]], holds: bool
 ) -> None:
-    assert must_hold("digits", routes, policies, GATEWAY) == holds
+    assert must_hold("digits", routes, {"SecurityPolicy"}, policies, GATEWAY) == holds
+    assert not must_hold("digits", routes, (), policies, GATEWAY), "it needs none"
 
 
 def test_a_policy_that_is_not_applied_leaves_the_routing_confirmed_but_not_its_generation() -> None:

@@ -27,7 +27,15 @@ from integrations.clusters.kubernetes.manifests.names import (
 )
 from integrations.clusters.kubernetes.manifests.routes.calls import fact_paths, infer_paths, meta_paths
 from integrations.clusters.kubernetes.manifests.routes.client_groups import EMPTY_GROUP, by_route, to_json
-from integrations.clusters.kubernetes.manifests.routes.rules import ANYBODY, Share, grpc_rules, guarded, http_rules
+from integrations.clusters.kubernetes.manifests.routes.rules import (
+    ANYBODY,
+    Share,
+    filtered,
+    grpc_rules,
+    http_rules,
+    preflight_rule,
+)
+from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_CALLER, WITHHOLD_TOKEN
 from integrations.clusters.kubernetes.options import Options
 
 SERVICE_METADATA = "fairlead-service"
@@ -99,7 +107,7 @@ class _Address:
         if host:
             spec["hostnames"] = [host]
         labels = service_labels(self.desired.service)
-        spec["rules"] = list(rules) if self.desired.access is None else guarded(list(rules))
+        spec["rules"] = filtered(rules, WITHHOLD_CALLER if self.desired.access is None else WITHHOLD_TOKEN)
         return manifest(_API, kind, self.desired, name, labels, spec=spec)
 
 
@@ -116,7 +124,10 @@ def _http(
 
     def rules(prefix: str) -> list[Manifest]:
         timeout_s = address.desired.request_timeout_s
-        return http_rules(prefix, infer, meta, facts, shares, whose=whose, mirrors=not version, timeout_s=timeout_s)
+        made = http_rules(prefix, infer, meta, facts, shares, whose=whose, mirrors=not version, timeout_s=timeout_s)
+        if address.desired.cors is not None and not version and whose is ANYBODY:
+            made.append(preflight_rule(prefix, shares))
+        return made
 
     if address.host:
         yield address.http(f"{name}-host", rules(""), host=address.host)

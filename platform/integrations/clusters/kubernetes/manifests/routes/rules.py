@@ -11,15 +11,26 @@ from dataclasses import dataclass
 
 from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest
 from integrations.clusters.kubernetes.manifests.routes.calls import GRPC_INFER, GRPC_OTHERS
-from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_TOKEN
 
 ANYBODY: Sequence[Sequence[Manifest]] = ((),)
 """The match of a rule without header conditions."""
 
 
-def guarded(rules: list[Manifest]) -> list[Manifest]:
-    """Return the rules with the filter that keeps the caller's token from the model."""
-    return [{**rule, "filters": [WITHHOLD_TOKEN, *rule.get("filters", ())]} for rule in rules]
+def filtered(rules: Sequence[Manifest], by: Manifest) -> list[Manifest]:
+    """Return the rules with one more filter, the first of each."""
+    return [{**rule, "filters": [by, *rule.get("filters", ())]} for rule in rules]
+
+
+def preflight_rule(prefix: str, shares: Sequence["Share"]) -> Manifest:
+    """Return the rule of browsers' preflights below `prefix`, which the gateway answers before any backend.
+
+    Other requests with OPTIONS match no rule.
+    """
+    names = ("origin", "access-control-request-method")
+    present = [{"type": "RegularExpression", "name": name, "value": ".+"} for name in names]
+    path = {"type": "PathPrefix", "value": prefix or "/"}
+    match: Manifest = {"path": path, "method": "OPTIONS", "headers": present}
+    return {"matches": [match], "backendRefs": _backends(shares, HTTP_PORT)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Envoy Gateway's SecurityPolicy and BackendTrafficPolicy of a service: who may call it, on all of its routes. Pure.
+"""Envoy Gateway's SecurityPolicy of a service: who may call it, and from which web pages, on all routes. Pure.
 
-Both select routes by the service's label, so that a route that is added later is covered from its beginning, and a
+It selects routes by the service's label, so that a route that is added later is covered from its beginning, and a
 policy without routes is harmless. The gateway verifies tokens by public keys in the policy itself:
 
     deny   the ids of revoked tokens
@@ -8,23 +8,37 @@ policy without routes is harmless. The gateway verifies tokens by public keys in
     deny   everything else
 
 A rule compares claims with whole values only, so every pattern that includes the service is listed. A public service
-has no policies: those of the Gateway then count, which a policy of a route would replace.
+has a policy only for web pages of other origins (CORS), merged into that of the Gateway, which it would replace else.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from integrations.clusters.base import CONSOLE, Access, CallerKeys, Desired
+from integrations.clusters.base import CONSOLE, Access, CallerKeys, Cors, Desired
 from integrations.clusters.kubernetes.manifests.names import SERVICE, Manifest, manifest, service_labels
+from integrations.clusters.local.envoy.access import (
+    CALLER_HEADER,
+    ISSUER_HEADER,
+    KEY_HEADER,
+    OURS,
+    SUBJECT_HEADER,
+    TEAM_HEADER,
+)
+from integrations.clusters.local.envoy.cors import METHODS, REQUEST_HEADERS, RESPONSE_HEADERS
 
-CALLER_HEADER, KEY_HEADER = "fairlead-caller", "fairlead-key"
-"""The caller's name and the token's id, for the model; the gateway removes a client's own."""
-WITHHOLD_TOKEN: Manifest = {
-    "type": "RequestHeaderModifier",
-    "requestHeaderModifier": {"remove": ["authorization"]},
-}
+_CLAIMS = {CALLER_HEADER: "sub", KEY_HEADER: "jti", TEAM_HEADER: "team"}
+"""Headers for the model, by the claim that each has; the gateway removes a client's own."""
+
+
+def _without(*headers: str) -> Manifest:
+    return {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": [*headers]}}
+
+
+WITHHOLD_TOKEN = _without("authorization", ISSUER_HEADER, SUBJECT_HEADER)
 """The filter of every rule of a guarded service's routes; it runs after the token was verified."""
+WITHHOLD_CALLER = _without(*OURS)
+"""The filter of every rule of a public service's routes: callers are not checked there."""
 
 PLACEHOLDER: Mapping[str, str] = {
     "kty": "EC",
@@ -39,42 +53,41 @@ PLACEHOLDER: Mapping[str, str] = {
 on the curve. Envoy rejects the whole listener where a policy has no public key, and goes on without the policy.
 """
 
-_API = "gateway.envoyproxy.io/v1alpha1"
+API = "gateway.envoyproxy.io/v1alpha1"
 _PROVIDER = "fairlead"
 _REVOKED = "revoked-"
 _IDS_IN_A_RULE = 100
 """An expression has 4,096 characters at most, and an id 32."""
-_REFUSALS = {
-    401: "this service needs a valid key of this installation: send it as `Authorization: Bearer <key>`",
-    403: "the key is revoked, or may not call this service; its team decides who may",
-}
 
 
-def policies(desired: Desired, keys: CallerKeys) -> list[Manifest]:
-    """Return the policies of a service; none where everybody may call it."""
-    if desired.access is None:
+def security_policy(desired: Desired, keys: CallerKeys) -> list[Manifest]:
+    """Return the policy of a service; none where everybody may call it, and no web page of another origin."""
+    if desired.access is None and desired.cors is None:
         return []
     name, labels = desired.service, service_labels(desired.service)
-    targets = {"targetSelectors": _targets(name)}
-    guard = {**targets, **_guard(list(_callers(desired.access, f"{desired.namespace}/{name}")), keys)}
-    answers = {**targets, "mergeType": "StrategicMerge", "responseOverride": [*_answers()]}
-    return [
-        manifest(_API, "SecurityPolicy", desired, name, labels, spec=guard),
-        manifest(_API, "BackendTrafficPolicy", desired, name, labels, spec=answers),
-    ]
+    spec: Manifest = {"targetSelectors": targets(name)}
+    if desired.cors is not None:
+        spec["cors"] = _cors(desired.cors)
+    if desired.access is None:
+        spec["mergeType"] = "StrategicMerge"
+    else:
+        spec |= _guard(list(_callers(desired.access, f"{desired.namespace}/{name}")), keys)
+    return [manifest(API, "SecurityPolicy", desired, name, labels, spec=spec)]
 
 
 def with_keys(live: dict[str, Any], keys: CallerKeys) -> Manifest | None:
-    """Return a SecurityPolicy of ours with other keys; None where it has these already."""
+    """Return a SecurityPolicy of ours with other keys; None where it has these already, or checks no callers."""
     found = live["spec"]
+    if "jwt" not in found and "authorization" not in found:
+        return None
     rules = found.get("authorization", {}).get("rules", ())
     wanted = _guard([rule for rule in rules if not rule.get("name", "").startswith(_REVOKED)], keys)
     if all(found.get(name) == part for name, part in wanted.items()):
         return None
     known = live["metadata"]
     metadata = {name: known[name] for name in ("name", "namespace", "labels", "ownerReferences")}
-    spec = {"targetSelectors": found["targetSelectors"], **wanted}
-    return {"apiVersion": _API, "kind": "SecurityPolicy", "metadata": metadata, "spec": spec}
+    spec = {name: found[name] for name in ("targetSelectors", "cors") if name in found} | wanted
+    return {"apiVersion": API, "kind": "SecurityPolicy", "metadata": metadata, "spec": spec}
 
 
 def patterns_including(key: str) -> list[str]:
@@ -86,7 +99,8 @@ def patterns_including(key: str) -> list[str]:
     return ["*", *(f"{namespace}/{service[:length]}*" for length in range(len(service) + 1)), key]
 
 
-def _targets(service: str) -> list[Manifest]:
+def targets(service: str) -> list[Manifest]:
+    """Return the selectors of all routes of a service."""
     group, labels = "gateway.networking.k8s.io", {SERVICE: service}
     return [{"group": group, "kind": kind, "matchLabels": labels} for kind in ("HTTPRoute", "GRPCRoute")]
 
@@ -102,7 +116,7 @@ def _guard(callers: list[Manifest], keys: CallerKeys) -> Manifest:
             "inline": json.dumps({"keys": [dict(each) for each in keys.public or (PLACEHOLDER,)]}, sort_keys=True),
         },
         "extractFrom": {"headers": [{"name": "authorization", "valuePrefix": "Bearer "}]},
-        "claimToHeaders": [{"header": CALLER_HEADER, "claim": "sub"}, {"header": KEY_HEADER, "claim": "jti"}],
+        "claimToHeaders": [{"header": header, "claim": claim} for header, claim in _CLAIMS.items()],
     }
     return {
         "jwt": {"providers": [provider]},
@@ -137,12 +151,11 @@ def _allow(name: str, *claims: Manifest) -> Manifest:
     }
 
 
-def _answers() -> Iterator[Manifest]:
-    """Yield V2's error objects for refusals of the gateway's own; the statuses stay, as those of gRPC do."""
-    for status, sentence in _REFUSALS.items():
-        body = {"type": "Inline", "inline": json.dumps({"error": sentence})}
-        yield {
-            "match": {"statusCodes": [{"type": "Value", "value": status}]},
-            "response": {"contentType": "application/json", "body": body},
-            "source": "Local",
-        }
+def _cors(cors: Cors) -> Manifest:
+    return {
+        "allowOrigins": [*cors.origins],
+        "allowMethods": [*METHODS],
+        "allowHeaders": [*REQUEST_HEADERS],
+        "exposeHeaders": [*RESPONSE_HEADERS],
+        "maxAge": f"{cors.max_age_s}s",
+    }

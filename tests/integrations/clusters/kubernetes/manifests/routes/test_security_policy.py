@@ -12,13 +12,13 @@ from joserfc.jwk import ECKey
 from access.domain.patterns import parse_patterns
 from common.errors import InvalidInput
 from integrations.clusters.base import CONSOLE, Access, CallerKeys, Desired, Patch
-from integrations.clusters.kubernetes.manifests import render
+from integrations.clusters.kubernetes.manifests import policies, render
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 from integrations.clusters.kubernetes.manifests.routes.security_policy import (
     PLACEHOLDER,
+    WITHHOLD_CALLER,
     WITHHOLD_TOKEN,
     patterns_including,
-    policies,
     with_keys,
 )
 from integrations.clusters.local.envoy.access import including
@@ -38,10 +38,12 @@ def security_policy(access: Access = Access(), keys: CallerKeys = KEYS) -> dict[
     return made
 
 
-def test_a_public_service_has_no_policies_and_routes_without_filters() -> None:
+def test_a_public_service_has_no_policies_and_withholds_callers_that_nobody_checked() -> None:
     made = render(desired(None), {}, given("preview")[2])
     assert {each["kind"] for each in made}.isdisjoint({"SecurityPolicy", "BackendTrafficPolicy"})
-    assert "RequestHeaderModifier" not in json.dumps(made)
+    rules = [rule for each in made if each["kind"].endswith("Route") for rule in each["spec"]["rules"]]
+    assert rules
+    assert all([each for each in rule["filters"] if "Header" in each["type"]] == [WITHHOLD_CALLER] for rule in rules)
 
 
 @pytest.mark.parametrize("case", ["base", "canary", "group", "preview", "shadow"])
@@ -131,6 +133,6 @@ def test_a_patch_cannot_let_the_token_through() -> None:
     (revision,) = of.revisions
     patch = Patch("patches[0]", "HTTPRoute", operations=({"op": "remove", "path": "/spec/rules/0/filters/0"},))
     patched = replace(of, access=Access(), revisions=(replace(revision, patches=(patch,)),))
-    with pytest.raises(InvalidInput, match=r"changes .* the removal of tokens of HTTPRoute digits"):
+    with pytest.raises(InvalidInput, match=r"changes .* the removal of headers of HTTPRoute digits"):
         render(patched, shares, options)
     assert SERVICE in render(of, shares, options)[-1]["metadata"]["labels"]
