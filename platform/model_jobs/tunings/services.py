@@ -15,6 +15,7 @@ from deployments.domain.service_file import content_of, is_code
 from deployments.domain.service_file.rewrite import file_saying
 from deployments.services.revisions.egress import service_egress
 from deployments.services.revisions.revision_change import check_ready
+from deployments.services.revisions.secret_env import env_of_job
 from deployments.services.services import runs_with, service_named, spec_of
 from integrations.clusters import base
 from integrations.clusters.base import Job, Resources
@@ -104,7 +105,7 @@ def _job(row: Tuning, _claim_id: UUID) -> Job:
         artifact_origin=origin_of(version.lineage),
         arguments=order.arguments,
         model_config=row.model_config,
-        env={} if spec is None else spec.env,
+        env={} if row.service is None or spec is None else env_of_job(row.service, spec),
         is_code=is_code(version.platform),
         egress=row.service is not None and spec is not None and service_egress(row.service, spec),
         resources=Resources() if row.service is None else runs_with(row.service),

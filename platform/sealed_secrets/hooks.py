@@ -1,0 +1,20 @@
+"""Hooks: what the room of services registers for secrets, which are below it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from common.hooks import Hook
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A service that names a value of a secret of its namespace."""
+
+    namespace: str
+    secret: str
+    key: str
+    service: str
+
+
+uses: Hook[[Iterable[str]], Iterable[Use]] = Hook()
+"""Names of namespaces; returns which of their services on the local cluster name which secrets."""
