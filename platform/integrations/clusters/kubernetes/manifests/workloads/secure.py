@@ -61,7 +61,7 @@ def probes(options: Options) -> Manifest:
 
 
 def env_entries(env: Mapping[str, str], secret_env: Mapping[str, SecretKeyRef]) -> list[Manifest]:
-    """Return a container's variables by name; those of Secrets win, which the kubelet reads when the container starts."""
+    """Return a container's variables by name; those of Secrets win."""
     entries: dict[str, Manifest] = {name: {"name": name, "value": value} for name, value in env.items()}
     for name, each in secret_env.items():
         entries[name] = {"name": name, "valueFrom": {"secretKeyRef": {"name": each.name, "key": each.key}}}
