@@ -51,7 +51,9 @@ def test_the_server_and_the_transformer_have_references_and_the_step_that_fetche
 
 def test_a_replay_has_the_references_of_its_service() -> None:
     _, _, options = given("base")
-    candidate = Candidate("version 3", "digits", "3", "file:///data/artifacts/aaaa", secret_env=SECRET_ENV, replay="1")
+    candidate = Candidate(
+        "version 3", "digits", "3", "file:///var/lib/fairlead/artifacts/aaaa", secret_env=SECRET_ENV, replay="1"
+    )
     (runtime,) = replay(candidate, "fairlead-replay-1", OWNER, options)["spec"]["template"]["spec"]["containers"]
     assert ENTRY in runtime["env"]
 
