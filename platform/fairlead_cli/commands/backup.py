@@ -105,7 +105,7 @@ def restore(call: Call) -> None:
 
 
 def _key(named: Path | None) -> bytes | None:
-    """Return the key of the option's file, else of the environment; None where there is none.
+    """Return the key of the option's file, else of the environment; None without one.
 
     Raises:
         CliError: the environment has it twice, or it is missing, too short or too long.
