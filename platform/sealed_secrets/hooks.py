@@ -16,5 +16,7 @@ class Use:
     service: str
 
 
+changed: Hook[[str, Iterable[str]], None] = Hook()
+"""A namespace, and names of its services that use a secret with a new value."""
 uses: Hook[[Iterable[str]], Iterable[Use]] = Hook()
 """Names of namespaces; returns which of their services on the local cluster name which secrets."""

@@ -9,6 +9,7 @@ from accounts.services import audit_record
 from common.encryption import seal
 from common.errors import Conflict, InvalidInput
 from common.identifiers import check_dns_label, is_secret_key, is_secret_name
+from sealed_secrets import hooks
 from sealed_secrets.models import SealedSecret, SealedValue
 from sealed_secrets.selectors import PURPOSE, secret_get, uses_of
 
@@ -82,6 +83,7 @@ def secret_change(
     SealedValue.objects.bulk_create(_sealed(secret, key, value, now) for key, value in new.items())
     secret.changed_at, secret.changed_by = now, actor
     secret.save(update_fields=["changed_at", "changed_by"])
+    hooks.changed(namespace, {use.service for use in uses_of([secret])[secret.pk]})
     detail = {"set": sorted(new), "removed": sorted(gone & before)}
     _note(secret, "secret.change", actor, now, before=sorted(before), after=sorted(after), detail=detail)
     return secret

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db.models import F
 from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
@@ -137,7 +138,9 @@ def test_the_cluster_gets_the_values_before_the_desired_state_and_new_ones_with_
     platform.turn()
     assert platform.cluster.secrets == {("default", "digits"): {"hugging-face": {"token": "hf_planted"}}}
     assert "hf_planted" not in repr(platform.cluster.applied)
+    InferenceService.objects.update(settled=F("changes"))
     api(Scope.ADMIN).patch(ADDRESS, {"values": {"token": "hf_second"}})
+    assert not InferenceService.objects.filter(settled=F("changes")).exists(), "the next sweep turns to it"
     platform.turn()
     assert platform.cluster.secrets[("default", "digits")] == {"hugging-face": {"token": "hf_second"}}
 

@@ -6,7 +6,7 @@ On Kubernetes they are Secrets of the cluster, which the platform neither reads 
 from collections.abc import Mapping
 
 from clusters.models import Cluster
-from common.errors import InvalidInput
+from common.errors import FairleadError, InvalidInput
 from deployments.domain.service_file import ServiceSpec
 from deployments.domain.service_file.clusters import LOCAL
 from deployments.domain.service_file.environment import ENV
@@ -33,3 +33,12 @@ def env_of_job(service: InferenceService, spec: ServiceSpec) -> dict[str, str]:
     check_secrets(service.cluster, service.namespace, spec.secret_env)
     values = values_of(namespace=service.namespace, refs=spec.secret_env.values())
     return {**spec.env, **{name: values[each.name][each.key] for name, each in spec.secret_env.items()}}
+
+
+def why_no_env(service: InferenceService, spec: ServiceSpec) -> str:
+    """Return why `env_of_job` raises; empty where it does not."""
+    try:
+        env_of_job(service, spec)
+    except FairleadError as error:
+        return error.message
+    return ""
