@@ -12,6 +12,10 @@ from common.errors import InvalidInput
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
+# Kubernetes: names of Secrets are DNS subdomains (RFC 1123), and their keys.
+_SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+_LONGEST_SECRET_NAME = 253
 _SHOWN = 80
 MAX_COMMENT = 1000
 
@@ -47,6 +51,16 @@ def check_alias(name: str, *, field: str = "alias") -> str:
             field=field,
         )
     return name
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether `name` is valid for a secret."""
+    return len(name) <= _LONGEST_SECRET_NAME and _SECRET_NAME.fullmatch(name) is not None
+
+
+def is_secret_key(key: str) -> bool:
+    """Return whether `key` is valid for a value of a secret."""
+    return _SECRET_KEY.fullmatch(key) is not None and key not in (".", "..")
 
 
 def is_user(actor: str, username: str) -> bool:

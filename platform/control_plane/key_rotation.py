@@ -28,6 +28,8 @@ from events.models import Webhook
 from events.services import delivery
 from recordings.models import Recording
 from recordings.reconcile import payload_files
+from sealed_secrets.models import SealedValue
+from sealed_secrets.selectors import PURPOSE as SECRETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
     yield _sealed("kubeconfigs", Cluster.objects.exclude(credentials=""), "credentials", connection.PURPOSE)
     yield _sealed("signing keys", SigningKey.objects.all(), "sealed", SIGNING_KEYS)
     yield _sealed("audit signing keys", AuditSigningKey.objects.all(), "sealed", AUDIT_SIGNING_KEYS)
+    yield _sealed("secrets of services", SealedValue.objects.select_related("secret"), "sealed", SECRETS)
     waiting = ComparisonRun.objects.exclude(waiting=b"").defer("report", "worst")
     yield _sealed("comparisons", waiting, "waiting", comparison.PURPOSE)
     yield _recordings(is_stopped)

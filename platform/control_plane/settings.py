@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "clusters.apps.ClustersConfig",
     "events.apps.EventsConfig",
     "usage.apps.UsageConfig",
+    "sealed_secrets.apps.SealedSecretsConfig",
     "deployments.apps.DeploymentsConfig",
     "gpus.apps.GpusConfig",
     "access.apps.AccessConfig",

@@ -18,6 +18,7 @@ urlpatterns = [
     path("api/v1/", include("clusters.api.urls")),
     path("api/v1/", include("events.api.urls")),
     path("api/v1/", include("usage.api.urls")),
+    path("api/v1/", include("sealed_secrets.api.urls")),
     path("api/v1/", include("deployments.api.urls")),
     path("api/v1/", include("access.api.urls")),
     path("api/v1/", include("gpus.api.urls")),

@@ -18,6 +18,7 @@ from deployments.domain.service_file import (
     logger_json,
     patches_json,
     placement_json,
+    secret_env_json,
     stored_access,
     stored_cors,
     stored_limits,
@@ -25,6 +26,7 @@ from deployments.domain.service_file import (
     stored_patches,
     stored_placement,
     stored_rolling,
+    stored_secret_env,
     stored_transformer,
     transformer_json,
 )
@@ -91,6 +93,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         *([revision.patches] if any(revision.patches.values()) else []),
         *([revision.transformer] if revision.transformer else []),
         *(["egress"] if revision.egress else []),
+        *([{"secret_env": revision.secret_env}] if revision.secret_env else []),
     ]
     return approvals.Subject(
         state.attempt,
@@ -148,6 +151,7 @@ def revision_state(row: Revision) -> RevisionState:
         replicas=row.replicas,
         model_config=model_config_of(row.model_version, row.model_config, row.kept_batch_size),
         env=row.env,
+        secret_env=stored_secret_env(row.secret_env),
         is_code=is_code(row.model_version.platform),
         egress=row.egress,
         resources=placed_resources(row),
@@ -297,6 +301,7 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and scaling_of(row) == spec.scaling
         and row.model_config == dict(spec.model_config)
         and row.env == dict(spec.env)
+        and row.secret_env == secret_env_json(spec.secret_env)
         and row.logger == logger_json(spec.logger)
         and row.patches.get("service", []) == patches_json(spec.patches)
         and row.transformer == transformer_json(spec.transformer)

@@ -28,9 +28,14 @@ def read_key(file: Path) -> bytes:
             key = opened.read(_LONGEST_KEY + 1).strip()
     except OSError as error:
         raise CliError(f"the key file {file} cannot be read: {error.strerror}") from error
+    return check_key(key, f"the key file {file}")
+
+
+def check_key(key: bytes, what: str) -> bytes:
+    """Return a key; raises CliError, calling it `what`, where it is too short or too long."""
     if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
         raise CliError(
-            f"the key file {file} has {len(key)} bytes; a key has {_SHORTEST_KEY} to {_LONGEST_KEY}: make one with "
+            f"{what} has {len(key)} bytes; a key has {_SHORTEST_KEY} to {_LONGEST_KEY}: make one with "
             "`openssl rand -hex 32`"
         )
     return key

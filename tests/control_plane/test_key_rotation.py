@@ -22,10 +22,12 @@ from deployments.reconcile.participants import comparison
 from events.models import Webhook
 from events.services.delivery import SECRET
 from events.services.subscriptions import webhook_create
-from integrations.clusters.base import Exchange
+from integrations.clusters.base import Exchange, SecretKeyRef
 from integrations.clusters.kubernetes.access import Credentials
 from recordings.models import Recording
 from recordings.reconcile import payload_files
+from sealed_secrets.selectors import values_of
+from sealed_secrets.services import secret_create
 from tests.deployments._support.platform import Platform
 from tests.scenes import access_key
 
@@ -68,6 +70,7 @@ class Stored:
             user=person, issuer="https://a.example", subject="1", sealed_refresh_token=seal("r", purpose=REFRESH_TOKEN)
         )
         access_key()
+        secret_create(namespace="default", name="hub", values={"token": "t"}, actor="a", now=now)
         audit_chain(now=now)
         self.session = SessionStore()
         self.session["token"] = 7
@@ -83,6 +86,7 @@ class Stored:
             and opened(Cluster.objects.get().credentials) == CREDENTIALS
             and unseal(Identity.objects.get().sealed_refresh_token, purpose=REFRESH_TOKEN) == "r"
             and (halves, exchanges) == (b"halves", [EXCHANGE, EXCHANGE])
+            and values_of(namespace="default", refs=[SecretKeyRef("hub", "token")]) == {"hub": {"token": "t"}}
             and audit_verify().broken == ""
             and self.is_signed_in()
         )
@@ -113,8 +117,8 @@ def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
     replace_the_key(settings)
     call_command("secrets_reseal")
     said = (
-        "webhooks 1, sign-ins 1, kubeconfigs 1, signing keys 1, audit signing keys 1, comparisons 1, recordings 1, "
-        "sessions 1\n"
+        "webhooks 1, sign-ins 1, kubeconfigs 1, signing keys 1, audit signing keys 1, secrets of services 1, "
+        "comparisons 1, recordings 1, sessions 1\n"
     )
     assert capsys.readouterr().out == said
     settings.SECRET_KEY_FALLBACKS = []

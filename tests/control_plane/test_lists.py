@@ -17,6 +17,7 @@ from common.uris import parse_prefixes
 from events.services.subscriptions import webhook_test
 from registry.services import alias_set
 from registry.services.imports import import_request
+from sealed_secrets.services import secret_create
 from tests import scenes
 
 pytestmark = pytest.mark.django_db
@@ -43,6 +44,8 @@ def hook(standing_rows: Callable[[], AbstractContextManager[None]]) -> int:
         alias_set(model="digits", name="champion", number=1, now=now, actor="test")
         alias_set(model="digits", name="other", number=1, now=now, actor="test")
         scenes.service("another")
+        for namespace in ("default", "other"):
+            secret_create(namespace=namespace, name="hub", values={"token": "t"}, actor="test", now=now)
         for _ in range(2):
             import_request(model="digits", uri="https://a.example/digits.onnx", now=now, actor="test")
         for _ in range(2):

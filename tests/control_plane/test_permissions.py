@@ -21,6 +21,7 @@ from recordings.services.recordings import RecordingOrder, recording_start
 from registry.models import KeptRules, ModelVersion
 from registry.services import alias_set
 from registry.services.imports import import_request
+from sealed_secrets.services import secret_create
 from tests import scenes
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +58,11 @@ TABLE: dict[str, tuple[str, Role]] = {
     "PATCH /keys/{name}": (OWNER, ADMIN),
     "DELETE /keys/{name}": (OWNER, ADMIN),
     "POST /keys/{name}/rotate": (OWNER, ADMIN),
+    "GET /secrets": (ANY, VIEWER),
+    "POST /secrets": (OWNER, DEPLOYER),
+    "GET /secrets/{namespace}/{name}": (OWNER, VIEWER),
+    "PATCH /secrets/{namespace}/{name}": (OWNER, DEPLOYER),
+    "DELETE /secrets/{namespace}/{name}": (OWNER, ADMIN),
     "GET /models": (ANY, VIEWER),
     "POST /models": (OWNER, DEPLOYER),
     "GET /models/{name}": (OWNER, VIEWER),
@@ -191,6 +197,8 @@ BODIES: dict[str, dict[str, object]] = {
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
     "POST /keys": {"name": "batch", "team": "red", "services": ["default/*"]},
     "POST /issuers": {"name": "lab", "issuer": "https://id.lab", "audience": "m", "keys": scenes.PUBLIC_KEYS},
+    "POST /secrets": {"name": "other", "values": {"token": "t"}},
+    "PATCH /secrets/{namespace}/{name}": {"values": {"token": "u"}},
     "POST /models": {"name": "digits"},
     "POST /models/{name}/versions/check": {"files": [{"path": "model.onnx", "size_bytes": 1}]},
     "POST /models/{name}/versions/{number}/tunings": {"max_latency_p99_ms": 10},
@@ -256,6 +264,7 @@ def _everything(now: datetime) -> dict[str, int]:
     build, trial = scenes.build(), scenes.trial()
     scenes.access_key(team="red")
     scenes.issuer()
+    secret_create(namespace="default", name="hub", values={"token": "t"}, actor="test", now=now)
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
     return {
@@ -280,7 +289,7 @@ def address(ids: dict[str, int], settings: Settings) -> Callable[[str], str]:
     def make(operation: str) -> str:
         path = operation.split(" ")[1]
         of = path.split("/")[1]
-        name = {"policies": "careful", "clusters": "local", "keys": "ci", "issuers": "corp"}.get(
+        name = {"policies": "careful", "clusters": "local", "keys": "ci", "issuers": "corp", "secrets": "hub"}.get(
             of, "default" if "/namespaces/" in path else "digits"
         )
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first() or 0

@@ -62,6 +62,7 @@ POLICY: dict[str, Any] = {"name": "p", "steps": []}
 CLUSTER: dict[str, Any] = {"name": "k", "kind": "kubernetes", "components": [], "services": []}
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
 KEY: dict[str, Any] = {"name": "ci", "team": "red", "services": ["default/*"]}
+SECRET: dict[str, Any] = {"namespace": "default", "name": "hub", "keys": ["token"], "services": []}
 ISSUER: dict[str, Any] = {"name": "corp", "issuer": "https://id.example", "audience": "models", "keys": 2}
 DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False}
 QUOTA: dict[str, Any] = {
@@ -220,6 +221,10 @@ CALLS = {
     "issuers list": Asked("", {"GET /issuers": listed(ISSUER)}),
     "issuers show": Asked("corp", {"GET /issuers/corp": ISSUER}),
     "issuers delete": Asked("corp", {"DELETE /issuers/corp": {}}),
+    "secrets create": Asked(f"hub --from-file token={__file__}", {"POST /secrets": SECRET}),
+    "secrets set": Asked("hub --remove old", {"PATCH /secrets/default/hub": SECRET}),
+    "secrets list": Asked("", {"GET /secrets": listed(SECRET)}),
+    "secrets delete": Asked("hub", {"DELETE /secrets/default/hub": {}}),
     "usage": Asked("", {"GET /usage": USAGE}),
     "teams budget": Asked("red", {"GET /teams/red/budget": BUDGET}),
     "tokens create": Asked("--name ci", {"POST /tokens": TOKEN}),

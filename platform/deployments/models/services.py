@@ -131,6 +131,7 @@ class Revision(models.Model):
         number: counts up within the service; the name is `<service>-<5 digits>`.
         role: `deployments.domain.service_state.desired.Role`.
         patches: as of its creation: {"cluster": [...], "service": [...]}, as the files have them.
+        secret_env: references to secrets by the names of variables: {"HF_TOKEN": {"name", "key"}}.
         egress: whether the model's process may open connections; None in rows of an earlier release, which let code
             (`integrations.clusters.base.may_connect`).
         accelerator: the GPU, or slice of one, that each replica requests by the file; `auto` leaves it open.
@@ -167,6 +168,7 @@ class Revision(models.Model):
     model_config = models.JSONField(default=dict)
     kept_batch_size = models.PositiveIntegerField(null=True)
     env = models.JSONField(default=dict)
+    secret_env = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     egress = models.BooleanField(null=True)
     patches = models.JSONField(default=dict)
     logger = models.JSONField(default=dict)

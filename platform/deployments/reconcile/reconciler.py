@@ -20,6 +20,7 @@ from django.utils.module_loading import import_string
 from common.errors import FairleadError, NotFound, Unavailable
 from common.http import request_id
 from deployments.domain.phases import ServicePhase
+from deployments.domain.service_file.clusters import LOCAL
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.quiescence import UNSETTLED, TickResult, is_settled
 from deployments.domain.service_state.service_lifecycle import is_confirmed
@@ -36,6 +37,7 @@ from deployments.reconcile.participants.traffic import TRAFFIC
 from deployments.reconcile.service_change import Change, OvertakenError, changing, changing_as_read, load
 from deployments.reconcile.turn import Outside, Participant, Turn
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed
+from sealed_secrets.selectors import values_of
 
 __all__ = ["Outcome", "Outside", "tick"]
 
@@ -145,6 +147,10 @@ def _apply(service: InferenceService, desired: Desired, driver: ClusterDriver) -
     An unreachable cluster is no refusal; observations report it.
     """
     try:
+        refs = [each for revision in desired.revisions for each in revision.secret_env.values()]
+        if refs and service.cluster.kind == LOCAL:
+            values = values_of(namespace=service.namespace, refs=refs)
+            driver.apply_secrets(service.namespace, service.name, values)
         drift = driver.apply(desired)
     except Unavailable:
         raise

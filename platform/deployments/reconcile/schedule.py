@@ -121,6 +121,11 @@ def reconcile_named(cluster_id: int, names: Iterable[tuple[str, str]]) -> int:
     return found
 
 
+def touch_in_namespace(namespace: str, names: Iterable[str]) -> None:
+    """Have the next sweep reconcile services of a namespace: a secret that they use has another value."""
+    touch(InferenceService.objects.filter(namespace=namespace, name__in=list(names)))
+
+
 def touch_users_of(model: str) -> None:
     """Have the next sweep reconcile the services of a model, since an alias of it moved or was deleted."""
     touch(InferenceService.objects.filter(model_version__model__name=model))

@@ -11,6 +11,7 @@ from common.files.plans import Outcome, Planned
 from deployments import mapping
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
+from deployments.domain.service_file import plain_secrets
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import foreseen_of
 from deployments.models import InferenceService, Rollout
@@ -20,7 +21,7 @@ from deployments.services.files.service_files import service_apply, service_plan
 from deployments.services.policies import policy_planned
 from deployments.services.rollout.rollout_forecast import Look, Survey, analysis_plan, room_plan
 from deployments.services.rollout.rollouts import rollout_begin, rollout_start
-from deployments.services.services import service_named
+from deployments.services.services import service_named, spec_of
 from deployments.views.shapes import Plan
 from integrations.clusters.base import Desired
 
@@ -47,7 +48,15 @@ def service_plan(
         outcome = Outcome.CREATED if created else Outcome.CHANGED
         message = _what_follows(change)
     before = None if was is None else was.document
-    plan = Plan(outcome, message, before, document, _contract(rollout), desired_states=_desired_states(change))
+    plan = Plan(
+        outcome,
+        message,
+        before,
+        document,
+        _contract(rollout),
+        desired_states=_desired_states(change),
+        warnings=_of_file(change),
+    )
     return Planned(plan, lambda: (service, created) if carry_out(change) else service_apply(**arguments))
 
 
@@ -104,6 +113,10 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_r
         outcome = Outcome.CHANGED
         message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
     return Plan(outcome, message, before, row.document, warnings=_warnings(policy))
+
+
+def _of_file(change: Change) -> tuple[str, ...]:
+    return plain_secrets(spec_of(change.service))
 
 
 def _warnings(policy: Policy) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from fairlead_cli.context import Call
-from fairlead_cli.encrypted_file import DecryptingReader, EncryptingWriter, is_encrypted, read_key
+from fairlead_cli.encrypted_file import DecryptingReader, EncryptingWriter, check_key, is_encrypted, read_key
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation
 from fairlead_cli.up.components import environment
@@ -30,6 +30,8 @@ from fairlead_cli.up.home import Home, home_path, prepare
 SCHEMA = "fairlead.backup/v1"
 _MANIFEST = "fairlead-backup.json"
 _DATABASE, _SECRETS, _ARTIFACTS = "fairlead.sqlite3", ("secret-key", "secret-key-fallbacks", "token"), "artifacts"
+KEY, KEY_FILE = "FAIRLEAD_BACKUP_KEY", "FAIRLEAD_BACKUP_KEY_FILE"
+"""The variables that have the key of backups, or the path of its file, where no option names one."""
 _ELSEWHERE = {
     "FAIRLEAD_DATABASE_URL": "the database is elsewhere; use its own tools, such as pg_dump",
     "FAIRLEAD_ARTIFACTS_FOLDER": "the model files are elsewhere; copy that folder and the home with your own tools",
@@ -40,7 +42,9 @@ def backup_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `backup` takes."""
     parser.add_argument("file", type=Path, metavar="FILE", help="archive to write; must not exist")
     _home_argument(parser, home_path(), "folder to back up (FAIRLEAD_HOME, else .fairlead here or above)")
-    _key_argument(parser, "encrypts the archive with the key in this file, of 32 bytes or more")
+    _key_argument(
+        parser, f"encrypts the archive with the key in this file, of 32 bytes or more ({KEY_FILE}, or the key in {KEY})"
+    )
 
 
 def restore_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +52,7 @@ def restore_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="archive written by `fairlead backup`")
     here = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")  # a new one, also below another home
     _home_argument(parser, here, "folder to restore to; must be absent or empty (FAIRLEAD_HOME, else .fairlead)")
-    _key_argument(parser, "key file of an encrypted archive")
+    _key_argument(parser, f"key file of an encrypted archive ({KEY_FILE}, or the key in {KEY})")
 
 
 def backup(call: Call) -> None:
@@ -59,7 +63,7 @@ def backup(call: Call) -> None:
         raise CliError(f"{home.path} holds no database; name the folder of `fairlead up` with --home")
     if file.exists():
         raise CliError(f"{file} exists; choose another name for the backup")
-    key = None if call.options.key_file is None else read_key(call.options.key_file)
+    key = _key(call.options.key_file)
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         # It holds the secret key and a token: no one else may read it, from the first byte on.
@@ -98,6 +102,22 @@ def restore(call: Call) -> None:
     except (OSError, tarfile.TarError) as error:
         raise CliError(f"{file} cannot be restored to {home}: {error}") from error
     call.done(f"restored {file} to {home}; `fairlead up --home {home}` starts it", home=str(home), file=str(file))
+
+
+def _key(named: Path | None) -> bytes | None:
+    """Return the key of the option's file, else of the environment; None without one.
+
+    Raises:
+        CliError: the environment has it twice, or it is missing, too short or too long.
+    """
+    if named is not None:
+        return read_key(named)
+    key, file = os.environ.get(KEY), os.environ.get(KEY_FILE)
+    if key and file:
+        raise CliError(f"{KEY} and {KEY_FILE} are both set; keep one of them")
+    if file:
+        return read_key(Path(file))
+    return check_key(key.encode().strip(), KEY) if key else None
 
 
 def _settle(fresh: Path, old_artifacts: str, home: Path) -> None:
@@ -146,10 +166,11 @@ def _unpack(file: Path, key_file: Path | None, fresh: Path) -> str:
     if not is_encrypted(file):
         with tarfile.open(file, mode="r:") as archive:
             return _unpack_archive(file, archive, fresh)
-    if key_file is None:
-        raise CliError(f"{file} is encrypted; name the file of its key with --key-file")
+    key = _key(key_file)
+    if key is None:
+        raise CliError(f"{file} is encrypted; name the file of its key with --key-file or {KEY_FILE}")
     with file.open("rb") as stream:
-        reader = DecryptingReader(stream, read_key(key_file), name=str(file))
+        reader = DecryptingReader(stream, key, name=str(file))
         with tarfile.open(fileobj=reader, mode="r|") as archive:
             home = _unpack_archive(file, archive, fresh)
         reader.drain()

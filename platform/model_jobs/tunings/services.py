@@ -15,6 +15,7 @@ from deployments.domain.service_file import content_of, is_code
 from deployments.domain.service_file.rewrite import file_saying
 from deployments.services.revisions.egress import service_egress
 from deployments.services.revisions.revision_change import check_ready
+from deployments.services.revisions.secret_env import env_of_job, why_no_env
 from deployments.services.services import runs_with, service_named, spec_of
 from integrations.clusters import base
 from integrations.clusters.base import Job, Resources
@@ -104,11 +105,15 @@ def _job(row: Tuning, _claim_id: UUID) -> Job:
         artifact_origin=origin_of(version.lineage),
         arguments=order.arguments,
         model_config=row.model_config,
-        env={} if spec is None else spec.env,
+        env={} if row.service is None or spec is None else env_of_job(row.service, spec),
         is_code=is_code(version.platform),
         egress=row.service is not None and spec is not None and service_egress(row.service, spec),
         resources=Resources() if row.service is None else runs_with(row.service),
     )
+
+
+def _impossible(row: Tuning) -> str:
+    return "" if row.service is None else why_no_env(row.service, spec_of(row.service))
 
 
 def _target(row: Tuning) -> str:
@@ -132,6 +137,7 @@ TUNING = JobKind(
     order=_job,
     work=as_job(progress=_progress, report=lambda result, _row: read_report(result)),
     write=_write,
+    impossible=_impossible,
     progress={"progress": {}},
     related=("model_version__model", "service__cluster"),
 )

@@ -28,6 +28,7 @@ from deployments.reconcile.participants.comparison import with_pair
 from deployments.reconcile.service_change import changing
 from deployments.services.revisions.egress import service_egress
 from deployments.services.revisions.revision_change import check_ready
+from deployments.services.revisions.secret_env import env_of_job, why_no_env
 from deployments.services.rollout.rollouts import version_of
 from deployments.services.services import service_named, spec_of
 from events.domain.kinds import Kind
@@ -129,7 +130,8 @@ def _candidate(row: Replay) -> Candidate:
         model_version=str(row.model_version.number),
         artifact_uri=row.model_version.artifact_uri,
         model_config=model_config_of(row.model_version, spec.model_config),
-        env=spec.env,
+        env=env_of_job(row.service, spec),
+        secret_env={} if file is None else spec.secret_env,
         is_code=is_code(row.model_version.platform),
         egress=service_egress(row.service, spec),
         namespace=row.service.namespace,
@@ -165,7 +167,9 @@ def _order(row: Replay, _claim_id: UUID) -> ReplayOrder:
 
 
 def _impossible(row: Replay) -> str:
-    return "its recording was deleted before the replay ended" if row.recording is None else ""
+    if row.recording is None:
+        return "its recording was deleted before the replay ended"
+    return why_no_env(row.service, spec_of(row.service))
 
 
 def _answered(claim: JobClaim[Replay, ReplayOrder], driver: Driver, note: Note) -> tuple[Report, int]:

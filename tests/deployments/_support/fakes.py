@@ -88,6 +88,7 @@ class FakeCluster:
     nodes: tuple[Node, ...] = ()
     gpus: tuple[NodeGpus, ...] = ()
     applied: list[Desired] = field(default_factory=list)
+    secrets: dict[tuple[str, str], dict[str, dict[str, str]]] = field(default_factory=dict)
     recorded: dict[tuple[str, str], list[Exchange]] = field(default_factory=dict)
     answers: dict[str, Callable[[Exchange], Exchange]] = field(default_factory=dict)
     replaying: list[Candidate] = field(default_factory=list)
@@ -114,6 +115,10 @@ class FakeCluster:
             self.desired[key] = desired
             self.deleted.discard(key)
         return self.drift
+
+    def apply_secrets(self, namespace: str, service: str, values: Mapping[str, Mapping[str, str]]) -> None:
+        self._reach()
+        self.secrets[namespace, service] = {name: dict(each) for name, each in values.items()}
 
     def observe(self, namespace: str, service: str) -> Observed:
         self._reach()

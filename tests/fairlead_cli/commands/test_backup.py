@@ -26,7 +26,12 @@ def notes(home: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _embedded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FAIRLEAD_DATABASE_URL", "FAIRLEAD_ARTIFACTS_FOLDER"):
+    for name in (
+        "FAIRLEAD_DATABASE_URL",
+        "FAIRLEAD_ARTIFACTS_FOLDER",
+        "FAIRLEAD_BACKUP_KEY",
+        "FAIRLEAD_BACKUP_KEY_FILE",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -222,6 +227,45 @@ def test_a_damaged_encrypted_backup_restores_nothing(
     assert code == 1
     assert f"{file} {words}; nothing was restored" in complained
     assert not (tmp_path / "new").exists()
+
+
+def test_the_key_of_the_environment_encrypts_and_restores(
+    fairlead: Fairlead, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("5" * 64 + "\n")
+    for number, (name, value) in enumerate((("FAIRLEAD_BACKUP_KEY", "5" * 64), ("FAIRLEAD_BACKUP_KEY_FILE", str(key)))):
+        file = tmp_path / f"{number}.tar"
+        with monkeypatch.context() as patched:
+            patched.setenv(name, value)
+            _, said, _ = fairlead("backup", str(file), "--home", str(home))
+            assert "it is encrypted" in said
+            assert b"flt_secret" not in file.read_bytes()
+        for other, (its, of) in enumerate((("FAIRLEAD_BACKUP_KEY_FILE", str(key)), ("FAIRLEAD_BACKUP_KEY", "5" * 64))):
+            with monkeypatch.context() as patched:
+                patched.setenv(its, of)
+                restored = tmp_path / f"home-{number}-{other}"
+                code, _, complained = fairlead("restore", str(file), "--home", str(restored))
+                assert (code, complained) == (0, "")
+
+
+def test_a_key_of_the_environment_that_is_no_key_is_refused(
+    fairlead: Fairlead, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> str:
+        code, _, complained = fairlead("backup", str(tmp_path / "b.tar"), "--home", str(home))
+        assert code == 1
+        assert not (tmp_path / "b.tar").exists()
+        return complained
+
+    monkeypatch.setenv("FAIRLEAD_BACKUP_KEY", "hunter2")
+    complained = refused()
+    assert "FAIRLEAD_BACKUP_KEY has 7 bytes; a key has 32 to 4096" in complained
+    assert "hunter2" not in complained
+    monkeypatch.setenv("FAIRLEAD_BACKUP_KEY_FILE", str(tmp_path / "none"))
+    assert "FAIRLEAD_BACKUP_KEY and FAIRLEAD_BACKUP_KEY_FILE are both set; keep one of them" in refused()
+    monkeypatch.delenv("FAIRLEAD_BACKUP_KEY")
+    assert "cannot be read: No such file or directory" in refused()
 
 
 def test_an_encrypted_backup_needs_its_key(fairlead: Fairlead, encrypted: tuple[Path, Path], tmp_path: Path) -> None:

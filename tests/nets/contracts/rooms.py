@@ -11,7 +11,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("console",),
     ("gpus", "recordings", "model_jobs", "pools", "access", "feedback", "fleet"),
     ("deployments",),
-    ("usage",),
+    ("usage", "sealed_secrets"),
     ("clusters",),
     ("placement",),
     ("events",),

@@ -9,7 +9,7 @@ from deployments.domain.service_file.access import PUBLIC, AccessPolicy, access_
 from deployments.domain.service_file.clusters import refuse_on
 from deployments.domain.service_file.cors import check_cors, cors_json, stored_cors
 from deployments.domain.service_file.delivery import rolling_json, stored_rolling
-from deployments.domain.service_file.environment import check_env, is_code, left_out
+from deployments.domain.service_file.environment import check_env, is_code, left_out, plain_secrets
 from deployments.domain.service_file.file import imported_model, parse_service
 from deployments.domain.service_file.limits import limits_json, stored_limits
 from deployments.domain.service_file.logger import logger_json, stored_logger
@@ -18,6 +18,7 @@ from deployments.domain.service_file.placement import placement_json, stored_pla
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
 from deployments.domain.service_file.transformer import Transformer, stored_transformer, transformer_json
 from deployments.domain.service_file.values import PlacementPreference, RevisionContent, ServiceSpec, content_of
+from deployments.domain.service_file.variables import secret_env_json, stored_secret_env
 
 __all__ = [
     "CONFIG",
@@ -47,8 +48,10 @@ __all__ = [
     "parse_service",
     "patches_json",
     "placement_json",
+    "plain_secrets",
     "refuse_on",
     "rolling_json",
+    "secret_env_json",
     "stored_access",
     "stored_cors",
     "stored_limits",
@@ -56,6 +59,7 @@ __all__ = [
     "stored_patches",
     "stored_placement",
     "stored_rolling",
+    "stored_secret_env",
     "stored_transformer",
     "transformer_json",
 ]

@@ -4,11 +4,13 @@ Files are refused when they are applied, never when a stored one is read: a reco
 variables that drivers leave out, and reports it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from common.errors import InvalidInput
 from deployments.domain.service_file.transformer import Transformer
 from deployments.domain.service_file.values import ServiceSpec
+from deployments.domain.service_file.variables import secret_warnings
 from integrations.clusters.base import refused, why_refused
 
 ENV = "spec.predictor.model.env"
@@ -27,13 +29,32 @@ def check_env(spec: ServiceSpec, *, is_code: bool) -> None:
     Args:
         is_code: the model is code, and its cluster runs code.
     """
-    for field, env, of_code in _environments(spec.env, spec.transformer, is_code=is_code):
+    for field, env, of_code in _environments({**spec.env, **spec.secret_env}, spec.transformer, is_code=is_code):
         for name in refused(env, is_code=of_code):
             raise InvalidInput(f"{field} sets {name}: {why_refused(name, is_code=of_code)}", field=field)
 
 
-def left_out(env: Mapping[str, str], transformer: Transformer | None, *, is_code: bool) -> str:
-    """Return the missing variables of processes, and the reason, as a part of a sentence; empty for none."""
+def plain_secrets(spec: ServiceSpec) -> tuple[str, ...]:
+    """Return a warning for each variable that has a value in the file where its name is that of a secret."""
+    fields = [(ENV, spec.env)]
+    if spec.transformer is not None:
+        fields.append((TRANSFORMER_ENV, spec.transformer.env))
+    return tuple(secret_warnings(fields))
+
+
+def named_secrets(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the references to secrets of an applied service file, without parsing the rest of it."""
+    env = document["spec"]["predictor"]["model"].get("env") or ()
+    sources = [each["valueFrom"] for each in env if each.get("valueFrom")]
+    return [source["secretKeyRef"] for source in sources]
+
+
+def left_out(env: Iterable[str], transformer: Transformer | None, *, is_code: bool) -> str:
+    """Return the missing variables of processes, and the reason, as a part of a sentence; empty for none.
+
+    Args:
+        env: the names of the predictor's variables.
+    """
     return "; ".join(
         f"{name} of {field}: {why_refused(name, is_code=of_code)}"
         for field, its, of_code in _environments(env, transformer, is_code=is_code)
@@ -42,10 +63,12 @@ def left_out(env: Mapping[str, str], transformer: Transformer | None, *, is_code
 
 
 def _environments(
-    env: Mapping[str, str], transformer: Transformer | None, *, is_code: bool
-) -> list[tuple[str, Mapping[str, str], bool]]:
-    """Return each environment of a file with its field, and whether it is that of code."""
-    found: list[tuple[str, Mapping[str, str], bool]] = [(ENV, env, is_code)]
+    env: Iterable[str], transformer: Transformer | None, *, is_code: bool
+) -> list[tuple[str, Iterable[str], bool]]:
+    """Return the names of each environment of a file with its field, and whether it is that of code."""
+    found: list[tuple[str, Iterable[str], bool]] = [(ENV, env, is_code)]
     if transformer is not None:
-        found.append((TRANSFORMER_ENV, transformer.env, True))  # its image can contain anything
+        found.append(
+            (TRANSFORMER_ENV, [*transformer.env, *transformer.secret_env], True)
+        )  # its image can contain anything
     return found

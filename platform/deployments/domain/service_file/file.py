@@ -13,11 +13,12 @@ from deployments.domain.service_file.cors import parse_cors
 from deployments.domain.service_file.delivery import parse_rolling, parse_timeout
 from deployments.domain.service_file.limits import parse_limits
 from deployments.domain.service_file.logger import parse_logger
-from deployments.domain.service_file.model import check_storage_uri, parse_config, parse_egress, parse_env, parse_format
+from deployments.domain.service_file.model import check_storage_uri, parse_config, parse_egress, parse_format
 from deployments.domain.service_file.placement import parse_placement
 from deployments.domain.service_file.scaling import parse_scaling
 from deployments.domain.service_file.transformer import parse_transformer
 from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec
+from deployments.domain.service_file.variables import parse_env
 from integrations.clusters.base import Resources
 
 STOP = "serving.kserve.io/stop"
@@ -62,13 +63,15 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
     rollout = spec.optional("rollout")
     scaling = parse_scaling(predictor)
     resources = document.attempt(Resources(), parse_resources, model)
+    env, secret_env = parse_env(model)
     result = ServiceSpec(
         namespace=found_namespace,
         name=found_name,
         model_format=parse_format(model),
         storage_uri=model.text("storageUri", check=check_storage_uri),
         scaling=scaling,
-        env=parse_env(model),
+        env=env,
+        secret_env=secret_env,
         egress=parse_egress(model),
         resources=resources,
         model_config=with_batcher(predictor, parse_config(model)),

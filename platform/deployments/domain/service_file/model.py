@@ -1,4 +1,4 @@
-"""Model section of a service file (`spec.predictor.model`): files, environment and configuration. Pure."""
+"""Model section of a service file (`spec.predictor.model`): files and configuration. Pure."""
 
 import re
 
@@ -23,10 +23,7 @@ CONFIG = "spec.predictor.model.config"
 EGRESS = "spec.predictor.model.egress"
 PATCHES = "spec.patches"
 
-# In UTF-8, below Linux's limit of 128 KiB per variable.
-_MAX_ENV_CHARACTERS = 30_000
 _MODEL_URI = re.compile(r"models:/[^/@]+(/\d{1,9}|@[^/@]+)")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def parse_format(model: Document) -> str:
@@ -74,21 +71,6 @@ def check_storage_uri(uri: str, *, field: str) -> str:
             field=field,
         )
     return address.url
-
-
-def parse_env(model: Document) -> dict[str, str]:
-    env: dict[str, str] = {}
-    for entry in model.documents("env") if model.raw("env", None) is not None else []:
-        name = entry.text("name")
-        if not _ENV_NAME.fullmatch(name):
-            entry.fault("name", f"is {name[:60]!r}, which is no name of a variable")
-        if name in env:
-            entry.fault("name", f"is {name!r}, which is there twice")
-        env[name] = entry.text("value")
-        entry.refuse_unknown()
-    if (characters := sum(len(name) + len(value) for name, value in env.items())) > _MAX_ENV_CHARACTERS:
-        model.fault("env", f"has {characters} characters in all; a process is given at most {_MAX_ENV_CHARACTERS}")
-    return env
 
 
 def parse_egress(model: Document) -> bool | None:

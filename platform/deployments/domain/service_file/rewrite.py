@@ -12,6 +12,7 @@ from deployments.domain.service_file.placement import placement_json
 from deployments.domain.service_file.scaling import put_scaling
 from deployments.domain.service_file.transformer import transformer_json
 from deployments.domain.service_file.values import RevisionContent, ServiceSpec
+from deployments.domain.service_file.variables import env_json
 
 
 def file_stopped(document: Mapping[str, Any], *, stopped: bool) -> dict[str, Any]:
@@ -34,8 +35,8 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         model["storageUri"] = content.storage_uri
     if content.scaling != spec.scaling:
         put_scaling(predictor, content.scaling)
-    if dict(content.env) != dict(spec.env):
-        model["env"] = [{"name": name, "value": value} for name, value in content.env.items()]
+    if (dict(content.env), dict(content.secret_env)) != (dict(spec.env), dict(spec.secret_env)):
+        model["env"] = env_json(content.env, content.secret_env)
     if content.egress != spec.egress:
         model["egress"] = content.egress
     if dict(content.model_config) != dict(spec.model_config):

@@ -9,9 +9,9 @@ from typing import Any
 from clusters.domain.resources import parse_resources, resources_json
 from common.errors import InvalidInput
 from common.files.document import Document
-from deployments.domain.service_file.model import parse_env
 from deployments.domain.service_file.scaling import MAX_REPLICAS
-from integrations.clusters.base import Resources
+from deployments.domain.service_file.variables import env_json, parse_env
+from integrations.clusters.base import Resources, SecretKeyRef
 
 FIELD = "spec.transformer"
 # A revision's name and `-transformer` have to be a DNS label together.
@@ -41,6 +41,7 @@ class Transformer:
 
     Attributes:
         command, args: instead of the image's own; empty keeps those.
+        secret_env: variables whose values are in secrets.
         scale_percent: how much of the requested CPU or memory a replica should use.
         http_port, grpc_port: its ports for V2 requests.
     """
@@ -49,6 +50,7 @@ class Transformer:
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, SecretKeyRef] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
     min_replicas: int = 1
     max_replicas: int = 1
@@ -89,11 +91,13 @@ def parse_transformer(spec: Document, service: str) -> Transformer | None:
     container = containers[0]
     container.text("name", default="")
     ports = _ports(container)
+    env, secret_env = parse_env(container)
     result = Transformer(
         image=container.text("image", check=_check_image),
         command=_words(container, "command"),
         args=_words(container, "args"),
-        env=parse_env(container),
+        env=env,
+        secret_env=secret_env,
         resources=parse_resources(container, gpu_refused="a transformer computes on CPUs"),
         min_replicas=minimum,
         max_replicas=maximum,
@@ -116,7 +120,7 @@ def transformer_json(transformer: Transformer | None) -> dict[str, Any]:
         "image": transformer.image,
         "command": list(transformer.command),
         "args": list(transformer.args),
-        "env": [{"name": name, "value": value} for name, value in transformer.env.items()],
+        "env": env_json(transformer.env, transformer.secret_env),
         "ports": [
             {"name": "http", "containerPort": transformer.http_port},
             {"name": "grpc", "containerPort": transformer.grpc_port},

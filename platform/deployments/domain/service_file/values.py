@@ -1,12 +1,22 @@
 """Service file values. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deployments.domain.service_file.access import AccessPolicy
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_file.transformer import Transformer
-from integrations.clusters.base import Arrangement, Cors, DriftPolicy, Limits, Logger, Patch, Resources, Rolling
+from integrations.clusters.base import (
+    Arrangement,
+    Cors,
+    DriftPolicy,
+    Limits,
+    Logger,
+    Patch,
+    Resources,
+    Rolling,
+    SecretKeyRef,
+)
 from placement.packing.measured_latency import LatencyTarget
 
 MOST_REVISIONS = 1000
@@ -40,6 +50,7 @@ class ServiceSpec:
         limits: of its requests; None where the file does not say, which keeps them as they are.
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
+        secret_env: variables whose values are in secrets.
         logger: where every request and answer is sent; None without one.
         cluster: where it runs; empty where the file leaves it open.
         patches: patches of its rendered manifests.
@@ -61,6 +72,7 @@ class ServiceSpec:
     resources: Resources
     model_config: Mapping[str, object]
     policy: str | None
+    secret_env: Mapping[str, SecretKeyRef] = field(default_factory=dict)
     logger: Logger | None = None
     cluster: str = ""
     drift: DriftPolicy | None = None
@@ -95,6 +107,7 @@ class RevisionContent:
     storage_uri: str | None
     scaling: Scaling
     env: Mapping[str, str]
+    secret_env: Mapping[str, SecretKeyRef]
     resources: Resources
     model_config: Mapping[str, object]
     logger: Logger | None
@@ -110,6 +123,7 @@ def content_of(spec: ServiceSpec) -> RevisionContent:
         storage_uri=None,
         scaling=spec.scaling,
         env=spec.env,
+        secret_env=spec.secret_env,
         resources=spec.resources,
         model_config=spec.model_config,
         logger=spec.logger,

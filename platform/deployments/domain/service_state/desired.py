@@ -23,6 +23,7 @@ from integrations.clusters.base import (
     Patch,
     Resources,
     Rolling,
+    SecretKeyRef,
     SessionAffinity,
     Tap,
 )
@@ -48,7 +49,7 @@ class RevisionState:
 
     Attributes:
         artifact_origin: where the model's files were imported from; empty where they were pushed.
-        is_code, egress: as of `DesiredRevision`.
+        secret_env, is_code, egress: as of `DesiredRevision`.
         replicas: the desired number now, within `scaling`.
         transformer_replicas: the same of its transformers.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
@@ -64,6 +65,7 @@ class RevisionState:
     artifact_origin: str = ""
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, SecretKeyRef] = field(default_factory=dict)
     is_code: bool = False
     egress: bool | None = False
     resources: Resources = field(default_factory=Resources)
@@ -181,6 +183,7 @@ def transformer_of(revision: RevisionState, *, stopped: bool) -> DesiredTransfor
         command=its.command,
         args=its.args,
         env=its.env,
+        secret_env=its.secret_env,
         resources=its.resources,
         http_port=its.http_port,
         grpc_port=its.grpc_port,
@@ -221,6 +224,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 weight_percent=weight_of(service, revision),
                 model_config=revision.model_config,
                 env=revision.env,
+                secret_env=revision.secret_env,
                 is_code=revision.is_code,
                 egress=revision.egress,
                 resources=revision.resources,

@@ -37,6 +37,7 @@ from deployments.services.files.import_models import begin_import, must_import
 from deployments.services.revisions.demands import check_demands
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.revision_change import check_ready, turn_to
+from deployments.services.revisions.secret_env import check_secrets
 from deployments.services.rollout.contracts import accepted
 from deployments.services.services import policy_named, spec_of, target_of
 from deployments.services.stop import follow_stop
@@ -93,7 +94,7 @@ def service_apply(
 
     Raises:
         InvalidInput: the file is wrong, names files elsewhere that may not be imported, or sets a variable that the
-            model's process does not get.
+            model's process does not get, or names a secret that is missing.
         NotFound: the model, version, alias, policy or cluster it names does not exist.
         Conflict: the version is not READY, or not approved where its model requires that; the service is being deleted,
             or runs on another cluster; its policy does not meet a demand of the team or the namespace.
@@ -198,6 +199,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     refuse_on(service.cluster.kind, spec)
     runs_code = is_code(spec.model_format if applied.version is None else applied.version.platform)
     check_env(spec, is_code=runs_code and allows_python(service.cluster))
+    check_secrets(service.cluster, service.namespace, spec.secret_env)
     earlier = None if created else spec_of(service)
     granted = check_egress(
         wanted=spec.egress is True,

@@ -19,7 +19,14 @@ from deployments.domain import rollout as machine
 from deployments.domain.policy import DIRECT, Policy, Strategy, Then, policy_json, stored_policy
 from deployments.domain.rollout import Portion, RolloutState
 from deployments.domain.rollout.approvals import Author
-from deployments.domain.service_file import ServiceSpec, logger_json, patches_json, placement_json, transformer_json
+from deployments.domain.service_file import (
+    ServiceSpec,
+    logger_json,
+    patches_json,
+    placement_json,
+    secret_env_json,
+    transformer_json,
+)
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import Revision, Rollout, RolloutPolicy
@@ -298,6 +305,7 @@ def _create_revision(
         model_config=dict(spec.model_config),
         kept_batch_size=kept_from(after, spec, version),
         env=dict(spec.env),
+        secret_env=secret_env_json(spec.secret_env),
         egress=egress,
         logger=logger_json(spec.logger),
         patches=_patches(change.service.cluster, spec),

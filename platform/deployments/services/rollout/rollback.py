@@ -14,6 +14,7 @@ from deployments.domain.service_file import (
     file_saying,
     stored_logger,
     stored_placement,
+    stored_secret_env,
     stored_transformer,
 )
 from deployments.domain.service_state.desired import Role
@@ -23,6 +24,7 @@ from deployments.reconcile.service_change import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
 from deployments.services.revisions.egress import check_egress, has_egress
 from deployments.services.revisions.revision_change import begin_back, check_agreed, check_ready
+from deployments.services.revisions.secret_env import check_secrets
 from deployments.services.services import service_named, spec_of
 from registry.domain.approval import Approval
 
@@ -42,6 +44,7 @@ def service_rollback(
         may_grant_egress: whether `actor` administers the installation, and so may give the service egress.
 
     Raises:
+        InvalidInput: the revision names a secret that is missing.
         NotFound: no such service or revision.
         Conflict: the revision is live, being rolled out, or never was stable; it is the first; its version is not
             READY, or was declined, and its model requires approvals.
@@ -65,6 +68,7 @@ def service_rollback(
             cluster=service.cluster,
             may_grant=may_grant_egress,
         )
+        check_secrets(service.cluster, namespace, stored_secret_env(earlier.secret_env))
         row = begin_back(change, stable, earlier, actor=actor)
         _write_into_document(service, row.to_revision)
         audit_record(
@@ -125,6 +129,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         storage_uri=None if follows_alias else revision.model_version.uri,
         scaling=mapping.scaling_of(revision),
         env=revision.env,
+        secret_env=stored_secret_env(revision.secret_env),
         resources=mapping.resources_of(revision),
         model_config=revision.model_config,
         logger=stored_logger(revision.logger),

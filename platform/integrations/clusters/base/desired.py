@@ -37,6 +37,17 @@ def _number(amount: int | str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretKeyRef:
+    """One value of a secret in the namespace of a service.
+
+    On Kubernetes it is a Secret of the cluster; on the local cluster the control plane passes its value to the driver.
+    """
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Patch:
     """One change of the objects of a kind; either operations (RFC 6902) or a merge patch (RFC 7386).
 
@@ -189,6 +200,7 @@ class DesiredTransformer:
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, SecretKeyRef] = field(default_factory=dict)
     resources: Resources = Resources()
     http_port: int = 8080
     grpc_port: int = 8081
@@ -210,6 +222,7 @@ class DesiredRevision:
         is_code: a model in Python, or an ensemble that may have such steps; false where the cluster runs no such
             models. Code gets more of `env` (`environment`).
         egress: whether the model's process may open connections (`may_connect`).
+        secret_env: variables whose values are in secrets; none of `env` has their names.
         replicas: how many should run; 0 keeps the revision known but stopped.
         weight_percent: share of requests it should get, 0..100; over the ready revisions of a service they sum to 100.
         model_config: fields of a Triton ModelConfig that override the artifact's; empty leaves it unchanged.
@@ -235,6 +248,7 @@ class DesiredRevision:
     weight_percent: int
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, SecretKeyRef] = field(default_factory=dict)
     is_code: bool = False
     egress: bool | None = False
     resources: Resources = Resources()

@@ -46,6 +46,15 @@ class ClusterDriver(Protocol):
             namespaces: those with a service that not everybody may call.
         """
 
+    def apply_secrets(self, namespace: str, service: str, values: Mapping[str, Mapping[str, str]]) -> None:
+        """Pass values of secrets that a service's variables name; called before `apply`.
+
+        Only for clusters that have no Secrets of their own.
+
+        Args:
+            values: by the names of secrets and their keys.
+        """
+
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
         """Return the changes of `desired`'s patches to the rendered objects, as a unified diff; empty for none.
 

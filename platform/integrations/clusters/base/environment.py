@@ -7,7 +7,10 @@ variable, and gets all except those that start the process itself.
 The spec refuses the others where a file is applied; drivers leave them out of older records.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 _THREADS = {
     "GOMP_CPU_AFFINITY",
@@ -92,11 +95,11 @@ def why_refused(name: str, *, is_code: bool) -> str:
     )
 
 
-def refused(env: Mapping[str, str], *, is_code: bool) -> list[str]:
-    """Return the refused names, in order."""
+def refused(env: Iterable[str], *, is_code: bool) -> list[str]:
+    """Return the refused ones of the names, in order."""
     return sorted(name for name in env if why_refused(name, is_code=is_code))
 
 
-def permitted(env: Mapping[str, str], *, is_code: bool) -> dict[str, str]:
+def permitted(env: Mapping[str, Value], *, is_code: bool) -> dict[str, Value]:
     """Return the permitted variables."""
     return {name: value for name, value in env.items() if not why_refused(name, is_code=is_code)}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from integrations.clusters.base.desired import Patch, Resources
+from integrations.clusters.base.desired import Patch, Resources, SecretKeyRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Candidate:
         timeout_s: for loading the model, and for each answer.
         namespace, service: whose requests they are; it runs beside that service's replicas.
         replay: the replay of the service that it serves; leftovers of an earlier attempt at the same one are removed.
-        artifact_digest, artifact_origin, is_code, egress, resources, patches: as of a revision.
+        env: on the local cluster with the values of secrets.
+        artifact_digest, artifact_origin, secret_env, is_code, egress, resources, patches: as of a revision.
     """
 
     name: str
@@ -51,7 +52,8 @@ class Candidate:
     model_version: str
     artifact_uri: str
     model_config: Mapping[str, object] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secret_env: Mapping[str, SecretKeyRef] = field(default_factory=dict)
     is_code: bool = False
     egress: bool | None = False
     timeout_s: float = 60.0

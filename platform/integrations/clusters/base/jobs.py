@@ -36,7 +36,8 @@ class Job:
 
     Attributes:
         artifact_digest: required digest of the files, where others lay them out than the store.
-        artifact_origin, model_config, env, is_code, egress: as of a revision.
+        artifact_origin, model_config, env, is_code, egress: as of a revision; on the local cluster `env` has the values
+            of secrets too.
         resources: as of a revision; they may put it on a GPU.
         arguments: of the question, beside the model's folder.
         request: a V2 request for the model to answer; only of the kind TRY.
@@ -56,7 +57,7 @@ class Job:
     result_id: str = ""
     largest_file_bytes: int = 0
     model_config: Mapping[str, object] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_code: bool = False
     egress: bool | None = False
     resources: Resources = field(default_factory=Resources)

@@ -226,6 +226,10 @@ class KubernetesDriver:
             return found
         return jobs.identity_of(self._api, found) or found
 
+    def apply_secrets(self, namespace: str, service: str, values: Mapping[str, Mapping[str, str]]) -> None:  # noqa: ARG002
+        """Refuse: pods name the Secrets of their namespace."""
+        raise Conflict(f"secrets of {namespace}/{service} are those of its namespace on the cluster")
+
     def apply_keys(self, keys: CallerKeys, namespaces: Collection[str]) -> None:
         """Write the keys into the policies of services in these namespaces, for the gateway to check callers by."""
         caller_keys.push(self._api, keys, namespaces)

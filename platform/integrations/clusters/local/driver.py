@@ -6,7 +6,7 @@ It starts nothing but jobs; a worker that dies takes no model with it.
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from common.disk_full import is_no_room, refused
@@ -37,6 +37,7 @@ from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
     KEYS_SCHEMA,
     OBSERVED_SCHEMA,
+    SECRETS_SCHEMA,
     STATUS_SCHEMA,
     BadFileError,
     ClusterStatus,
@@ -51,6 +52,8 @@ from integrations.clusters.local.files import (
     order_from_json,
     order_to_json,
     read_json,
+    secret_env_of,
+    secret_values,
     write_json,
 )
 from integrations.clusters.local.jobs import jobs, replays
@@ -77,7 +80,22 @@ class LocalDriver:
             if revision.transformer is not None:
                 raise InvalidInput(f"{revision.name}: this machine's cluster runs no transformer", field="transformer")
         self._order(Order(desired))
+        if not any(revision.secret_env for revision in desired.revisions):
+            self._forget_secrets(desired.namespace, desired.service)
         return ()  # only the agent changes what runs
+
+    def apply_secrets(self, namespace: str, service: str, values: Mapping[str, Mapping[str, str]]) -> None:
+        """Pass values of secrets to the agent, in a file for its owner alone; the same are not rewritten.
+
+        Replicas get them when their processes start.
+        """
+        place = self._layout.secrets_file(namespace, service)
+        with self._writing(place):
+            place.parent.mkdir(mode=0o700, exist_ok=True)
+            with suppress(BadFileError):
+                if secret_values(self._layout, namespace, service) == values:
+                    return
+            write_json(place, {"schema": SECRETS_SCHEMA, "values": values}, durable=True)
 
     def apply_keys(self, keys: CallerKeys, namespaces: Collection[str] = ()) -> None:  # noqa: ARG002
         """Pass the callers' keys to the agent; the same are not rewritten."""
@@ -100,6 +118,7 @@ class LocalDriver:
             or self._layout.status_file(namespace, service).exists()
         ):
             self._order(Order(Desired(namespace, service, generation, ()), deleted=True))
+        self._forget_secrets(namespace, service)
 
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as the agent reports it; raises Unavailable without a recent heartbeat of the agent."""
@@ -129,6 +148,7 @@ class LocalDriver:
             raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
         try:
             order = order_from_json(read_json(self._layout.desired_file(namespace, service), DESIRED_SCHEMA))
+            secrets = secret_values(self._layout, namespace, service)
             with (self._layout.logs / f"{namespace}.{replica}.log").open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_LOG_BYTES))
                 said = file.read().decode(errors="replace")
@@ -136,7 +156,9 @@ class LocalDriver:
             return ()
         except (OSError, BadFileError) as error:
             raise Unavailable(f"what replica {replica} said cannot be read: {error}") from error
-        env = {name: value for revision in order.desired.revisions for name, value in revision.env.items()}
+        env: dict[str, str] = {}
+        for revision in order.desired.revisions:
+            env |= {**revision.env, **secret_env_of(revision, secrets)}
         return last_lines(said, env)
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
@@ -206,6 +228,9 @@ class LocalDriver:
     def identify(self, token: str) -> WorkloadIdentity | None:  # noqa: ARG002
         """Return None: replicas on this machine are given no tokens."""
         return None
+
+    def _forget_secrets(self, namespace: str, service: str) -> None:
+        self._layout.secrets_file(namespace, service).unlink(missing_ok=True)
 
     def _order(self, order: Order) -> None:
         desired = order.desired

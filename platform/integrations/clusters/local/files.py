@@ -2,6 +2,7 @@
 
 cluster/keys.json                            driver -> agent: `CallerKeys`; without it, no key is valid
 cluster/desired/<namespace>.<service>.json   driver -> agent: `Desired`; `deleted` marks a service that shall go
+cluster/secrets/<namespace>.<service>.json   driver -> agent: values of secrets that the service uses; mode 0600
 cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
 cluster/private/<namespace>.<replica>/        a replica's own folder: temporary files, and the runtime's port file
@@ -40,6 +41,7 @@ from integrations.clusters.base import (
     ReplicaPhase,
     RequestRate,
     Resources,
+    SecretKeyRef,
     SessionAffinity,
     Tap,
     TeamRate,
@@ -52,6 +54,7 @@ from integrations.machine.limits import Limit
 DESIRED_SCHEMA = "fairlead.desired/v1"
 KEYS_SCHEMA = "fairlead.caller-keys/v1"
 OBSERVED_SCHEMA = "fairlead.observed/v1"
+SECRETS_SCHEMA = "fairlead.secrets/v1"
 STATUS_SCHEMA = "fairlead.cluster-status/v1"
 
 
@@ -123,6 +126,9 @@ class Layout:
 
     def desired_file(self, namespace: str, service: str) -> Path:
         return self.desired / f"{namespace}.{service}.json"
+
+    def secrets_file(self, namespace: str, service: str) -> Path:
+        return self.cluster / "secrets" / f"{namespace}.{service}.json"
 
     def payloads_of(self, namespace: str, service: str) -> Path:
         return self.payloads / f"{namespace}.{service}"
@@ -301,6 +307,7 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "patches": [],
         "model_config": dict(revision.model_config),
         "env": dict(revision.env),
+        "secret_env": {name: asdict(each) for name, each in revision.secret_env.items()},
         "resources": asdict(revision.resources),
         "match": [asdict(each) for each in revision.match],
         "tap": None if revision.tap is None else asdict(revision.tap),
@@ -313,6 +320,7 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
 def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
     own = {
         "patches": (),
+        "secret_env": {name: SecretKeyRef(**each) for name, each in value.get("secret_env", {}).items()},
         # An earlier release lacks it; then the agent's own permission to run models in Python decides.
         "is_code": bool(value.get("is_code", True)),
         "egress": value.get("egress"),  # None where an earlier release wrote it
@@ -323,6 +331,28 @@ def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "logger": _logger_from_json(value),
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
+
+
+def secret_values(layout: Layout, namespace: str, service: str) -> dict[str, dict[str, str]]:
+    """Return the values of a service's secrets by the names of secrets and their keys; empty without a file.
+
+    Raises:
+        BadFileError: the file cannot be read.
+    """
+    path = layout.secrets_file(namespace, service)
+    try:
+        found = read_json(path, SECRETS_SCHEMA)["values"]
+        return {str(name): {str(key): str(value) for key, value in each.items()} for name, each in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (AttributeError, KeyError, OSError) as error:
+        raise BadFileError(f"{path.name} cannot be read: {type(error).__name__}") from None
+
+
+def secret_env_of(revision: DesiredRevision, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the variables of a revision whose values are in secrets; without those that are missing."""
+    found = {name: values.get(each.name, {}).get(each.key) for name, each in revision.secret_env.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _resources_from_json(value: Mapping[str, Any]) -> Resources:

@@ -148,7 +148,10 @@ def test_what_the_local_cluster_does_not_measure_is_refused_there(metric: str, t
             id="a variable that is there twice",
         ),
         pytest.param(
-            _with(f"{MODEL}.env", [{"name": "A", "valueFrom": {}}]), f"{MODEL}.env[0].value", "missing", id="valueFrom"
+            _with(f"{MODEL}.env", [{"name": "A", "valueFrom": {}}]),
+            f"{MODEL}.env[0].valueFrom.secretKeyRef",
+            "missing",
+            id="valueFrom",
         ),
         pytest.param(
             _with(f"{MODEL}.env", [{"name": "A", "value": "x" * 30_000}]),

@@ -31,6 +31,7 @@ _OF_REVISION = {
     "weight_percent",
     "model_config",
     "env",
+    "secret_env",
     "is_code",
     "egress",
     "resources",

@@ -4,6 +4,7 @@ status   unschedulable, evicted, an image that cannot be pulled, a container tha
 events   what holds up a pod that has been starting for long without any of these, such as a volume
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +23,9 @@ REFUSED = 3
 """The exit code of `prepare` where a retry cannot help; an older runtime ends with 2, as for any failure."""
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
 _WAITS_WITHOUT_TROUBLE = {"", "ContainerCreating", "PodInitializing", "CrashLoopBackOff"}
+# Kubernetes: kubelet, makeEnvironmentVariables.
+_NO_SECRET = re.compile(r'secret "(?P<name>[^"]+)" not found')
+_NO_KEY = re.compile(r"couldn't find key (?P<key>\S+) in Secret [^/\s]+/(?P<name>\S+)")
 _STARTUP_PROBE = "Startup probe"  # fails while a model is being loaded, which is no failure
 
 
@@ -115,13 +119,33 @@ def _of_container(pod: Json, status: Json) -> Iterator[Failure]:
     name = status["name"]
     waiting = status.get("state", {}).get("waiting", {})
     why = waiting.get("reason", "")
-    if why not in _WAITS_WITHOUT_TROUBLE:
+    if why == "CreateContainerConfigError" and (missing := _missing_secret(pod, name, waiting.get("message", ""))):
+        at = _since(pod, "ContainersReady")
+        yield Failure(FailureReason.CONTAINER_NOT_STARTED, missing, at, container=name, is_final=True)
+    elif why not in _WAITS_WITHOUT_TROUBLE:
         said = f"{name} waits ({why}): {waiting.get('message', '')}".rstrip(": ")
         reason = FailureReason.IMAGE_PULL_FAILED if why in _IMAGE else FailureReason.CONTAINER_NOT_STARTED
         yield Failure(reason, _sentence(pod, said), _since(pod, "ContainersReady"), container=name)
     for ended in (status.get(state, {}).get("terminated") for state in ("state", "lastState")):
         if ended and ended.get("exitCode"):
             yield _of_ending(pod, name, ended)
+
+
+def _missing_secret(pod: Json, container: str, said: str) -> str:
+    """Return which variable's Secret is missing, by the kubelet's message, in a sentence; empty for another cause."""
+    absent, no_key = _NO_SECRET.search(said), _NO_KEY.search(said)
+    if absent is None and no_key is None:
+        return ""
+    namespace = pod["metadata"]["namespace"]
+    for one in (*pod["spec"].get("initContainers", ()), *pod["spec"].get("containers", ())):
+        for each in one.get("env", ()) if one["name"] == container else ():
+            ref = each.get("valueFrom", {}).get("secretKeyRef", {})
+            where = f"{each['name']} is key {ref.get('key')} of Secret {ref.get('name')}"
+            if absent is not None and ref.get("name") == absent["name"]:
+                return f"{where}, which namespace {namespace} of the cluster does not have; create it, then retry"
+            if no_key is not None and (ref.get("name"), ref.get("key")) == (no_key["name"], no_key["key"]):
+                return f"{where}, which does not have that key; add it to the Secret, then retry"
+    return ""
 
 
 def _of_ending(pod: Json, name: str, ended: Json) -> Failure:

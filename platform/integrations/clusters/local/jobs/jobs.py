@@ -20,7 +20,7 @@ from pathlib import Path
 from common.errors import FairleadError, Unavailable
 from common.process_identity import start_ticks
 from integrations.artifacts.store import folder_of
-from integrations.clusters.base import Job, JobKind, JobResult, Made, OnStage, may_connect, without_folders
+from integrations.clusters.base import Job, JobKind, JobResult, Made, OnStage, hidden, may_connect, without_folders
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local.confinement import confined, private
 from integrations.clusters.local.model_repository import lay_out
@@ -101,7 +101,7 @@ def run(
             complaint = _last_words(scratch / "stderr")
         if exit_code == 0 and job.result_id and made is not None:
             made(own / _MADE)
-    return JobResult(exit_code, output, without_folders(_message(job, exit_code, output, complaint)))
+    return JobResult(exit_code, output, hidden(_message(job, exit_code, output, complaint), job.env))
 
 
 @contextmanager

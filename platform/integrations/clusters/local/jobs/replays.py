@@ -16,7 +16,7 @@ from typing import IO
 
 from common.errors import InvalidInput, Unavailable
 from integrations.artifacts.store import folder_of
-from integrations.clusters.base import Candidate, Exchange, may_connect, without_folders
+from integrations.clusters.base import Candidate, Exchange, hidden, may_connect, without_folders
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local.confinement import private
 from integrations.clusters.local.jobs.jobs import enclosed, memory_limit, scratch_in
@@ -103,7 +103,9 @@ class _Running:
         """Return once the model is loaded; raises InvalidInput with the runtime's reason where it cannot be."""
         said = self._exchanged(b"", "was not loaded")
         if "error" in said:
-            raise InvalidInput(f"{self._candidate.name} cannot be served: {without_folders(str(said['error']))}")
+            raise InvalidInput(
+                f"{self._candidate.name} cannot be served: {hidden(str(said['error']), self._candidate.env)}"
+            )
 
     def answer(self, recorded: Exchange) -> Exchange:
         """Return the recorded request with the candidate's answer."""
@@ -141,4 +143,4 @@ class _Running:
             file.seek(max(0, self._stderr.stat().st_size - _COMPLAINT_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
         last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
-        return f": its process {how}: {last}"
+        return f": its process {how}: {hidden(last, self._candidate.env)}"

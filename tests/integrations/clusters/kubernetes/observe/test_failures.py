@@ -187,3 +187,36 @@ def test_what_prepare_refuses_is_final(name: str, code: int, is_final: bool) -> 
     assert REFUSED == prepare.REFUSED
     assert found is not None
     assert found.is_final is is_final
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            'secret "hugging-face" not found',
+            "which namespace team-a of the cluster does not have; create it, then retry",
+        ),
+        (
+            "couldn't find key token in Secret team-a/hugging-face",
+            "which does not have that key; add it to the Secret, then retry",
+        ),
+    ],
+)
+def test_a_missing_secret_is_final_and_says_what_to_create(said: str, words: str) -> None:
+    found = pod(container(waiting("CreateContainerConfigError", said)))
+    found["metadata"]["namespace"] = "team-a"
+    reference = {"secretKeyRef": {"name": "hugging-face", "key": "token"}}
+    found["spec"]["containers"][0]["env"].append({"name": "HF_TOKEN", "valueFrom": reference})
+    failure = failure_of(found)
+    assert failure is not None
+    assert failure.message == f"HF_TOKEN is key token of Secret hugging-face, {words}"
+    assert failure.is_final
+
+
+def test_another_cause_of_a_container_that_cannot_be_configured_stays_as_it_was() -> None:
+    found = pod(container(waiting("CreateContainerConfigError", 'configmap "x" not found')))
+    found["metadata"]["namespace"] = "team-a"
+    failure = failure_of(found)
+    assert failure is not None
+    assert failure.message == 'runtime waits (CreateContainerConfigError): configmap "x" not found'
+    assert not failure.is_final

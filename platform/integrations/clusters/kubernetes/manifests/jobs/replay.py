@@ -111,6 +111,7 @@ def _as_revision(candidate: Candidate, name: str, options: Options) -> Manifest:
         weight_percent=0,
         model_config=candidate.model_config,
         env=candidate.env,
+        secret_env=candidate.secret_env,
         is_code=candidate.is_code,
         resources=candidate.resources,
         patches=candidate.patches,

@@ -25,6 +25,7 @@ from integrations.clusters.kubernetes.manifests.workloads import accelerators, t
 from integrations.clusters.kubernetes.manifests.workloads.model_sources import Source, source_of
 from integrations.clusters.kubernetes.manifests.workloads.secure import (
     SECURE,
+    env_entries,
     probes,
     requested,
     secure_pod,
@@ -115,13 +116,15 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
     arguments += accelerators.flags(revision.resources) + python_flags(allowed=options.allow_python_models)
     arguments += _logger_flags(desired, revision, options) + taps.flags(options)
-    env = permitted(revision.env, is_code=revision.is_code and options.allow_python_models)
+    is_code = revision.is_code and options.allow_python_models
     return {
         "name": RUNTIME,
         "image": accelerators.image(revision, options),
         "command": COMMAND,
         "args": arguments,
-        "env": [{"name": name, "value": value} for name, value in sorted({**env, **CLOSED}.items())],
+        "env": env_entries(
+            {**permitted(revision.env, is_code=is_code), **CLOSED}, permitted(revision.secret_env, is_code=is_code)
+        ),
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
             {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},

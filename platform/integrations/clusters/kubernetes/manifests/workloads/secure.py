@@ -1,10 +1,12 @@
-"""Pod security, resources and probes of every container of a service's pods. Pure.
+"""Pod security, resources, variables and probes of every container of a service's pods. Pure.
 
 Secure by default: it satisfies the Pod Security Standard "restricted", writes to no file system except its own volumes,
 and holds no token of the cluster.
 """
 
-from integrations.clusters.base import Desired, Resources
+from collections.abc import Mapping
+
+from integrations.clusters.base import Desired, Resources, SecretKeyRef
 from integrations.clusters.kubernetes.manifests.names import Manifest, quantity
 from integrations.clusters.kubernetes.options import ModelSource, Options
 
@@ -56,6 +58,14 @@ def probes(options: Options) -> Manifest:
         "readinessProbe": {**_probe("ready"), "periodSeconds": _PROBE_EVERY_S, "failureThreshold": 2},
         "livenessProbe": {**_probe("live"), "periodSeconds": 10, "failureThreshold": 6},
     }
+
+
+def env_entries(env: Mapping[str, str], secret_env: Mapping[str, SecretKeyRef]) -> list[Manifest]:
+    """Return a container's variables by name; those of Secrets win."""
+    entries: dict[str, Manifest] = {name: {"name": name, "value": value} for name, value in env.items()}
+    for name, each in secret_env.items():
+        entries[name] = {"name": name, "valueFrom": {"secretKeyRef": {"name": each.name, "key": each.key}}}
+    return [entries[name] for name in sorted(entries)]
 
 
 def requested(resources: Resources, options: Options) -> Manifest:

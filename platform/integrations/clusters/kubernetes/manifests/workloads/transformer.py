@@ -23,6 +23,7 @@ from integrations.clusters.kubernetes.manifests.names import (
 from integrations.clusters.kubernetes.manifests.workloads.deployment import disruption_budget_of, rolling, service_of
 from integrations.clusters.kubernetes.manifests.workloads.secure import (
     SECURE,
+    env_entries,
     probes,
     requested,
     secure_pod,
@@ -79,12 +80,13 @@ def _container(desired: Desired, revision: DesiredRevision, its: DesiredTransfor
     predictor = f"{revision.name}.{desired.namespace}:{HTTP_PORT}"
     fixed = {"FAIRLEAD_REVISION": revision.name, "MODEL_NAME": revision.model_name, "PREDICTOR_HOST": predictor}
     env = permitted(its.env, is_code=True)  # its image is whatever its author likes
+    secret_env = permitted(its.secret_env, is_code=True)
     fixed["PREDICTOR_GRPC_HOST"] = f"{revision.name}.{desired.namespace}:{GRPC_PORT}"
     container: Manifest = {
         "name": CONTAINER,
         "image": its.image,
         "args": [*its.args, f"--model_name={revision.model_name}", f"--predictor_host={predictor}"],
-        "env": [{"name": name, "value": value} for name, value in sorted({**fixed, **env, **CLOSED}.items())],
+        "env": env_entries({**fixed, **env, **CLOSED}, secret_env),
         "ports": [
             {"name": "http", "containerPort": its.http_port, "protocol": "TCP"},
             {"name": "grpc", "containerPort": its.grpc_port, "protocol": "TCP"},

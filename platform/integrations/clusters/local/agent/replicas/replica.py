@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.errors import FairleadError, InvalidInput
+from common.errors import FairleadError, InvalidInput, Unavailable
 from integrations.clusters.base import (
     DesiredRevision,
     Failure,
@@ -47,7 +47,13 @@ from integrations.clusters.local.agent.sockets import ReplicaSockets
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.envoy.values import Endpoint
-from integrations.clusters.local.files import Layout, revision_to_json
+from integrations.clusters.local.files import (
+    BadFileError,
+    Layout,
+    revision_to_json,
+    secret_env_of,
+    secret_values,
+)
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.model_repository import Repository
 from integrations.clusters.local.payloads import RevisionTap
@@ -151,6 +157,7 @@ class Replica:
         self._relay: Relay | None = None
         self._left_at = self._busy_at = 0.0
         self._is_ending = False
+        self._secret_env: dict[str, str] = {}
         self._earlier = earlier
         self._served_at: Addresses | None = None
         self._looked = asyncio.Event()
@@ -243,6 +250,8 @@ class Replica:
         """Take over process, sockets and relay of an earlier agent's replica, as far as they exist."""
         layout = self._workshop.layout
         self._process, self._restarts = earlier.process, earlier.process.restarts
+        with suppress(Unavailable):
+            self._secret_env = self._read_secrets()  # for messages; its process has them
         if earlier.on_sockets:
             self._sockets = ReplicaSockets(layout, self._full_name, adopted=True)
         if earlier.relay is not None:
@@ -278,6 +287,7 @@ class Replica:
             _empty(self._private)
             if self._relay is None and self._outgoing.relayed:
                 self._relay = Relay(self._site, self._full_name, self._outgoing.relayed)
+            self._secret_env = self._read_secrets()
             restarts = self._restarts + (self._process is not None)
             self._process = self._started(restarts, before)
             self._restarts = restarts
@@ -397,7 +407,24 @@ class Replica:
 
     def _env(self) -> dict[str, str]:
         """Return the process's own variables; messages about it show names instead of their values."""
-        return {**self._revision.env, "FAIRLEAD_HOME": str(self._workshop.layout.home)}
+        return {**self._revision.env, **self._secret_env, "FAIRLEAD_HOME": str(self._workshop.layout.home)}
+
+    def _read_secrets(self) -> dict[str, str]:
+        """Return the variables whose values are in secrets; raises Unavailable where one is missing."""
+        revision = self._revision
+        if not revision.secret_env:
+            return {}
+        try:
+            found = secret_env_of(revision, secret_values(self._workshop.layout, self._namespace, revision.model_name))
+        except BadFileError as error:
+            raise Unavailable(f"the values of its secrets cannot be read: {error}") from error
+        for name, each in revision.secret_env.items():
+            if name not in found:
+                raise Unavailable(
+                    f"{name} is key {each.key} of secret {each.name}, which namespace {self._namespace} does not have; "
+                    f"set it by `fairlead secrets set {each.name} --namespace {self._namespace} --key {each.key}`"
+                )
+        return found
 
     def _program(self, listeners: Sequence[str], left_open: Sequence[int] = ()) -> Program:
         layout = self._workshop.layout
@@ -417,7 +444,7 @@ class Replica:
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
             env={
-                **environment(self._revision.env, is_code=is_code),
+                **environment({**self._revision.env, **self._secret_env}, is_code=is_code),
                 **CLOSED,
                 "FAIRLEAD_HOME": str(layout.home),
                 **private(self._private),
