@@ -22,7 +22,12 @@ LEAST: dict[str, Any] = {
 
 MOST: dict[str, Any] = {
     **LEAST,
-    "gateway": {**LEAST["gateway"], "httpListener": "http", "grpcListener": "grpc", "proxyNamespace": "envoy-gateway-system"},
+    "gateway": {
+        **LEAST["gateway"],
+        "httpListener": "http",
+        "grpcListener": "grpc",
+        "proxyNamespace": "envoy-gateway-system",
+    },
     "artifacts": {
         **LEAST["artifacts"],
         "from": "origin",

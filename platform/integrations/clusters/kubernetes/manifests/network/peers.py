@@ -11,9 +11,10 @@ from integrations.clusters.kubernetes.options import NODE_LOCAL_DNS, Destination
 from serving_runtime.shared.egress import GUARDED, PRIVATE, Network
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
-_TRANSLATED = tuple(  # prefixes of 96 bits before an IPv4 address
-    IPv6Network(text) for text in ("::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")
-)
+_TRANSLATED = tuple(IPv6Network(text) for text in ("::ffff:0:0:0/96", "64:ff9b::/96"))
+"""Prefixes of 96 bits before an IPv4 address."""
+_MAPPED = IPv6Network("::ffff:0:0/96")
+"""Addresses within programs, which are none on a network; the API server refuses ranges of them."""
 _6TO4 = IPv6Network("2002::/16")
 _PUBLIC: tuple[Network, ...] = (IPv4Network("0.0.0.0/0"), IPv6Network("2000::/3"))
 
@@ -34,7 +35,7 @@ CLOSED: tuple[Network, ...] = (
 
 def is_closed(network: Network) -> bool:
     """Return whether nothing of the network can be opened."""
-    return any(_lies_within(network, closed) for closed in CLOSED)
+    return any(_lies_within(network, closed) for closed in (*CLOSED, _MAPPED))
 
 
 def namespaces(names: Iterable[str]) -> list[Manifest]:
