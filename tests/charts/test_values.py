@@ -72,6 +72,13 @@ def test_the_schema_knows_every_value() -> None:
             {"oidc": {"issuer": "https://sso.example", "clientId": "f"}}, "oidc.existingSecret is empty", id="no secret"
         ),
         pytest.param({"oidc": {"clientId": "f"}}, "oidc.issuer is empty", id="a client of nobody"),
+        pytest.param({"networkPolicy": {"models": "shut"}}, "/networkPolicy/models", id="no state of a network"),
+        pytest.param({"networkPolicy": {"egress": [{"cidr": "::/0"}]}}, "'cidr'", id="no destination"),
+        pytest.param(
+            {"networkPolicy": {"models": "open"}, "cluster": {"file": {"network": {}}}},
+            "cluster.file.network is set, but the network of models is open",
+            id="a closed network that is open",
+        ),
         pytest.param(
             {"expose": {"kind": "httpRoute"}},
             "neither gatewayClassName nor gateway.name",
