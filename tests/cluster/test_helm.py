@@ -11,6 +11,7 @@ import yaml
 from tests.charts.chart import CHART, NAMESPACE, RELEASE, ROOT, VARIATIONS, Json, objects, values
 from tests.cluster import binaries
 from tests.cluster.plane import ControlPlane
+from tests.integrations._support.runtimes import until
 from tests.releases.packages import FIRST_CHART
 from tests.servers.parts import MissingPartError, skip_or_fail
 
@@ -51,7 +52,7 @@ def namespace(client: httpx.Client, program: str, plane: ControlPlane) -> Iterat
 
 
 def test_an_upgrade_keeps_the_namespaces_and_the_network_that_the_installation_has(
-    program: str, plane: ControlPlane, namespace: str
+    program: str, plane: ControlPlane, client: httpx.Client, namespace: str
 ) -> None:
     """No pod runs for it: hooks are left out, nothing is waited for, and upgrades are tried by the API server alone."""
     place = ("--namespace", namespace, "--no-hooks")
@@ -73,6 +74,11 @@ def test_an_upgrade_keeps_the_namespaces_and_the_network_that_the_installation_h
     file = yaml.safe_load(old["ConfigMap", namespace, f"{RELEASE}-cluster"]["data"]["cluster.yaml"])
     assert (file["jobs"], "network" in file) == ({"namespace": namespace}, False)
     assert ("NetworkPolicy", namespace, f"{RELEASE}-models") not in old
+    helm(program, "uninstall", RELEASE, *place, plane=plane)
+    until(lambda: client.get(f"/api/v1/namespaces/{RELEASE}-jobs").status_code == 404, "its end", 300)
+    helm(program, "install", RELEASE, str(CHART), *place, plane=plane)
+    kept = client.get(f"/api/v1/namespaces/{RELEASE}-models").json()
+    assert kept["status"]["phase"] == "Active", "the namespace of models stays at uninstall, and is adopted"
 
 
 def _named(found: list[Json]) -> dict[tuple[str, str, str], Json]:
