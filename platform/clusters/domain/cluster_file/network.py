@@ -51,8 +51,8 @@ def _parsed(document: Document) -> Destination:
     document.refuse_unknown()
     if bool(to) == bool(namespace) or (pods and not namespace):
         raise InvalidInput(
-            f"{document.prefix} has to say one of to ({_INTERNET} or a network such as 10.0.0.0/24) and namespace, with "
-            "the labels of its pods as pods",
+            f"{document.prefix} has to say one of to ({_INTERNET} or a network such as 10.0.0.0/24) and namespace, "
+            "with the labels of its pods as pods",
             field=document.prefix,
         )
     if namespace:

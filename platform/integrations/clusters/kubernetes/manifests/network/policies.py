@@ -1,6 +1,6 @@
 """NetworkPolicies of a service, a replay and the namespace of Jobs. Pure.
 
-Where the cluster file has no `network`, a service and a replay have one policy, of ingress alone. Else all is denied but
+Where the cluster file has no `network`, a service and a replay have one policy, for ingress. Else all is denied but
 
     pods of               ingress                        egress
     replicas              gateway, own transformers;     DNS, `egress`; receivers, where the revision has a logger
@@ -17,7 +17,7 @@ Policies of a pod add up, so each names what its pods need beside the others.
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base import Desired
 from integrations.clusters.kubernetes.manifests.names import (
     EGRESS,
     GRPC_PORT,
@@ -136,7 +136,7 @@ def _readers(options: Options) -> Iterator[Manifest]:
 
 
 def _egress(desired: Desired, closed: ClosedNetwork, options: Options) -> Iterator[Manifest]:
-    """Yield the policies that open egress of some of the service's pods; their names have a dot, as no service's has."""
+    """Yield the policies that open egress of some of the service's pods; no service has a name with a dot, as these."""
     chosen = {"matchLabels": {SERVICE: desired.service}}
     replicas = _with(chosen, {"key": REVISION, "operator": "Exists"})
     if closed.egress:
