@@ -19,14 +19,20 @@ BASE: Json = {
     "existingSecret": "fairlead-servers",
     "postgresql": {"enabled": False},
     "redis": {"enabled": False},
-    "cluster": {"gateway": {"url": "https://models.example.com"}},
+    "cluster": {
+        "gateway": {"url": "https://models.example.com"},
+        "namespaces": [NAMESPACE],
+        "file": {"jobs": {"namespace": NAMESPACE}},
+    },
     "monitoring": {"namespaces": ["monitoring"]},
+    "networkPolicy": {"models": "open"},
 }
 COMPONENTS: Mapping[str, Json] = {
+    "closed-network": {"networkPolicy": {"models": "closed"}},
     "gpu": {
         "cluster": {
             **BASE["cluster"],
-            "file": {"gpuRuntimeImage": f"fairlead/serving-runtime:{version()}-cuda"},
+            "file": {**BASE["cluster"]["file"], "gpuRuntimeImage": f"fairlead/serving-runtime:{version()}-cuda"},
         }
     },
     "monitoring": {
@@ -42,6 +48,8 @@ COMPONENTS: Mapping[str, Json] = {
     "trial-servers": {"postgresql": {"enabled": True}, "redis": {"enabled": True}},
 }
 _HELMS = ("helm.sh/chart", "app.kubernetes.io/managed-by")
+_OF_NAMESPACES = "fairlead/models"
+"""Remembers for upgrades by Helm which namespaces the release has; an overlay has one."""
 _JOBS_STAY_S = 600
 Key = tuple[str, str]
 
@@ -64,7 +72,9 @@ def without_helm(made: Json) -> Json | None:
     if hook == "test":
         return None
     metadata["annotations"] = {
-        name: value for name, value in metadata.get("annotations", {}).items() if not name.startswith("helm.sh/")
+        name: value
+        for name, value in metadata.get("annotations", {}).items()
+        if not name.startswith("helm.sh/") and name != _OF_NAMESPACES
     }
     if not metadata["annotations"]:
         del metadata["annotations"]

@@ -5,7 +5,10 @@ import re
 import pytest
 import yaml
 
+from clusters.domain.cluster_file import parse_cluster
+from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.manifests.workloads.secure import SECURE
+from integrations.clusters.kubernetes.options import ClosedNetwork
 from tests._support.golden import check_feature, check_text
 from tests.charts.chart import (
     BASE,
@@ -117,7 +120,7 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
     }
     everywhere = {("", name) for name in ("driver-gateways", "driver-identity", "driver-nodes")}
     in_namespaces = {(name, role) for name in ("vision", "text") for role in ("driver", "driver-access")}
-    assert bound == everywhere | in_namespaces | {("checks", "driver-jobs")}
+    assert bound == everywhere | in_namespaces | {("checks", "driver-jobs"), ("checks", "driver-jobs-network")}
     subjects = [each["subjects"] for each in _of(found, "RoleBinding", "ClusterRoleBinding")]
     assert all(each == [{"kind": "ServiceAccount", "name": RELEASE, "namespace": NAMESPACE}] for each in subjects)
 
@@ -146,6 +149,71 @@ def test_the_roles_for_cutting_nodes_are_given_where_the_operator_lets_that_be_d
     }
     (file,) = (each["data"]["cluster.yaml"] for each in _of(found, "ConfigMap") if "cluster.yaml" in each["data"])
     assert yaml.safe_load(file)["repartition"] == {}
+
+
+def test_a_new_installation_has_namespaces_and_closed_networks_for_models_and_jobs() -> None:
+    found = objects({})
+    models, jobs = f"{RELEASE}-models", f"{RELEASE}-jobs"
+    made = {each["metadata"]["name"]: each["metadata"] for each in _of(found, "Namespace")}
+    assert set(made) == {models, jobs}
+    assert {each["labels"]["pod-security.kubernetes.io/enforce"] for each in made.values()} == {"restricted"}
+    closed = [each for each in _of(found, "NetworkPolicy") if each["spec"]["podSelector"]["matchLabels"] == MANAGED]
+    assert [each["metadata"]["namespace"] for each in closed] == [models, jobs]
+    nothing = {"policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": []}
+    assert all(each["spec"].items() >= nothing.items() for each in closed)
+    bound = {(each["metadata"]["namespace"], _role(each)) for each in _of(found, "RoleBinding")}
+    assert bound == {
+        *((models, role) for role in ("driver", "driver-access")),
+        *((jobs, role) for role in ("driver-jobs", "driver-jobs-network")),
+    }
+    options = parse_cluster(_file(found)).options
+    assert options.jobs_namespace == jobs
+    assert options.network is not None
+    assert [(each.namespace, each.ports) for each in options.network.egress] == [(NAMESPACE, (8080,))]
+    (web,) = (spec for name, spec in pods(found) if name == "fairlead-web")
+    assert {"name": "http", "containerPort": 8080} in web["containers"][0]["ports"]
+
+
+@everywhere
+def test_an_upgrade_of_an_earlier_installation_moves_and_closes_nothing(variation: str) -> None:
+    given = values(variation)
+    found = objects(given, is_upgrade=True)
+    assert _of(found, "Namespace") == []
+    component = "app.kubernetes.io/component"
+    assert [each for each in _of(found, "NetworkPolicy") if each["metadata"]["labels"][component] == "models"] == []
+    (account,) = _of(found, "ServiceAccount")
+    assert "annotations" not in account["metadata"]
+    if given.get("cluster", {}).get("enabled", True):
+        options = parse_cluster(_file(found)).options
+        assert (options.jobs_namespace, options.network) == (NAMESPACE, None)
+    said = given.get("cluster", {}).get("namespaces", [NAMESPACE])
+    bound = {each["metadata"]["namespace"] for each in _of(found, "RoleBinding")}
+    assert bound <= {NAMESPACE, *said}
+    assert not [each for each in _of(found, "RoleBinding", "ClusterRole") if "network" in each["metadata"]["name"]]
+
+
+def test_an_earlier_installation_takes_closed_networks_where_its_values_say_so() -> None:
+    egress = [{"to": "10.20.0.0/16", "ports": [443]}]
+    given = {
+        "cluster": {"namespaces": ["vision"], "file": {"jobs": {"namespace": "checks"}}},
+        "networkPolicy": {"models": "closed", "egress": egress, "webFrom": ["ingress"]},
+    }
+    found = objects(given, is_upgrade=True)
+    network = parse_cluster(_file(found)).options.network
+    assert isinstance(network, ClosedNetwork)
+    assert [str(each.network or each.namespace) for each in network.egress] == [NAMESPACE, "10.20.0.0/16"]
+    (web,) = (each for each in _of(found, "NetworkPolicy") if each["metadata"]["name"] == "fairlead-web")
+    named = [each.get("namespaceSelector", {}).get("matchLabels", {}) for each in web["spec"]["ingress"][0]["from"]]
+    assert {"kubernetes.io/metadata.name": "checks"} in named, "Jobs fetch models from the web"
+
+
+def test_a_new_installation_with_an_open_network_or_namespaces_of_ones_own() -> None:
+    given = {"cluster": {"namespaces": ["vision"], "file": {"jobs": {"namespace": "checks"}}}}
+    assert _of(objects(given), "Namespace") == []
+    for policy in ({"models": "open"}, {"enabled": False}):
+        found = objects({**given, "networkPolicy": policy})
+        assert parse_cluster(_file(found)).options.network is None
+        assert not [each for each in _of(found, "NetworkPolicy") if each["spec"]["podSelector"] == MANAGED]
 
 
 def test_who_may_not_read_nodes_has_no_role_for_it() -> None:
@@ -224,7 +292,7 @@ def test_what_holds_data_stays_at_uninstall_and_nothing_else_does() -> None:
         if each["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep"
     }
     claims = {("PersistentVolumeClaim", f"{RELEASE}-{name}") for name in ("artifacts", "state")}
-    assert kept == claims | {("Secret", RELEASE)}
+    assert kept == claims | {("Secret", RELEASE), ("Namespace", f"{RELEASE}-models")}
 
 
 def test_notes_tell_the_next_step() -> None:
@@ -235,6 +303,13 @@ def test_notes_tell_the_next_step() -> None:
     exposed = rendered(values("external"))["NOTES.txt"]
     assert "https://fairlead.example.com" in exposed
     assert "port-forward" not in exposed
+
+
+def _file(found: list[Json]) -> Json:
+    """Return the cluster file."""
+    (text,) = (each["data"]["cluster.yaml"] for each in _of(found, "ConfigMap") if "cluster.yaml" in each["data"])
+    parsed: Json = yaml.safe_load(text)
+    return parsed
 
 
 def _of(found: list[Json], *wanted: str) -> list[Json]:
@@ -253,4 +328,6 @@ def _selected(found: Json) -> dict[str, str]:
         "PodDisruptionBudget": spec.get("selector", {}).get("matchLabels", {}),
         "NetworkPolicy": spec.get("podSelector", {}).get("matchLabels", {}),
     }
+    if by_kind.get(found["kind"], {}) == MANAGED:
+        return {}  # pods that the driver makes
     return by_kind.get(found["kind"], {})

@@ -75,6 +75,13 @@ def test_the_schema_knows_every_value() -> None:
         pytest.param({"audit": {"syslog": "siem:514"}}, "/audit/syslog", id="a syslog server without a transport"),
         pytest.param({"audit": {"webhook": "https://a"}}, "audit.existingSecret is empty", id="an unsigned webhook"),
         pytest.param({"audit": {"existingSecret": "s"}}, "audit.webhook are empty", id="a secret of no sink"),
+        pytest.param({"networkPolicy": {"models": "shut"}}, "/networkPolicy/models", id="no state of a network"),
+        pytest.param({"networkPolicy": {"egress": [{"cidr": "::/0"}]}}, "'cidr'", id="no destination"),
+        pytest.param(
+            {"networkPolicy": {"models": "open"}, "cluster": {"file": {"network": {}}}},
+            "cluster.file.network is set, but the network of models is open",
+            id="a closed network that is open",
+        ),
         pytest.param(
             {"expose": {"kind": "httpRoute"}},
             "neither gatewayClassName nor gateway.name",

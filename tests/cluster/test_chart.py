@@ -240,6 +240,29 @@ def test_the_secret_key_is_replaced_and_nobody_is_signed_out(installed: Installe
     assert len(installed.helm.history(RELEASE)) == 1
 
 
+def test_an_installation_moves_to_namespaces_of_its_own_and_a_closed_network(installed: Installed, token: str) -> None:
+    filled = {"namespaces: [fairlead, fairlead-models]": "namespaces: [default, fairlead-models]"}
+    with (
+        Traffic(installed.harness.gateway.url, clients=1) as traffic,
+        followed("runbooks/separate-namespaces.md", installed.shell_with(token), filled) as page,
+    ):
+        said = page.follow_the_rest()
+        traffic.until_sent(20, within_s=WITHIN_S)
+    assert traffic.failures == []
+    assert "model jobs can run in fairlead-jobs" in said, "the check would have failed for a finding that is not ok"
+
+    def policies(namespace: str) -> set[str]:
+        path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
+        return {each["metadata"]["name"] for each in installed.api.get(path).json()["items"]}
+
+    installed.until(lambda: policies("default") == {"digits", "digits.replicas", "fairlead-models"}, "closed networks")
+    assert policies("fairlead-jobs") == {"fairlead-models"}, "a Job brings its own"
+    for name in ("fairlead-models", "fairlead-jobs"):
+        path = f"/api/v1/namespaces/{name}"
+        installed.api.delete(path)
+        installed.until(lambda: installed.api.get(path).status_code == 404, "its end")  # noqa: B023 - called at once
+
+
 def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Installed, token: str) -> None:
     with followed("runbooks/uninstall.md", installed.shell_with(token), {"vision": "default"}) as page:
         page.follow()

@@ -18,7 +18,7 @@ from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.options import GatewayReference, Options, Repartition
+from integrations.clusters.kubernetes.options import ClosedNetwork, GatewayReference, Options, Repartition
 from integrations.clusters.kubernetes.rbac import IN_NAMESPACES, roles_of_the_cluster
 from tests.cluster.plane import ControlPlane
 from tests.servers.parts import free_port
@@ -80,6 +80,22 @@ def test_the_namespace_for_jobs_has_to_be_there(plane: ControlPlane) -> None:
         assert found(driver)["role fairlead-driver-jobs"].ok
         assert client.get(resource_types.JOB.path("asking")).json()["items"] == [], "it was tried, not made"
     api.close()
+
+
+def test_what_is_known_of_the_network_of_models_is_said(plane: ControlPlane) -> None:
+    api = Api(plane.kubeconfig)
+    closed = replace(OPTIONS, jobs_namespace="default", network=ClosedNetwork())
+    about = "network of models"
+    opened, shut = found(KubernetesDriver(api, OPTIONS))[about], found(KubernetesDriver(api, closed))[about]
+    api.close()
+    assert (opened.ok, shut.ok) == (True, True)
+    assert "network of the cluster file closes it" in opened.message
+    assert "the API does not say whether the cluster's network plugin enforces them" in shut.message
+    api = Api(plane.user(f"nobody-{next(_numbers)}"))
+    lacking = found(KubernetesDriver(api, closed))[about]
+    api.close()
+    assert "create networkpolicies.networking.k8s.io" in lacking.message
+    assert "bind ClusterRole fairlead-driver-jobs-network of role.yaml with a RoleBinding in default" in lacking.remedy
 
 
 def test_who_may_nothing_is_told_which_rights_and_which_role_to_bind(plane: ControlPlane) -> None:

@@ -13,7 +13,7 @@ from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.jobs.jobs import TIMED_OUT
 from integrations.clusters.kubernetes.manifests.jobs import job as manifests
-from integrations.clusters.kubernetes.manifests.jobs.job import JOB
+from integrations.clusters.kubernetes.manifests.names import JOB
 from integrations.clusters.kubernetes.options import Options
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane

@@ -11,7 +11,7 @@ from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import Candidate, Desired, DesiredRevision, Exchange, Resources
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.manifests.jobs.replay import REPLAY
+from integrations.clusters.kubernetes.manifests.names import REPLAY
 from integrations.clusters.kubernetes.options import Reach
 from tests.cluster.harness import Harness
 from tests.integrations._support.runtimes import model, until

@@ -7,8 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from integrations.clusters.kubernetes.api import resource_types
-from integrations.clusters.kubernetes.manifests.jobs.replay import REPLAY
-from integrations.clusters.kubernetes.manifests.names import REVISION
+from integrations.clusters.kubernetes.manifests.names import REPLAY, REVISION
 from tests.cluster._support.gateway.gateway import Gateway
 from tests.cluster.harness import CLAIM, IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane

@@ -45,8 +45,37 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- (index .root.Values.persistence .which).existingClaim | default (printf "%s-%s" (include "fairlead.fullname" .root) .which) -}}
 {{- end -}}
 
+{{- /* Whether the release was installed with namespaces of their own for models and Jobs, in closed networks; an upgrade of an earlier one keeps what that has. */ -}}
+{{- define "fairlead.isSeparate" -}}
+{{- if .Release.IsUpgrade -}}
+{{- $account := lookup "v1" "ServiceAccount" .Release.Namespace (include "fairlead.fullname" .) | default dict -}}
+{{- if eq (dig "metadata" "annotations" "fairlead/models" "" $account) "separate" -}}true{{- end -}}
+{{- else -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- /* Namespace of models or Jobs where the values name none. Takes a dictionary of root and what. */ -}}
+{{- define "fairlead.defaultNamespace" -}}
+{{- ternary (printf "%s-%s" (include "fairlead.fullname" .root) .what) .root.Release.Namespace (eq (include "fairlead.isSeparate" .root) "true") -}}
+{{- end -}}
+
 {{- define "fairlead.namespaces" -}}
-{{- .Values.cluster.namespaces | default (list .Release.Namespace) | toJson -}}
+{{- .Values.cluster.namespaces | default (list (include "fairlead.defaultNamespace" (dict "root" . "what" "models"))) | toJson -}}
+{{- end -}}
+
+{{- define "fairlead.jobsNamespace" -}}
+{{- dig "jobs" "namespace" (include "fairlead.defaultNamespace" (dict "root" . "what" "jobs")) .Values.cluster.file -}}
+{{- end -}}
+
+{{- /* Whether the network of models and Jobs is closed. */ -}}
+{{- define "fairlead.isClosed" -}}
+{{- $models := .Values.networkPolicy.models -}}
+{{- if or (eq $models "closed") (and (eq $models "") .Values.networkPolicy.enabled (include "fairlead.isSeparate" .)) -}}
+true
+{{- else if hasKey .Values.cluster.file "network" -}}
+{{- fail "cluster.file.network is set, but the network of models is open; set networkPolicy.models to closed" -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "fairlead.host" -}}

@@ -22,7 +22,13 @@ LEAST: dict[str, Any] = {
 
 MOST: dict[str, Any] = {
     **LEAST,
-    "gateway": {**LEAST["gateway"], "httpListener": "http", "grpcListener": "grpc", "rateLimits": True},
+    "gateway": {
+        **LEAST["gateway"],
+        "httpListener": "http",
+        "grpcListener": "grpc",
+        "rateLimits": True,
+        "proxyNamespace": "envoy-gateway-system",
+    },
     "artifacts": {
         **LEAST["artifacts"],
         "from": "origin",
@@ -51,6 +57,11 @@ MOST: dict[str, Any] = {
         "nodeSelector": {"gpu": "a30"},
         "tolerations": [{"key": "gpu"}],
         "measureOn": ["nvidia.com/gpu"],
+    },
+    "network": {
+        "egress": [{"namespace": "fairlead", "pods": {"app.kubernetes.io/component": "web"}, "ports": [8080]}],
+        "granted": [{"to": "internet", "ports": [443]}],
+        "dns": [{"to": "169.254.20.10/32"}],
     },
     "allowedManagers": ["kube-controller-manager"],
     "patches": [{"target": {"kind": "Service"}, "merge": {"metadata": {"annotations": {"team": "vision"}}}}],

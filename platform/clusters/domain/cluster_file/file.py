@@ -7,6 +7,7 @@ from typing import Any
 
 from clusters.domain.cluster_file.artifacts import parse_artifacts
 from clusters.domain.cluster_file.connection import Connection, parse_connection
+from clusters.domain.cluster_file.network import parse_network
 from clusters.domain.patches import parse_patches
 from clusters.domain.resources import parse_resources
 from common.errors import InvalidInput
@@ -117,6 +118,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         longest_start_s=_seconds(document, "longestStart", _KNOWN.longest_start_s),
         **_jobs(document.optional("jobs")),
         allowed_managers=_texts(document, "allowedManagers"),
+        network=document.part("network", lambda part: parse_network(part, control_plane_url=control_plane_url)),
     )
 
 
@@ -187,9 +189,14 @@ def _gateway(gateway: Document) -> GatewayReference:
         namespace=gateway.text("namespace", check=check_dns_label),
         http_listener=gateway.text("httpListener", default=""),
         grpc_listener=gateway.text("grpcListener", default=""),
+        proxy_namespace=gateway.text("proxyNamespace", default="", check=_check_optional_label),
     )
     gateway.refuse_unknown()
     return result
+
+
+def _check_optional_label(text: str, *, field: str) -> str:
+    return check_dns_label(text, field=field) if text else text
 
 
 def _control_plane(document: Document) -> str:

@@ -17,6 +17,7 @@ from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.rbac import (
     GATEWAYS,
     JOBS,
+    JOBS_NETWORK,
     MIG,
     REPARTITION,
     Right,
@@ -54,6 +55,7 @@ def check(api: Api, options: Options, components: Iterable[Component], namespace
         _gateway(options, components),
         _everywhere(api),
         _jobs(api, options),
+        _network(api, options),
         _cutting(api, options),
     ):
         yield from _tried(look)
@@ -137,6 +139,26 @@ def _jobs(api: Api, options: Options) -> Iterator[Finding]:
         yield Finding(about, False, f"there is no namespace {namespace}, in which model jobs run", remedy)
     else:
         yield Finding(about, True, f"model jobs can run in {namespace}")
+
+
+def _network(api: Api, options: Options) -> Iterator[Finding]:
+    """Yield the findings on the network of models. No API says whether the network plugin enforces NetworkPolicies."""
+    about = "network of models"
+    if options.network is None:
+        message = "pods of models may connect to whatever the cluster lets them; network of the cluster file closes it"
+        yield Finding(about, True, message)
+        return
+    missing = _missing(api, rights()[JOBS_NETWORK], options.jobs_namespace)
+    if missing:
+        remedy = _BIND_THERE.format(role=JOBS_NETWORK, namespace=options.jobs_namespace)
+        message = f"not permitted in {options.jobs_namespace}: {_listed(missing)}"
+        yield Finding(about, False, message, remedy)
+        return
+    message = (
+        "NetworkPolicies close it; the API does not say whether the cluster's network plugin enforces them: "
+        "docs/reference/kubernetes.md has a command that tests it"
+    )
+    yield Finding(about, True, message)
 
 
 def _takes_jobs(api: Api, namespace: str) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from ipaddress import ip_network
+from types import MappingProxyType
 
 from common.errors import InvalidInput
 from integrations.clusters.base import Resources
@@ -28,12 +30,14 @@ class GatewayReference:
         http_listener: the listener's name (`sectionName`) for HTTP routes; empty attaches to all that allow it.
         grpc_listener: the same for gRPC routes. The Gateway API lets HTTP and gRPC routes share no host of a listener,
             so a Gateway that is strict about this needs one of its own for each.
+        proxy_namespace: where the Gateway's own pods run; empty for `namespace`.
     """
 
     name: str
     namespace: str
     http_listener: str = ""
     grpc_listener: str = ""
+    proxy_namespace: str = ""
 
 
 class ModelSource(StrEnum):
@@ -93,6 +97,45 @@ class Repartition:
 
 
 @dataclass(frozen=True, slots=True)
+class Destination:
+    """Peer that pods of models may connect to: a network, the internet, or pods of a namespace.
+
+    Attributes:
+        network: addresses, except for those that `GUARDED` has; None for the others.
+        is_internet: public addresses.
+        namespace, pods: pods with these labels of a namespace; all of them without labels.
+        ports: of TCP; empty for all ports of all protocols.
+    """
+
+    network: Network | None = None
+    is_internet: bool = False
+    namespace: str = ""
+    pods: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+
+
+NODE_LOCAL_DNS = ip_network("169.254.20.10/32")
+"""Address of NodeLocal DNSCache on each node: the only link-local one that pods of models may reach, for DNS alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedNetwork:
+    """NetworkPolicies of models' pods and Jobs: all that they do not name is denied; see `manifests/network/`.
+
+    Attributes:
+        egress: what replicas and Jobs need besides DNS, such as the control plane and the storage of models.
+        granted: what services with granted egress may reach.
+        dns: servers of DNS; ports other than 53 count for UDP and TCP.
+    """
+
+    egress: tuple[Destination, ...] = ()
+    granted: tuple[Destination, ...] = (Destination(is_internet=True),)
+    dns: tuple[Destination, ...] = (
+        Destination(namespace="kube-system", pods=MappingProxyType({"k8s-app": "kube-dns"})),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """Options of running services on a cluster.
 
@@ -138,6 +181,8 @@ class Options:
         jobs_namespace: where jobs open models that no service runs yet; has the claim, or the origin's Secret, too.
         job_node_selector, job_tolerations: on which nodes, as a pod's specification has them.
         jobs_on: extended resources, such as a MIG slice, on which models are measured beside the CPU.
+        network: None leaves egress open, and Jobs without a NetworkPolicy; it takes the role
+            `fairlead-driver-jobs-network`.
         egress_allowed: networks that payload loggers may be in although they are not public; the control plane's
             setting. Loggers that are Services of the pods' own namespace need none (`manifests/workloads/pods.py`).
         pre_stop_s: how long a replica goes on serving after its termination began, until no gateway sends to it any
@@ -176,4 +221,5 @@ class Options:
     job_node_selector: Mapping[str, str] = field(default_factory=dict)
     job_tolerations: tuple[Mapping[str, object], ...] = ()
     jobs_on: tuple[str, ...] = ()
+    network: ClosedNetwork | None = None
     egress_allowed: tuple[Network, ...] = ()

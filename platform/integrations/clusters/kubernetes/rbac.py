@@ -15,12 +15,16 @@ GATEWAYS = "fairlead-driver-gateways"
 METRICS = "fairlead-driver-metrics"
 REPLAYS = "fairlead-driver-replays"
 JOBS = "fairlead-driver-jobs"
+JOBS_NETWORK = "fairlead-driver-jobs-network"
 KEDA = "fairlead-driver-keda"
 ACCESS = "fairlead-driver-access"
 REPARTITION = "fairlead-driver-repartition"
 EVICTIONS = "fairlead-driver-repartition-pods"
 MIG = "fairlead-driver-repartition-mig"
-_NOT_ALWAYS_EVERYWHERE = (IN_NAMESPACES, METRICS, REPLAYS, JOBS, KEDA, ACCESS, REPARTITION, EVICTIONS, MIG)
+_NOT_ALWAYS_EVERYWHERE = (
+    *(IN_NAMESPACES, METRICS, REPLAYS, JOBS, JOBS_NETWORK, KEDA, ACCESS),
+    *(REPARTITION, EVICTIONS, MIG),
+)
 _ROLE = Path(__file__).with_name("role.yaml")
 
 

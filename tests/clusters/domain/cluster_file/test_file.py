@@ -1,6 +1,8 @@
 """What a cluster file says, and how it is refused: by the dotted name of the field at fault."""
 
 import copy
+import re
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from common.errors import InvalidInput
 from integrations.clusters.base import Resources
 from integrations.clusters.kubernetes.access import Credentials
 from integrations.clusters.kubernetes.options import (
+    ClosedNetwork,
+    Destination,
     GatewayReference,
     Keda,
     ModelCache,
@@ -68,7 +72,7 @@ def test_the_least_a_file_can_say() -> None:
 def test_a_file_is_read_field_by_field() -> None:
     options = parse_cluster(MOST).options
     assert options == Options(
-        gateway=GatewayReference("models", "gateways", "http", "grpc"),
+        gateway=GatewayReference("models", "gateways", "http", "grpc", "envoy-gateway-system"),
         rate_limits=True,
         runtime_image=MOST["runtimeImage"],
         artifacts_claim="models",
@@ -98,7 +102,55 @@ def test_a_file_is_read_field_by_field() -> None:
         job_node_selector={"gpu": "a30"},
         job_tolerations=({"key": "gpu"},),
         allowed_managers=("kube-controller-manager",),
+        network=ClosedNetwork(
+            egress=(Destination(namespace="fairlead", pods={"app.kubernetes.io/component": "web"}, ports=(8080,)),),
+            granted=(Destination(is_internet=True, ports=(443,)),),
+            dns=(Destination(ip_network("169.254.20.10/32")),),
+        ),
     )
+
+
+DNS = {"dns": [{"namespace": "dns", "ports": [5353]}]}
+
+
+@pytest.mark.parametrize(
+    ("network", "field", "sentence"),
+    [
+        ({"ingress": []}, "network.ingress", "is not a field"),
+        ({"egress": "internet"}, "network.egress", "expected a list"),
+        ({"egress": [{}]}, "network.egress[0]", "has to say one of to"),
+        ({"egress": [{"to": "internet", "namespace": "a"}]}, "network.egress[0]", "has to say one of to"),
+        ({"egress": [{"to": "internet", "pods": {"a": "b"}}]}, "network.egress[0]", "has to say one of to"),
+        ({"egress": [{"to": "10.0.0.1/8"}]}, "network.egress[0].to", "has host bits set; expected internet or"),
+        ({"egress": [{"to": "s3.example.com"}]}, "network.egress[0].to", "expected internet or a network such as"),
+        ({"egress": [{"namespace": "A"}]}, "network.egress[0].namespace", "expected a DNS label"),
+        ({"egress": [{"namespace": "a", "pods": ["web"]}]}, "network.egress[0].pods", "is no object of texts"),
+        ({"egress": [{"to": "internet", "ports": [0]}]}, "network.egress[0].ports", "ports from 1 to 65535"),
+        ({"egress": [{"to": "internet", "ports": [True]}]}, "network.egress[0].ports", "ports from 1 to 65535"),
+        ({"egress": [{"to": "internet", "port": 443}]}, "network.egress[0].port", "did you mean ports"),
+        ({"granted": [{"to": "169.254.169.254/32"}]}, "network.granted[0].to", "closed to models, such as a cloud's"),
+        ({"egress": [{"to": "fd00:ec2::254/128"}]}, "network.egress[0].to", "closed to models"),
+        ({"egress": [{"to": "64:ff9b::a9fe:a9fe/128"}]}, "network.egress[0].to", "closed to models"),
+        ({"egress": [{"to": "::ffff:0:0/96"}]}, "network.egress[0].to", "closed to models"),
+        ({"egress": [{"to": "169.254.20.10/32"}]}, "network.egress[0].to", "belongs to network.dns"),
+        ({"dns": [{"to": "169.254.169.254/32"}]}, "network.dns[0].to", "closed to models"),
+        ({"dns": [{"to": "internet"}]}, "network.dns[0].to", "name the servers of DNS"),
+        ({}, "network.egress", "pods fetch from https://fairlead.example.com"),
+    ],
+)
+def test_a_network_that_cannot_be_closed_is_refused_by_its_field(
+    network: dict[str, Any], field: str, sentence: str
+) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(sentence)) as refused:
+        parse_cluster({**LEAST, "controlPlaneUrl": "https://fairlead.example.com", "network": network})
+    assert refused.value.field == field
+
+
+def test_a_network_is_closed_where_the_file_says_so_and_the_rest_is_usual() -> None:
+    assert parse_cluster(LEAST).options.network is None
+    assert parse_cluster({**LEAST, "network": {}}).options.network == ClosedNetwork(), "models come from the claim"
+    found = parse_cluster({**LEAST, "network": {**DNS, "granted": []}}).options.network
+    assert found == ClosedNetwork(granted=(), dns=(Destination(namespace="dns", ports=(5353,)),))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from kubernetes import client, config
 from integrations.clusters.base import Candidate, Patch, Resources
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.manifests import Manifest
-from integrations.clusters.kubernetes.manifests.jobs.replay import network_policy, replay
+from integrations.clusters.kubernetes.manifests.jobs.replay import replay
 from integrations.clusters.kubernetes.manifests.names import MANAGED, revision_labels
+from integrations.clusters.kubernetes.manifests.network.policies import of_replay
 from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, Options, Reach
 from tests._support.golden import check_text, plain
 from tests._support.structural.layout import written_all
@@ -57,7 +58,7 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "fairlead-digits", "ui
 
 def rendered(candidate: Candidate = CANDIDATE, options: Options = OPTIONS) -> tuple[Manifest, Manifest]:
     job = replay(candidate, "fairlead-replay-0123456789", OWNER, options)
-    return job, network_policy({**job, "metadata": {**job["metadata"], "uid": "5678"}}, options)
+    return job, of_replay({**job, "metadata": {**job["metadata"], "uid": "5678"}}, options)
 
 
 def test_a_replay_is_as_it_was_rendered() -> None:

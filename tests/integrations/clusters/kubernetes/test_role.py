@@ -17,6 +17,8 @@ from integrations.clusters.base import (
     Desired,
     DesiredNode,
     DesiredRevision,
+    Job,
+    JobKind,
     Tap,
     WorkloadIdentity,
 )
@@ -27,7 +29,7 @@ from integrations.clusters.kubernetes.apply import gpu_nodes
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
-from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options, Repartition
+from integrations.clusters.kubernetes.options import ClosedNetwork, GatewayReference, Keda, Options, Repartition
 from integrations.clusters.kubernetes.watches.watcher import WATCHED
 from tests.cluster._support.definitions import define_keda, define_policies
 from tests.cluster.plane import ControlPlane
@@ -46,6 +48,8 @@ WITH_KEDA = "fairlead-with-keda"
 """Who has the optional role for ScaledObjects, and no other."""
 GUARDING = "fairlead-guarding"
 """Who has the optional role for policies of who may call, and no other."""
+CLOSING = "fairlead-closing"
+"""Who has the optional role for the network of Jobs, beside that for Jobs."""
 CUTTER = "fairlead-cutter"
 """Who has the optional roles for cutting nodes anew, and that for nodes."""
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -78,8 +82,10 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
         keda = [{**subjects[0], "name": WITH_KEDA}]
         guarding = [{**subjects[0], "name": GUARDING}]
+        closing = [{**subjects[0], "name": CLOSING}]
         cutters = [{**subjects[0], "name": CUTTER}]
-        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, guarding), (here, subjects))
+        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, guarding), (here, subjects + closing))
+        bound = (*bound, (here, closing))
         bound = (*bound, (everywhere, surveyors + cutters), (everywhere, cutters), (here, cutters), (here, cutters))
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
@@ -187,6 +193,22 @@ def test_policies_take_the_role_for_access_and_it_gives_nothing_else(client: htt
     for verb, resource in (("get", "securitypolicies"), ("list", "clienttrafficpolicies"), ("patch", "envoyproxies")):
         assert not _may(client, GUARDING, verb, group, resource, NAMESPACE), f"{verb} {resource}"
     assert not _may(client, GUARDING, "list", group, "securitypolicies", "default")
+
+
+def test_closing_the_network_of_jobs_takes_its_role_and_it_gives_nothing_else(
+    client: httpx.Client, plane: ControlPlane
+) -> None:
+    options = replace(OPTIONS, jobs_namespace=NAMESPACE, network=ClosedNetwork())
+    asked = Job(JobKind.INSPECT, "file:///artifacts/1", 1, "sha256:0")
+    api = Api(plane.user(CLOSING))
+    for _ in range(2):
+        assert "did not finish" in KubernetesDriver(api, options).run(asked).message
+    api.close()
+    there = client.get(resource_types.NETWORK_POLICY.path(NAMESPACE)).json()["items"]
+    assert {each["metadata"]["name"] for each in there} >= {"fairlead-jobs", "fairlead-jobs.granted"}
+    for verb, resource in (("delete", "networkpolicies"), ("list", "networkpolicies"), ("create", "ingresses")):
+        assert not _may(client, CLOSING, verb, "networking.k8s.io", resource, NAMESPACE), f"{verb} {resource}"
+    assert not _may(client, CLOSING, "create", "networking.k8s.io", "networkpolicies", "default")
 
 
 def test_asking_pods_takes_the_role_for_replays_and_it_gives_nothing_else(

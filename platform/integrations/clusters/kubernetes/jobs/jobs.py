@@ -15,7 +15,9 @@ from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity,
 from integrations.clusters.kubernetes import manifests
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.manifests.jobs.job import ASK, DIGEST, JOB, REQUEST, RESULT
+from integrations.clusters.kubernetes.manifests.jobs.job import ASK, DIGEST, REQUEST, RESULT
+from integrations.clusters.kubernetes.manifests.names import JOB
+from integrations.clusters.kubernetes.manifests.network.policies import of_jobs
 from integrations.clusters.kubernetes.observe.failures import failure_of, statuses
 from integrations.clusters.kubernetes.options import ModelSource, Options
 
@@ -38,8 +40,11 @@ def run(api: Api, options: Options, asked: Job, on_stage: OnStage | None = None)
         Unavailable: the cluster cannot be reached, or cannot start the job for want of its image.
     """
     name = f"fairlead-{asked.kind.value}-{secrets.token_hex(5)}"
+    job = manifests.job(asked, name, options)
     try:
-        made = api.create(manifests.job(asked, name, options))
+        for policy in of_jobs(options):
+            api.apply(policy, force=True)
+        made = api.create(job)
     except NotFound as error:
         raise InvalidInput(
             f"model jobs run in the namespace {options.jobs_namespace}, which the cluster has not; create it"

@@ -3,7 +3,7 @@
 A pure function of the desired state, the operator's options and the shares that can be given now:
 
     render(desired, shares, options)
-    ├── once         ServiceAccount, NetworkPolicy, ConfigMap with the shares of taps
+    ├── once         ServiceAccount, NetworkPolicies, ConfigMap with the shares of taps
     ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler
     ├── its transformer, if any: the same four, named `<revision>-transformer`
     ├── policies     SecurityPolicy and BackendTrafficPolicy, where the gateway checks, allows or limits calls
@@ -16,6 +16,7 @@ from dataclasses import replace
 from integrations.clusters.base import CallerKeys, Desired
 from integrations.clusters.kubernetes.manifests.jobs.job import job
 from integrations.clusters.kubernetes.manifests.names import Manifest
+from integrations.clusters.kubernetes.manifests.network.policies import of_service
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes.routes import routes
@@ -51,7 +52,7 @@ def render(
     refuse_unmeasured(desired, options)
     made = [
         deployment.service_account(desired, options),
-        deployment.network_policy(desired, options),
+        *of_service(desired, options),
         *taps.shares(desired, options),
     ]
     for revision in desired.revisions:

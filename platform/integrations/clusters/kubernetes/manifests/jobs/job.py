@@ -15,14 +15,13 @@ from dataclasses import replace
 from integrations.clusters.base import Desired, DesiredRevision, Job
 from integrations.clusters.flags import python_flags
 from integrations.clusters.kubernetes.manifests.jobs import control_plane
-from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
+from integrations.clusters.kubernetes.manifests.names import EGRESS, JOB, MANAGED, Manifest
 from integrations.clusters.kubernetes.manifests.workloads import accelerators
 from integrations.clusters.kubernetes.manifests.workloads.pods import COMMAND, MODELS, pod_template
 from integrations.clusters.kubernetes.manifests.workloads.secure import SECURE, without_identity
 from integrations.clusters.kubernetes.options import Options
 
 ASK, UPLOAD = "ask", "upload"
-JOB = "fairlead/job"
 DIGEST = "fairlead/artifact-digest"
 """On a job's pod: the one model that it may fetch from the registry."""
 RESULT = "fairlead/result"
@@ -80,6 +79,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     if options.job_tolerations:
         pod["tolerations"] = [*pod.get("tolerations", ()), *(dict(each) for each in options.job_tolerations)]
     labels = {**MANAGED, JOB: name}
+    granted = {EGRESS: "true"} if asked.egress else {}
     ids = {RESULT: asked.result_id, REQUEST: asked.request_id}
     annotations = {DIGEST: asked.artifact_digest} | {key: value for key, value in ids.items() if value}
     annotations |= without_identity(options, *(step["name"] for step in steps[1:]))
@@ -92,7 +92,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
             "activeDeadlineSeconds": max(1, math.ceil(asked.timeout_s)),
             "ttlSecondsAfterFinished": REMOVED_AFTER_S,
             "template": {
-                "metadata": {"labels": labels, "annotations": annotations},
+                "metadata": {"labels": labels | granted, "annotations": annotations},
                 "spec": pod,
             },
         },

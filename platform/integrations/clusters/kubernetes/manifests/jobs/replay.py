@@ -1,4 +1,4 @@
-"""Replay Job manifest, with its NetworkPolicy: a version answers recorded requests in the service's namespace. Pure.
+"""Replay Job manifest: a version answers recorded requests in the service's namespace. Pure.
 
 Its pod is that of a revision (`pods`), with the patches, except for what makes a replica: it has none of the labels by
 which Services, budgets, autoscalers and the driver itself find replicas, and instead of the server it runs the command
@@ -10,15 +10,13 @@ from dataclasses import replace
 
 from integrations.clusters.base import Candidate, Desired, DesiredRevision
 from integrations.clusters.flags import python_flags
-from integrations.clusters.kubernetes.manifests.jobs.job import JOB, REMOVED_AFTER_S
-from integrations.clusters.kubernetes.manifests.names import HTTP_PORT, MANAGED, Manifest
+from integrations.clusters.kubernetes.manifests.jobs.job import REMOVED_AFTER_S
+from integrations.clusters.kubernetes.manifests.names import HTTP_PORT, JOB, MANAGED, REPLAY, Manifest
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.workloads import deployment
 from integrations.clusters.kubernetes.manifests.workloads.pods import MODELS, RUNTIME
-from integrations.clusters.kubernetes.options import Options, Reach
+from integrations.clusters.kubernetes.options import Options
 
-REPLAY = "fairlead/replay"
-"""Label on the objects of a replay: its number within its service."""
 PORT, PATH = HTTP_PORT, "/replay"
 _IDLE_S = 120
 _LONGEST_S = 24 * 3600
@@ -63,37 +61,6 @@ def replay(candidate: Candidate, name: str, owner: Manifest, options: Options) -
             "activeDeadlineSeconds": _LONGEST_S,
             "ttlSecondsAfterFinished": REMOVED_AFTER_S,
             "template": {"metadata": {"labels": labels, "annotations": added}, "spec": pod},
-        },
-    }
-
-
-def network_policy(job: Manifest, options: Options) -> Manifest:
-    """Return the NetworkPolicy of a replay's pod, for readers of replicas' metrics only; it is deleted with its Job.
-
-    Args:
-        job: as the API server made it.
-    """
-    metadata = job["metadata"]
-    owner = {"apiVersion": job["apiVersion"], "kind": "Job", "name": metadata["name"], "uid": metadata["uid"]}
-    ports = [{"port": PORT, "protocol": "TCP"}]
-    ingress: list[Manifest] = []
-    if options.reach is Reach.API_SERVER:
-        ingress.append({"ports": ports})  # it comes from an address of its own, in no namespace
-    elif options.monitoring_namespaces:
-        ingress.append({"from": deployment.from_namespaces(options.monitoring_namespaces), "ports": ports})
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "labels": metadata["labels"],
-            "ownerReferences": [owner],
-        },
-        "spec": {
-            "podSelector": {"matchLabels": {JOB: metadata["name"]}},
-            "policyTypes": ["Ingress"],
-            "ingress": ingress,
         },
     }
 

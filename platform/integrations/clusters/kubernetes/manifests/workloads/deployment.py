@@ -1,14 +1,9 @@
 """Deployment of a revision, with its Service and PodDisruptionBudget, and what these share. Pure."""
 
-from collections.abc import Iterable, Iterator
-
 from integrations.clusters.base import Desired, DesiredRevision, Rolling
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
     HTTP_PORT,
-    METRICS_PORT,
-    SERVICE,
-    TRANSFORMER,
     Manifest,
     manifest,
     no_endpoints_name,
@@ -17,11 +12,10 @@ from integrations.clusters.kubernetes.manifests.names import (
     service_labels,
 )
 from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template
-from integrations.clusters.kubernetes.options import Options, Reach
+from integrations.clusters.kubernetes.options import Options
 
 ONE_BY_ONE = Rolling(max_surge=1, max_unavailable=0)
 """The new one first."""
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def deployment(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
@@ -118,56 +112,3 @@ def service_account(desired: Desired, options: Options) -> Manifest:
     if options.service_account_annotations:
         made["metadata"]["annotations"] = dict(options.service_account_annotations)
     return made
-
-
-def network_policy(desired: Desired, options: Options) -> Manifest:
-    """Return the ingress policy of a service's pods: the gateway and transformers for requests, monitoring for metrics.
-
-    All other access is denied.
-    """
-    transformers = [each.transformer for each in desired.revisions if each.transformer is not None]
-    ports = {HTTP_PORT, GRPC_PORT} | {port for each in transformers for port in (each.http_port, each.grpc_port)}
-    ingress = [_from([options.gateway.namespace], *sorted(ports))]
-    if transformers:
-        own = {
-            "matchLabels": {SERVICE: desired.service},
-            "matchExpressions": [{"key": TRANSFORMER, "operator": "Exists"}],
-        }
-        ingress.append({"from": [{"podSelector": own}], "ports": _ports(HTTP_PORT, GRPC_PORT)})
-    ingress += _readers(options)
-    return manifest(
-        "networking.k8s.io/v1",
-        "NetworkPolicy",
-        desired,
-        desired.service,
-        service_labels(desired.service),
-        spec={
-            "podSelector": {"matchLabels": {SERVICE: desired.service}},
-            "policyTypes": ["Ingress"],
-            "ingress": ingress,
-        },
-    )
-
-
-def from_namespaces(namespaces: Iterable[str]) -> list[Manifest]:
-    """Return the NetworkPolicy peers of these namespaces."""
-    return [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}} for name in namespaces]
-
-
-def _readers(options: Options) -> Iterator[Manifest]:
-    """Yield the peers that may read metrics. The API server's own address is in no namespace."""
-    if options.reach is Reach.API_SERVER:
-        networks = [{"ipBlock": {"cidr": network}} for network in options.api_server_networks]
-        yield {**({"from": networks} if networks else {}), "ports": _ports(METRICS_PORT)}
-        if not networks:
-            return  # every peer may
-    if options.monitoring_namespaces:
-        yield _from(options.monitoring_namespaces, METRICS_PORT)
-
-
-def _from(namespaces: Iterable[str], *ports: int) -> Manifest:
-    return {"from": from_namespaces(namespaces), "ports": _ports(*ports)}
-
-
-def _ports(*ports: int) -> list[Manifest]:
-    return [{"port": port, "protocol": "TCP"} for port in ports]

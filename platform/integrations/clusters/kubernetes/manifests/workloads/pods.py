@@ -151,16 +151,22 @@ def _logger_flags(desired: Desired, revision: DesiredRevision, options: Options)
     """
     if revision.logger is None:
         return []
-    parts = urlsplit(revision.logger.url)
-    name, _, domain = (parts.hostname or "").partition(".")
-    qualified = f"{desired.namespace}.svc"
-    own = {"", desired.namespace, qualified, f"{qualified}.cluster.local"}
-    if not _SERVICE_NAME.fullmatch(name) or domain not in own:
+    host = service_beside(desired.namespace, revision.logger.url)
+    if not host:
         return logger_flags(desired.namespace, revision, options.egress_allowed)
-    host = f"{name}.{qualified}" if len(domain) < len(qualified) else f"{name}.{domain}"
+    parts = urlsplit(revision.logger.url)
     port = "" if parts.port is None else f":{parts.port}"
     logger = replace(revision.logger, url=parts._replace(netloc=f"{host}{port}").geturl())
     return logger_flags(desired.namespace, replace(revision, logger=logger), (*PRIVATE, *options.egress_allowed))
+
+
+def service_beside(namespace: str, url: str) -> str:
+    """Return the qualified name of the URL's host where it is a Service of the namespace; empty for other hosts."""
+    name, _, domain = (urlsplit(url).hostname or "").partition(".")
+    qualified = f"{namespace}.svc"
+    if not _SERVICE_NAME.fullmatch(name) or domain not in ("", namespace, qualified, f"{qualified}.cluster.local"):
+        return ""
+    return f"{name}.{qualified}" if len(domain) < len(qualified) else f"{name}.{domain}"
 
 
 _NODE, _ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

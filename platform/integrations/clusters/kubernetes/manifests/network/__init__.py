@@ -1,0 +1,1 @@
+"""NetworkPolicy manifests of models' pods and Jobs. Pure."""

@@ -1,0 +1,190 @@
+"""NetworkPolicies of a service, a replay and the namespace of Jobs. Pure.
+
+Where the cluster file has no `network`, a service and a replay have one policy, for ingress. Else all is denied but
+
+    pods of               ingress                        egress
+    replicas              gateway, own transformers;     DNS, `egress`; receivers, where the revision has a logger
+                          readers of metrics
+    transformers          the same                       DNS, own replicas
+    revisions with        the same                       and `granted`
+    granted egress
+    jobs                  none                           DNS, `egress`, `granted` where the service has it
+    replays               readers of metrics             the same
+
+Policies of a pod add up, so each names what its pods need beside the others.
+"""
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from integrations.clusters.base import Desired
+from integrations.clusters.kubernetes.manifests.names import (
+    EGRESS,
+    GRPC_PORT,
+    HTTP_PORT,
+    JOB,
+    MANAGED,
+    METRICS_PORT,
+    REPLAY,
+    REVISION,
+    SERVICE,
+    TRANSFORMER,
+    Manifest,
+    manifest,
+    service_labels,
+)
+from integrations.clusters.kubernetes.manifests.network.peers import (
+    dns_rule,
+    is_closed,
+    namespaces,
+    ports,
+    rule,
+)
+from integrations.clusters.kubernetes.manifests.workloads.pods import service_beside
+from integrations.clusters.kubernetes.options import ClosedNetwork, Destination, Options, Reach
+
+JOBS = "fairlead-jobs"
+"""Name of the policy of the namespace of Jobs."""
+_API = "networking.k8s.io/v1"
+_PORTS = {"http": 80, "https": 443}
+
+
+def of_service(desired: Desired, options: Options) -> list[Manifest]:
+    """Return the policies of a service: the gateway and transformers for requests, monitoring for metrics."""
+    closed = options.network
+    spec = {"policyTypes": ["Ingress"], "ingress": list(_callers(desired, options))}
+    if closed is not None:
+        spec |= {"policyTypes": ["Ingress", "Egress"], "egress": _dns(closed)}
+    main = _policy(desired, desired.service, {"matchLabels": {SERVICE: desired.service}}, spec)
+    return [main] if closed is None else [main, *_egress(desired, closed, options)]
+
+
+def of_replay(job: Manifest, options: Options, *, egress: bool = False) -> Manifest:
+    """Return the NetworkPolicy of a replay's pod, for readers of replicas' metrics only; it is deleted with its Job.
+
+    Args:
+        job: as the API server made it.
+        egress: the service has granted egress.
+    """
+    metadata = job["metadata"]
+    owner = {"apiVersion": job["apiVersion"], "kind": "Job", "name": metadata["name"], "uid": metadata["uid"]}
+    known = {name: metadata[name] for name in ("name", "namespace", "labels")}
+    opened = ports(HTTP_PORT)
+    ingress: list[Manifest] = []
+    if options.reach is Reach.API_SERVER:
+        ingress.append({"ports": opened})  # it comes from an address of its own, in no namespace
+    elif options.monitoring_namespaces:
+        ingress.append({"from": namespaces(options.monitoring_namespaces), "ports": opened})
+    return {
+        "apiVersion": _API,
+        "kind": "NetworkPolicy",
+        "metadata": {**known, "ownerReferences": [owner]},
+        "spec": {"podSelector": {"matchLabels": {JOB: metadata["name"]}}, **_of_job(ingress, options.network, egress)},
+    }
+
+
+def of_jobs(options: Options) -> list[Manifest]:
+    """Return the policies of all Jobs but replays in their namespace; none where egress is open."""
+    closed = options.network
+    if closed is None:
+        return []
+    jobs = [{"key": JOB, "operator": "Exists"}, {"key": REPLAY, "operator": "DoesNotExist"}]
+    made = [_of_jobs(JOBS, {"matchLabels": dict(MANAGED), "matchExpressions": jobs}, _of_job([], closed), options)]
+    if closed.granted:
+        chosen = {"matchLabels": {**MANAGED, EGRESS: "true"}, "matchExpressions": jobs}
+        opened = {"policyTypes": ["Egress"], "egress": [rule(each) for each in closed.granted]}
+        made.append(_of_jobs(f"{JOBS}.granted", chosen, opened, options))
+    return made
+
+
+def _of_jobs(name: str, chosen: Manifest, spec: Manifest, options: Options) -> Manifest:
+    metadata = {"name": name, "namespace": options.jobs_namespace, "labels": dict(MANAGED)}
+    spec = {"podSelector": chosen, **spec}
+    return {"apiVersion": _API, "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
+
+
+def _of_job(ingress: list[Manifest], closed: ClosedNetwork | None, is_granted: bool = False) -> Manifest:
+    if closed is None:
+        return {"policyTypes": ["Ingress"], "ingress": ingress}
+    rules = [*_dns(closed), *map(rule, (*closed.egress, *(closed.granted if is_granted else ())))]
+    return {"policyTypes": ["Ingress", "Egress"], "ingress": ingress, "egress": rules}
+
+
+def _callers(desired: Desired, options: Options) -> Iterator[Manifest]:
+    transformers = [each.transformer for each in desired.revisions if each.transformer is not None]
+    opened = {HTTP_PORT, GRPC_PORT} | {port for each in transformers for port in (each.http_port, each.grpc_port)}
+    gateway = options.gateway.proxy_namespace or options.gateway.namespace
+    yield {"from": namespaces([gateway]), "ports": ports(*sorted(opened))}
+    if transformers:
+        own = {
+            "matchLabels": {SERVICE: desired.service},
+            "matchExpressions": [{"key": TRANSFORMER, "operator": "Exists"}],
+        }
+        yield {"from": [{"podSelector": own}], "ports": ports(HTTP_PORT, GRPC_PORT)}
+    yield from _readers(options)
+
+
+def _readers(options: Options) -> Iterator[Manifest]:
+    """Yield the peers that may read metrics. The API server's own address is in no namespace."""
+    if options.reach is Reach.API_SERVER:
+        networks = [{"ipBlock": {"cidr": network}} for network in options.api_server_networks]
+        yield {**({"from": networks} if networks else {}), "ports": ports(METRICS_PORT)}
+        if not networks:
+            return  # every peer may
+    if options.monitoring_namespaces:
+        yield {"from": namespaces(options.monitoring_namespaces), "ports": ports(METRICS_PORT)}
+
+
+def _egress(desired: Desired, closed: ClosedNetwork, options: Options) -> Iterator[Manifest]:
+    """Yield the policies that open egress of some of the service's pods; no service has a name with a dot, as these."""
+    chosen = {"matchLabels": {SERVICE: desired.service}}
+    replicas = _with(chosen, {"key": REVISION, "operator": "Exists"})
+    if closed.egress:
+        yield _opening(desired, "replicas", replicas, [rule(each) for each in closed.egress])
+    if any(each.transformer for each in desired.revisions):
+        transformers = _with(chosen, {"key": TRANSFORMER, "operator": "Exists"})
+        own = {"to": [{"podSelector": replicas}], "ports": ports(HTTP_PORT, GRPC_PORT)}
+        yield _opening(desired, "transformers", transformers, [own])
+    for revision in desired.revisions:
+        if revision.logger is not None:
+            of_revision = _with(chosen, {"key": REVISION, "operator": "In", "values": [revision.name]})
+            name = f"logger.{revision.name}"
+            yield _opening(desired, name, of_revision, [_receiver(desired, revision.logger.url, options)])
+    granted = [each for each in desired.revisions if each.egress]
+    if granted and closed.granted:
+        opened = [rule(each) for each in closed.granted]
+        yield _opening(desired, "granted", {"matchLabels": {SERVICE: desired.service, EGRESS: "true"}}, opened)
+        names = [each.name for each in granted if each.transformer is not None]
+        if names:
+            of_granted = _with(chosen, {"key": TRANSFORMER, "operator": "In", "values": names})
+            yield _opening(desired, "granted.transformers", of_granted, opened)
+
+
+def _receiver(desired: Desired, url: str, options: Options) -> Manifest:
+    """Return the rule to a logger's receiver: behind a Service beside the model, any pod there that is not ours."""
+    if service_beside(desired.namespace, url):
+        key, value = next(iter(MANAGED.items()))
+        return {"to": [{"podSelector": {"matchExpressions": [{"key": key, "operator": "NotIn", "values": [value]}]}}]}
+    parts = urlsplit(url)
+    port = parts.port or _PORTS.get(parts.scheme, 443)
+    places = [Destination(is_internet=True)]
+    places += [Destination(network) for network in options.egress_allowed if not is_closed(network)]
+    return {"to": [peer for each in places for peer in rule(each)["to"]], "ports": ports(port)}
+
+
+def _dns(closed: ClosedNetwork) -> list[Manifest]:
+    return [dns_rule(each) for each in closed.dns]
+
+
+def _with(chosen: Manifest, expression: Manifest) -> Manifest:
+    return {**chosen, "matchExpressions": [expression]}
+
+
+def _opening(desired: Desired, name: str, chosen: Manifest, egress: Sequence[Manifest]) -> Manifest:
+    spec = {"policyTypes": ["Egress"], "egress": list(egress)}
+    return _policy(desired, f"{desired.service}.{name}", chosen, spec)
+
+
+def _policy(desired: Desired, name: str, chosen: Manifest, spec: Manifest) -> Manifest:
+    labels = service_labels(desired.service)
+    return manifest(_API, "NetworkPolicy", desired, name, labels, spec={"podSelector": chosen, **spec})
