@@ -111,6 +111,21 @@ def test_pods_are_restricted_and_have_no_token_of_the_cluster(source: ModelSourc
 
 
 @pytest.mark.parametrize("source", SOURCES)
+def test_no_pod_can_fill_the_disk_of_its_node(source: ModelSource) -> None:
+    for what, template in templates(source):
+        empty = [each["emptyDir"] for each in template["spec"]["volumes"] if "emptyDir" in each]
+        assert empty, what
+        assert all(each.get("sizeLimit") for each in empty), what
+        if not what.startswith(("job ", "replay")):
+            continue
+        on_disk = sum(int(each["sizeLimit"].removesuffix("Gi")) for each in empty if "medium" not in each)
+        for container in containers(template):
+            resources = container["resources"]
+            assert resources["limits"]["ephemeral-storage"] == f"{on_disk + 1}Gi", what
+            assert resources["requests"]["ephemeral-storage"] == "100Mi", "a node needs not have all of it free"
+
+
+@pytest.mark.parametrize("source", SOURCES)
 def test_who_opens_a_model_has_no_token(source: ModelSource) -> None:
     for what, template in templates(source):
         volumes = {each["name"]: each for each in template["spec"]["volumes"]}

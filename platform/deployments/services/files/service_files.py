@@ -12,6 +12,7 @@ from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_chosen
 from clusters.services.connection import allows_python
 from common.errors import Conflict, InvalidInput
+from common.images import refusal
 from deployments.domain.service_file import (
     ServiceSpec,
     access_json,
@@ -27,6 +28,7 @@ from deployments.domain.service_file import (
     stored_access,
 )
 from deployments.domain.service_file.clusters import LOCAL
+from deployments.domain.service_file.transformer import IMAGE as TRANSFORMER_IMAGE
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Rollout, RolloutPolicy
@@ -206,6 +208,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
         return None
     else:
         change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
+    _check_images(spec, earlier)
     if earlier is None or earlier.policy != spec.policy:
         check_demands(service, applied.policy)
     before = None if created else {"document": service.document}
@@ -258,6 +261,15 @@ def _access(service: InferenceService, spec: ServiceSpec, *, created: bool) -> A
     if created and service.cluster.kind == LOCAL:
         return settings.DEFAULT_ACCESS
     return service.access
+
+
+def _check_images(spec: ServiceSpec, earlier: ServiceSpec | None) -> None:
+    """Raise InvalidInput where a file newly names an image that the installation does not allow."""
+    its = spec.transformer
+    if its is None or (earlier is not None and earlier.transformer == its):
+        return
+    if why := refusal(its.image, settings.ALLOWED_REGISTRIES):
+        raise InvalidInput(f"{TRANSFORMER_IMAGE}: {why}", field=TRANSFORMER_IMAGE)
 
 
 def _imported_before(service: InferenceService) -> ModelVersion | None:

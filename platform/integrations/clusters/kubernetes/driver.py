@@ -42,6 +42,7 @@ from integrations.clusters.kubernetes.apply.apply_service import Applier, has_po
 from integrations.clusters.kubernetes.check_cluster import check, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import render
+from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.manifests.workloads import taps
@@ -261,7 +262,12 @@ class KubernetesDriver:
 
     def check(self, desired: Desired) -> None:
         """Raise InvalidInput, naming the field, where something desired is impossible on this cluster."""
-        render(desired, {}, self._options)
+        rendered = render(desired, {}, self._options)
+        try:
+            refuse_images(rendered, self._options)
+        except InvalidInput:
+            there = self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service)
+            refuse_images(rendered, self._options, there)
         if not asks_much(desired):
             return
         reference = self._options.gateway

@@ -139,6 +139,9 @@ class Options:
         jobs_on: extended resources, such as a MIG slice, on which models are measured beside the CPU.
         egress_allowed: networks that payload loggers may be in although they are not public; the control plane's
             setting. Loggers that are Services of the pods' own namespace need none (`manifests/workloads/pods.py`).
+        allowed_registries: registries of the images that service files and patches name (`common.images`); empty allows
+            all. The runtime's own images are allowed in any case.
+        max_model_bytes: maximum size of a model's files; the control plane's setting.
         pre_stop_s: how long a replica goes on serving after its termination began, until no gateway sends to it any
             more.
     """
@@ -175,3 +178,5 @@ class Options:
     job_tolerations: tuple[Mapping[str, object], ...] = ()
     jobs_on: tuple[str, ...] = ()
     egress_allowed: tuple[Network, ...] = ()
+    allowed_registries: tuple[str, ...] = ()
+    max_model_bytes: int = 10 << 30
