@@ -24,7 +24,9 @@ GOLDEN = Path(__file__).with_name("golden")
 VARIATIONS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")))
 BASE = "trial"
 RELEASE, NAMESPACE = "fairlead", "platform"
-_MADE_UP = re.compile(r"^(  (?:secret-key|postgresql-password|database-url|redis\.conf|broker-url): )\S+$", re.MULTILINE)
+_MADE_UP = re.compile(
+    r"^(  (?:secret-key|postgresql-password|database-url|redis\.conf|broker-url): )\S+$", re.MULTILINE
+)
 
 
 def values(variation: str) -> Json:
