@@ -42,7 +42,7 @@ def test_only_a_new_home_that_others_reach_closes_its_metrics(tmp_path: Path) ->
     earlier = tmp_path / "earlier"
     earlier.mkdir()
     (earlier / "secret-key").write_text("of then")
-    everywhere, here = Address("0.0.0.0", 80), Address("127.0.0.1", 80)  # noqa: S104 - not listened at
+    everywhere, here = Address("0.0.0.0", 80), Address("127.0.0.1", 80)
     assert metrics_access(prepare(earlier), everywhere) == ""
     new = prepare(tmp_path / "new")
     assert (metrics_access(new, everywhere), metrics_access(new, here)) == ("token", "")
