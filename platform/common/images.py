@@ -56,6 +56,14 @@ def parse_registries(prefixes: Sequence[str]) -> tuple[str, ...]:
     return tuple(_registry(each) for each in prefixes)
 
 
+def has_digest(name: str) -> bool:
+    """Return whether a name says by its digest which image it is; false for what is no name."""
+    try:
+        return bool(parse_image(name).digest)
+    except InvalidInput:
+        return False
+
+
 def refusal(name: str, allowed: Sequence[str]) -> str:
     """Return why an image may not run, as the end of a sentence about its name; empty where it may.
 

@@ -63,7 +63,7 @@ CLUSTER: dict[str, Any] = {"name": "k", "kind": "kubernetes", "components": [], 
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
 KEY: dict[str, Any] = {"name": "ci", "team": "red", "services": ["default/*"]}
 ISSUER: dict[str, Any] = {"name": "corp", "issuer": "https://id.example", "audience": "models", "keys": 2}
-DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False}
+DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False, "digests": False}
 QUOTA: dict[str, Any] = {"used_versions": 1, "max_versions": None, "used_bytes": 7, "max_bytes": None}
 USAGE: dict[str, Any] = {
     "month": "2026-01",

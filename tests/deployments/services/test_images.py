@@ -5,8 +5,10 @@ import copy
 import pytest
 from pytest_django.fixtures import Settings
 
+from accounts.domain.demand import Demand
+from accounts.services.demands import namespace_demand_set
 from clusters.models import Cluster
-from common.errors import InvalidInput
+from common.errors import Conflict, InvalidInput
 from deployments.models import InferenceService
 from deployments.services import service_apply, service_plan
 from tests.deployments._support.cluster_files import CLUSTER
@@ -50,3 +52,18 @@ def test_a_transformer_that_is_there_stays_as_it_is_where_the_list_gets_shorter(
     apply(strict, "registry.example.com/x:1")
     with pytest.raises(InvalidInput, match="FAIRLEAD_ALLOWED_REGISTRIES"):
         apply(strict, "registry.example.com/x:2")
+
+
+def test_a_namespace_may_demand_images_by_their_digest(strict: Platform) -> None:
+    apply(strict, "registry.example.com/x:1")
+    demand = Demand("namespace default", digests=True)
+    namespace_demand_set(namespace="default", demand=demand, actor="ruth", now=strict.clock())
+    apply(strict, "registry.example.com/x:1")  # what serves goes on
+    with pytest.raises(Conflict) as refused:
+        apply(strict, "registry.example.com/x:2", dry=True)
+    assert refused.value.message == (
+        "namespace default demands images by their digest, and spec.transformer.containers[0].image is "
+        "'registry.example.com/x:2'; name it as REPOSITORY@sha256:…, which a registry shows at a push"
+    )
+    apply(strict, f"registry.example.com/x@sha256:{1:064}")
+    apply(strict, f"registry.example.com/x:2@sha256:{2:064}")

@@ -36,7 +36,7 @@ from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
 from deployments.services.files.import_models import begin_import, must_import
-from deployments.services.revisions.demands import check_demands
+from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.revision_change import check_ready, turn_to
 from deployments.services.rollout.contracts import accepted
@@ -209,6 +209,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     else:
         change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
     _check_images(spec, earlier)
+    check_digests(service, spec)
     if earlier is None or earlier.policy != spec.policy:
         check_demands(service, applied.policy)
     before = None if created else {"document": service.document}

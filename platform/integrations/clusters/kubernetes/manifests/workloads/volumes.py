@@ -17,7 +17,7 @@ TMP_GIB = 4
 REQUEST_GIB = 1
 _SLACK_GIB = 1
 _SIZE = re.compile(r"([0-9]{1,9})Gi")
-_REQUESTED = "100Mi"  # else Kubernetes would take the limit as the request, and few nodes have as much
+_REQUESTED = "0"  # else Kubernetes would take the limit as the request, and few nodes have as much
 _DISK, _FIXED = "ephemeral-storage", ("models", "prepare-tmp", "tmp")
 
 
