@@ -62,15 +62,22 @@ def keep_sizes(manifests: Iterable[Manifest], there: Iterable[Mapping[str, Any]]
         sizes = known.get(manifest["metadata"]["name"]) if manifest["kind"] == "Deployment" else None
         if sizes is None:
             continue
-        for volume in manifest["spec"]["template"]["spec"].get("volumes", ()):
-            name = volume.get("name")
-            if name in _FIXED and name in sizes and isinstance(volume.get("emptyDir"), dict):
-                size = sizes[name]
+        for volume in _empty(manifest):
+            if volume["name"] in _FIXED and volume["name"] in sizes:
+                size = sizes[volume["name"]]
                 others = {key: value for key, value in volume["emptyDir"].items() if key != "sizeLimit"}
                 volume["emptyDir"] = others | ({"sizeLimit": size} if size else {})
 
 
 def _sizes(deployment: Mapping[str, Any]) -> dict[str, str]:
     """Return the size of each `emptyDir` of a Deployment's pods; empty for one without."""
-    volumes = deployment["spec"]["template"]["spec"].get("volumes") or ()
-    return {each["name"]: each["emptyDir"].get("sizeLimit", "") for each in volumes if "emptyDir" in each}
+    return {each["name"]: each["emptyDir"].get("sizeLimit", "") for each in _empty(deployment)}
+
+
+def _empty(deployment: Mapping[str, Any]) -> list[Manifest]:
+    """Return the `emptyDir` volumes of a Deployment, which patches can have given any shape."""
+    found: Any = deployment
+    for name in ("spec", "template", "spec", "volumes"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    volumes = [each for each in (found if isinstance(found, list) else ()) if isinstance(each, dict)]
+    return [each for each in volumes if isinstance(each.get("emptyDir"), dict) and "name" in each]
