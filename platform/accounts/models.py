@@ -188,6 +188,7 @@ class DemandRow(models.Model):
     policies = models.JSONField(default=list, blank=True)
     approvals = models.PositiveSmallIntegerField(default=0)
     signed_in = models.BooleanField(default=False)
+    digests = models.BooleanField(default=False, db_default=False)
     changed_at = models.DateTimeField()
     changed_by = models.CharField(max_length=300)
 
@@ -213,7 +214,7 @@ class DemandRow(models.Model):
     def demand(self) -> Demand:
         """Return its value; the team must be loaded."""
         of = f"namespace {self.namespace}" if self.team is None else f"team {self.team.name}"
-        return Demand(of, tuple(self.policies), self.approvals, self.signed_in)
+        return Demand(of, tuple(self.policies), self.approvals, self.signed_in, self.digests)
 
 
 class AnsweredRequest(models.Model):

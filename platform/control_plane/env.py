@@ -14,6 +14,7 @@ from accounts.domain.audit_sinks import SyslogAddress
 from accounts.domain.group_roles import GroupRole, parse
 from common.errors import InvalidInput
 from common.identifiers import is_web_address
+from common.images import parse_registries
 from common.uris import Address, parse_prefixes
 from integrations.outbound import check_url
 from serving_runtime.shared.egress import Network
@@ -155,6 +156,14 @@ def prefixes(name: str) -> tuple[Address, ...]:
         return parse_prefixes(names(name, []))
     except InvalidInput as error:
         raise ImproperlyConfigured(error.message) from error
+
+
+def registries(name: str) -> tuple[str, ...]:
+    """Return `name` as registries of images, separated by commas."""
+    try:
+        return parse_registries(names(name, []))
+    except InvalidInput as error:
+        raise ImproperlyConfigured(f"{name}: {error.message}") from error
 
 
 def address(name: str) -> tuple[str, int] | None:

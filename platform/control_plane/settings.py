@@ -124,6 +124,8 @@ MEMORY_LIMIT = env.choice("FAIRLEAD_MEMORY_LIMIT", Limit.MACHINE, tuple(Limit)) 
 MEMORY_RESERVE_MIB = env.integer("FAIRLEAD_MEMORY_RESERVE_MIB", 1024)
 # Who may call new services; `fairlead up` sets it by where its gateway listens.
 DEFAULT_ACCESS = env.choice("FAIRLEAD_DEFAULT_ACCESS", "public", ("public", "authenticated"))
+# Where images that service files name may come from; empty for anywhere.
+ALLOWED_REGISTRIES = env.registries("FAIRLEAD_ALLOWED_REGISTRIES")
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")

@@ -24,7 +24,9 @@ GOLDEN = Path(__file__).with_name("golden")
 VARIATIONS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")))
 BASE = "trial"
 RELEASE, NAMESPACE = "fairlead", "platform"
-_MADE_UP = re.compile(r"^(  (?:secret-key|postgresql-password|database-url): )\S+$", re.MULTILINE)
+_MADE_UP = re.compile(
+    r"^(  (?:secret-key|postgresql-password|database-url|redis\.conf|broker-url): )\S+$", re.MULTILINE
+)
 
 
 def values(variation: str) -> Json:
@@ -33,9 +35,11 @@ def values(variation: str) -> Json:
     return found
 
 
-def rendered(given: Json, *, is_upgrade: bool = False, namespace: str = NAMESPACE) -> dict[str, str]:
+def rendered(
+    given: Json, *, is_upgrade: bool = False, namespace: str = NAMESPACE, chart_folder: Path = CHART
+) -> dict[str, str]:
     """Return the text of each template's output, NOTES.txt included; those that render nothing are left out."""
-    with helm.Chart.load(CHART) as chart:
+    with helm.Chart.load(chart_folder) as chart:
         made = chart.render(
             given,
             name=RELEASE,
@@ -47,9 +51,9 @@ def rendered(given: Json, *, is_upgrade: bool = False, namespace: str = NAMESPAC
     return {name.removeprefix("fairlead/templates/"): text for name, text in made.items() if text.strip()}
 
 
-def objects(given: Json, *, is_upgrade: bool = False) -> list[Json]:
+def objects(given: Json, *, is_upgrade: bool = False, chart_folder: Path = CHART) -> list[Json]:
     """Return every object that the chart makes of these values."""
-    texts = rendered(given, is_upgrade=is_upgrade)
+    texts = rendered(given, is_upgrade=is_upgrade, chart_folder=chart_folder)
     return [
         each
         for name in sorted(texts)

@@ -53,6 +53,16 @@ def test_the_schema_knows_every_value() -> None:
         pytest.param({"settings": {"FAIRLEAD_SECRET_KEY": "x"}}, "'FAIRLEAD_SECRET_KEY'", id="a secret in the values"),
         pytest.param({"persistence": {"state": {"size": "plenty"}}}, "/persistence/state/size", id="no amount"),
         pytest.param({"image": {"digest": "sha256:12"}}, "/image/digest", id="no digest"),
+        pytest.param({"redis": {"image": {"digest": "latest"}}}, "/redis/image/digest", id="a tag as a digest"),
+        pytest.param({"redis": {"password": "s3cret"}}, "/redis/password", id="a password in the values"),
+        pytest.param({"defaults": "safe"}, "/defaults", id="other defaults"),
+        pytest.param({"allowedRegistries": ["fairlead"]}, "/allowedRegistries/0", id="no registry"),
+        pytest.param({"allowedRegistries": ["a.example/x:1"]}, "/allowedRegistries/0", id="an image"),
+        pytest.param(
+            {"settings": {"FAIRLEAD_ALLOWED_REGISTRIES": "a.example"}},
+            "'FAIRLEAD_ALLOWED_REGISTRIES'",
+            id="registries as a setting",
+        ),
         pytest.param(
             {"postgresql": {"enabled": False}},
             "existingSecret is empty, but postgresql.enabled or redis.enabled is false; name a Secret",

@@ -263,6 +263,34 @@ def test_an_installation_moves_to_namespaces_of_its_own_and_a_closed_network(ins
         installed.until(lambda: installed.api.get(path).status_code == 404, "its end")  # noqa: B023 - called at once
 
 
+def test_an_installation_from_before_gets_the_defaults_of_today_while_services_go_on(
+    installed: Installed, token: str
+) -> None:
+    assert installed.secret("broker-url") == f"redis://{RELEASE}-redis:6379/0", "no upgrade brought a password"
+    with (
+        Traffic(installed.harness.gateway.url, clients=1) as traffic,
+        _visitors(installed, token) as visitors,
+        followed("runbooks/secure-defaults.md", installed.shell) as page,
+    ):
+        visitors.until_asked(5, within_s=WITHIN_S)
+        page.follow()
+        assert "database and broker answer" in page.follow()
+        traffic.until_sent(20, within_s=WITHIN_S)
+        visitors.until_asked(20, within_s=WITHIN_S)
+    assert traffic.failures == []
+    assert visitors.failures == []
+    address = installed.secret("broker-url")
+    assert address.startswith("redis://default:")
+    before = {each["metadata"]["name"] for each in installed.pods("web")}
+    installed.shell.run(UPGRADE)
+    assert installed.secret("broker-url") == address
+    assert {each["metadata"]["name"] for each in installed.pods("web")} == before, "the same again replaces no pod"
+    (web,) = installed.pods("web")
+    env = {each["name"]: each.get("value") for each in web["spec"]["containers"][0]["env"]}
+    assert env["FAIRLEAD_METRICS_ACCESS"] == "token"
+    assert "digits" in installed.fairlead(token, "services", "list")
+
+
 def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Installed, token: str) -> None:
     with followed("runbooks/uninstall.md", installed.shell_with(token), {"vision": "default"}) as page:
         page.follow()

@@ -64,7 +64,7 @@ TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
 KEY: dict[str, Any] = {"name": "ci", "team": "red", "services": ["default/*"]}
 SECRET: dict[str, Any] = {"namespace": "default", "name": "hub", "keys": ["token"], "services": []}
 ISSUER: dict[str, Any] = {"name": "corp", "issuer": "https://id.example", "audience": "models", "keys": 2}
-DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False}
+DEMAND: dict[str, Any] = {"of": "team red", "policies": [], "approvals": 0, "signed_in": False, "digests": False}
 QUOTA: dict[str, Any] = {
     "used_versions": 1,
     "max_versions": None,

@@ -195,11 +195,17 @@ class TestApproversWhoSignedIn:
 @pytest.mark.usefixtures("live")
 class TestSettingOne:
     URL = "/api/v1/teams/red/demand"
-    ASKED = {"policies": ["reviewed"], "approvals": 2, "signed_in": True}
+    ASKED = {"policies": ["reviewed"], "approvals": 2, "signed_in": True, "digests": True}
 
     def test_it_is_set_shown_lifted_and_logged(self, api: Api) -> None:
         admin = api(Scope.ADMIN)
-        assert admin.get(self.URL).json() == {"of": "team red", "policies": [], "approvals": 0, "signed_in": False}
+        assert admin.get(self.URL).json() == {
+            "of": "team red",
+            "policies": [],
+            "approvals": 0,
+            "signed_in": False,
+            "digests": False,
+        }
         for _ in range(2):
             assert admin.put(self.URL, self.ASKED, format="json").json() == {"of": "team red", **self.ASKED}
         assert admin.get(self.URL).json() == {"of": "team red", **self.ASKED}
@@ -218,7 +224,7 @@ class TestSettingOne:
         browser = Client()
         browser.post("/signin/", {"token": scenes.token(Scope.ADMIN, "ruth")})
         assert marked(browser.get("/teams/red/").content.decode(), "demands-nothing")
-        form = {"policies": "reviewed, careful", "approvals": "2", "signed_in": "yes"}
+        form = {"policies": "reviewed, careful", "approvals": "2", "signed_in": "yes", "digests": "yes"}
         assert browser.post("/teams/red/demand", form).status_code == 302
         assert browser.post("/teams/red/demand", {"namespace": "default", "approvals": "3"}).status_code == 302
         shown = browser.get("/teams/red/").content.decode()

@@ -17,6 +17,7 @@ from integrations.artifacts.store import digest_of_folder
 from integrations.clusters.base import Candidate, Job, JobKind
 from integrations.clusters.kubernetes.manifests import job, render
 from integrations.clusters.kubernetes.manifests.jobs.replay import replay
+from integrations.clusters.kubernetes.manifests.workloads.volumes import keep_sizes
 from integrations.clusters.kubernetes.options import ModelCache, ModelSource, Options
 from serving_runtime.__main__ import main
 from serving_runtime.artifacts.download import Patience
@@ -108,6 +109,21 @@ def test_pods_are_restricted_and_have_no_token_of_the_cluster(source: ModelSourc
         assert not {"hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"} & spec.keys(), what
         for container in containers(template):
             assert container["securityContext"] == RESTRICTED, (what, container["name"])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_pod_can_fill_the_disk_of_its_node(source: ModelSource) -> None:
+    for what, template in templates(source):
+        empty = [each["emptyDir"] for each in template["spec"]["volumes"] if "emptyDir" in each]
+        assert empty, what
+        assert all(each.get("sizeLimit") for each in empty), what
+        if not what.startswith(("job ", "replay")):
+            continue
+        on_disk = sum(int(each["sizeLimit"].removesuffix("Gi")) for each in empty if "medium" not in each)
+        for container in containers(template):
+            resources = container["resources"]
+            assert resources["limits"]["ephemeral-storage"] == f"{on_disk + 1}Gi", what
+            assert resources["requests"]["ephemeral-storage"] == "0", "a node needs not have all of it free"
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -231,3 +247,16 @@ def test_what_a_build_leaves_does_not_bring_the_token_of_who_uploads(tmp_path: P
     (made / place).symlink_to(secret if target == "folder" else secret / "token")
     with pytest.raises(ModelError, match=f"^{place} is no file; only files and folders can be sent$"):
         bring(made, "http://127.0.0.1:1/", secret / "token", None, Patience(tries=1))
+
+
+@pytest.mark.parametrize("shape", [None, "text", ["text"], [{"emptyDir": {}}], [{"name": "tmp", "emptyDir": None}]])
+def test_volumes_of_any_shape_keep_it(shape: object) -> None:
+    desired, shares, options = given(BASE)
+    made = [each for each in render(desired, shares, options) if each["kind"] == "Deployment"]
+    there = [{**each, "spec": {"template": {"spec": {"volumes": [{"name": "tmp", "emptyDir": {}}]}}}} for each in made]
+    bent = [{**each, "spec": {"template": {"spec": {"volumes": shape}}}} for each in made]
+    keep_sizes(bent, there)
+    assert [each["spec"]["template"]["spec"]["volumes"] for each in bent] == [shape] * len(made)
+    keep_sizes(made, there)
+    for each in made:
+        assert {"name": "tmp", "emptyDir": {}} in each["spec"]["template"]["spec"]["volumes"]

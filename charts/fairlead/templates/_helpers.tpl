@@ -34,10 +34,68 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{- /* Takes a dictionary of root and image. */ -}}
 {{- define "fairlead.image" -}}
-{{- if .image.digest -}}
-{{ .image.repository }}@{{ .image.digest }}
+{{- $reference := printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion) -}}
+{{- $released := .root.Files.Get "files/digests.yaml" | fromYaml -}}
+{{- with .image.digest | default (index $released $reference) -}}
+{{ $.image.repository }}@{{ . }}
 {{- else -}}
-{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{ $reference }}
+{{- end -}}
+{{- end -}}
+
+{{- /* An object of this namespace as it is now, as JSON; empty without it, and where no cluster is asked. Takes a dictionary of root, kind and name. */ -}}
+{{- define "fairlead.found" -}}
+{{- lookup "v1" .kind .root.Release.Namespace .name | default dict | toJson -}}
+{{- end -}}
+
+{{- /* The chart whose defaults hold, such as 0.2.0; empty for those of before, of which nothing is written down. */ -}}
+{{- define "fairlead.defaultsOf" -}}
+{{- $found := include "fairlead.found" (dict "root" . "kind" "ConfigMap" "name" (printf "%s-defaults" (include "fairlead.fullname" .))) | fromJson -}}
+{{- $chart := dig "data" "chart" "" $found -}}
+{{- if and (ne .Values.defaults "compatible") (or $chart .Release.IsInstall (eq .Values.defaults "current")) -}}
+{{- $chart | default .Chart.Version -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Whether Redis requires its password: `required`, `optional` for a Secret that cannot be read now, or empty. */ -}}
+{{- define "fairlead.redisPassword" -}}
+{{- if not .Values.redis.enabled -}}
+{{- else if eq .Values.redis.password "required" -}}
+required
+{{- else if eq .Values.redis.password "auto" -}}
+{{- $found := include "fairlead.found" (dict "root" . "kind" "Secret" "name" (include "fairlead.secretName" .)) | fromJson -}}
+{{- if hasKey (dig "data" dict $found) "redis.conf" -}}
+required
+{{- else if .Values.existingSecret -}}
+{{- ternary "" "optional" (hasKey $found "data") -}}
+{{- else if and .Release.IsInstall (ne .Values.defaults "compatible") -}}
+required
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* An emptyDir of this size; of any with the defaults of before. Takes a dictionary of root and size. */ -}}
+{{- define "fairlead.emptyDir" -}}
+{{- if include "fairlead.defaultsOf" .root -}}
+{sizeLimit: {{ .size }}}
+{{- else -}}
+{}
+{{- end -}}
+{{- end -}}
+
+{{- /* Registries of images that services may name, separated by commas; empty allows all. */ -}}
+{{- define "fairlead.registries" -}}
+{{- if kindIs "slice" .Values.allowedRegistries -}}
+{{- join "," .Values.allowedRegistries -}}
+{{- else if include "fairlead.defaultsOf" . -}}
+{{- $found := list -}}
+{{- range list .Values.image.repository .Values.cluster.runtimeImage.repository -}}
+{{- $parts := splitList "/" . -}}
+{{- $named := and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) -}}
+{{- $whole := ternary . (printf "docker.io/%s%s" (ternary "library/" "" (eq (len $parts) 1)) .) $named -}}
+{{- $found = append $found (dir $whole) -}}
+{{- end -}}
+{{- $found | uniq | join "," -}}
 {{- end -}}
 {{- end -}}
 

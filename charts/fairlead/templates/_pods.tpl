@@ -25,6 +25,13 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
+{{- /* Annotations of pods, each a line; the password's makes new pods, which read the broker's address with it. */ -}}
+{{- define "fairlead.podAnnotations" -}}
+{{- if eq (include "fairlead.redisPassword" .) "required" -}}
+fairlead/redis-password: required
+{{- end -}}
+{{- end -}}
+
 {{- define "fairlead.container" -}}
 image: {{ include "fairlead.image" (dict "root" .root "image" .root.Values.image) }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -59,14 +66,14 @@ volumeMounts:
       - {key: broker-url, path: broker-url}
   {{- end }}
 - name: tmp
-  emptyDir: {}
+  emptyDir: {{ include "fairlead.emptyDir" (dict "root" .root "size" "2Gi") }}
 - name: home
   {{- if .files }}
   persistentVolumeClaim: {claimName: {{ include "fairlead.claim" (dict "root" .root "which" "state") }}}
 - name: artifacts
   persistentVolumeClaim: {claimName: {{ include "fairlead.claim" (dict "root" .root "which" "artifacts") }}}
   {{- else }}
-  emptyDir: {}
+  emptyDir: {{ include "fairlead.emptyDir" (dict "root" .root "size" "1Gi") }}
   {{- end }}
 {{- end -}}
 
@@ -113,11 +120,17 @@ securityContext:
 {{- end }}
 {{- if .files }}
 {{- include "fairlead.prometheus" .root.Values.prometheus }}
+{{- with include "fairlead.registries" .root }}
+- {name: FAIRLEAD_ALLOWED_REGISTRIES, value: {{ . | quote }}}
+{{- end }}
 {{- end }}
 {{- include "fairlead.oidc" .root.Values.oidc }}
 {{- include "fairlead.audit" .root.Values.audit }}
 {{- with .metrics }}
 - {name: {{ . }}, value: "$(POD_IP):8082"}
+{{- end }}
+{{- if and (eq .component "web") (include "fairlead.defaultsOf" .root) (not (hasKey .root.Values.settings "FAIRLEAD_METRICS_ACCESS")) }}
+- {name: FAIRLEAD_METRICS_ACCESS, value: token}
 {{- end }}
 {{- range $key, $value := .root.Values.settings }}
 - {name: {{ $key }}, value: {{ $value | toString | quote }}}

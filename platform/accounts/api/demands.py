@@ -26,6 +26,7 @@ class DemandSerializer(serializers.Serializer[Demand]):
     policies = serializers.ListField(child=serializers.CharField())
     approvals = serializers.IntegerField()
     signed_in = serializers.BooleanField()
+    digests = serializers.BooleanField()
 
 
 class DemandSetSerializer(RequestSerializer[Demand]):
@@ -48,12 +49,15 @@ class DemandSetSerializer(RequestSerializer[Demand]):
     signed_in = serializers.BooleanField(
         required=False, default=False, help_text="Whether approvers must have signed in at the provider themselves."
     )
+    digests = serializers.BooleanField(
+        required=False, default=False, help_text="Whether service files must name images by their digest."
+    )
 
     def demand(self, of: str) -> Demand:
         """Return the demand; raises ValidationError."""
         self.is_valid(raise_exception=True)
         asked: dict[str, Any] = self.validated_data
-        return Demand(of, tuple(asked["policies"]), asked["approvals"], asked["signed_in"])
+        return Demand(of, tuple(asked["policies"]), asked["approvals"], asked["signed_in"], asked["digests"])
 
 
 class TeamDemandView(APIView):

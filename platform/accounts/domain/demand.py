@@ -23,16 +23,18 @@ class Demand:
         policies: names of the policies that rollouts may use; empty for any.
         approvals: how many approvals a rollout's policy must ask for at one point, at least.
         signed_in: whether only people approve and reject who signed in at the identity provider themselves.
+        digests: whether service files must name images by their digest.
     """
 
     of: str
     policies: tuple[str, ...] = ()
     approvals: int = 0
     signed_in: bool = False
+    digests: bool = False
 
     def __bool__(self) -> bool:
         """Return whether it demands anything."""
-        return bool(self.policies or self.approvals or self.signed_in)
+        return bool(self.policies or self.approvals or self.signed_in or self.digests)
 
     def __str__(self) -> str:
         """Return what it demands, as the object of a sentence."""
@@ -41,7 +43,8 @@ class Demand:
             "an approval of each rollout" if self.approvals == 1 else f"{self.approvals} approvals of each rollout"
         )
         words = [policies] * bool(self.policies) + [approvals] * bool(self.approvals)
-        return "; ".join(words + ["approvers who signed in themselves"] * self.signed_in) or "nothing"
+        words += ["approvers who signed in themselves"] * self.signed_in
+        return "; ".join(words + ["images by their digest"] * self.digests) or "nothing"
 
     def check(self) -> None:
         """Raise InvalidInput where a value is none that can be met."""
@@ -59,7 +62,12 @@ class Demand:
 
     def as_json(self) -> dict[str, object]:
         """Return it as the audit log has it."""
-        return {"policies": list(self.policies), "approvals": self.approvals, "signed_in": self.signed_in}
+        return {
+            "policies": list(self.policies),
+            "approvals": self.approvals,
+            "signed_in": self.signed_in,
+            "digests": self.digests,
+        }
 
 
 def signed_in_refusal(approver: Approver, demands: Iterable[Demand]) -> str:

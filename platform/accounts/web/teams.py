@@ -162,6 +162,7 @@ def demand_action(request: HttpRequest, team: str) -> HttpResponse:
         tuple(dict.fromkeys(request.POST.get("policies", "").replace(",", " ").split())),
         _number(request.POST.get("approvals", "")),
         bool(request.POST.get("signed_in")),
+        bool(request.POST.get("digests")),
     )
     if namespace:
         require(token, Scope.ADMIN, Place.namespace(namespace))

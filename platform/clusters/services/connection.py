@@ -66,6 +66,8 @@ def place_of(cluster: Cluster) -> Place:
         file.options,
         payloads_folder=str(settings.PAYLOADS_FOLDER / cluster.name),
         egress_allowed=settings.EGRESS_ALLOWED_NETWORKS,
+        allowed_registries=settings.ALLOWED_REGISTRIES,
+        max_model_bytes=settings.MAX_ARTIFACT_BYTES,
     )
     return KubernetesCluster(access_of(file.connection, cluster.credentials), options)
 

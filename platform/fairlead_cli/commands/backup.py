@@ -29,7 +29,8 @@ from fairlead_cli.up.home import Home, home_path, prepare
 
 SCHEMA = "fairlead.backup/v1"
 _MANIFEST = "fairlead-backup.json"
-_DATABASE, _SECRETS, _ARTIFACTS = "fairlead.sqlite3", ("secret-key", "secret-key-fallbacks", "token"), "artifacts"
+_DATABASE, _ARTIFACTS = "fairlead.sqlite3", "artifacts"
+_FILES = ("secret-key", "secret-key-fallbacks", "token", "defaults")
 KEY, KEY_FILE = "FAIRLEAD_BACKUP_KEY", "FAIRLEAD_BACKUP_KEY_FILE"
 """The variables that have the key of backups, or the path of its file, where no option names one."""
 _ELSEWHERE = {
@@ -144,7 +145,7 @@ def _write(home: Home, stream: IO[bytes] | EncryptingWriter) -> None:
         copy = Path(scratch) / _DATABASE
         _copy_database(home.path / _DATABASE, copy)
         archive.add(copy, _DATABASE, recursive=False)
-        for path in (*(home.path / name for name in _SECRETS), *_model_files(home)):
+        for path in (*(home.path / name for name in _FILES), *_model_files(home)):
             if path.is_file():
                 archive.add(path, path.relative_to(home.path).as_posix(), recursive=False)
 
@@ -202,7 +203,7 @@ def _write_file(path: Path, source: IO[bytes]) -> None:
 
 def _is_expected(name: str) -> bool:
     path = PurePosixPath(name)
-    if name in (_MANIFEST, _DATABASE, *_SECRETS):
+    if name in (_MANIFEST, _DATABASE, *_FILES):
         return True
     return len(path.parts) > 2 and path.parts[0] == _ARTIFACTS and not path.is_absolute() and ".." not in path.parts
 

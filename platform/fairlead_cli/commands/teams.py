@@ -14,6 +14,7 @@ _DEMAND: render.Columns = {
     "policies": lambda row: ", ".join(row["policies"]) or "any",
     "approvals": "approvals",
     "signed in": "signed_in",
+    "digests": "digests",
 }
 _QUOTA: render.Columns = {
     "versions": "used_versions",
@@ -134,6 +135,7 @@ def set_demand_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--signed-in", action="store_true", help="accepts approvals only of people who signed in themselves"
     )
+    parser.add_argument("--digests", action="store_true", help="takes service files that name images by digest only")
 
 
 def show_demand(call: Call) -> None:
@@ -144,7 +146,12 @@ def show_demand(call: Call) -> None:
 def set_demand(call: Call) -> None:
     """Sets what a team or a namespace demands of rollouts and approvals; without options, lifts it."""
     options = call.options
-    demand = {"policies": options.policy, "approvals": options.approvals, "signed_in": options.signed_in}
+    demand = {
+        "policies": options.policy,
+        "approvals": options.approvals,
+        "signed_in": options.signed_in,
+        "digests": options.digests,
+    }
     call.show(call.client.put(path(f"{options.kind}s", options.name, "demand"), demand), _DEMAND)
 
 

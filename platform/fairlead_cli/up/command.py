@@ -21,7 +21,7 @@ from fairlead_cli.context import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import gateway_tls, limits, processes, readiness, records
 from fairlead_cli.up.addresses import Address, parse, parse_origin, require_apart, require_free
-from fairlead_cli.up.components import Inherited, components, environment
+from fairlead_cli.up.components import Inherited, components, environment, metrics_access
 from fairlead_cli.up.home import Home, home_path, locked, prepare, write_endpoints
 from fairlead_cli.up.installation import require_installed
 from fairlead_cli.up.preparation import Preparation
@@ -99,7 +99,14 @@ def run(call: Call) -> None:
         gateway_url = options.public_gateway_url or own_gateway_url
         allowed = options.allow_python_models
         access = "public" if options.gateway_address.is_loopback else "authenticated"
-        variables = environment(home, url=url, gateway_url=gateway_url, access=access, allow_python_models=allowed)
+        variables = environment(
+            home,
+            url=url,
+            gateway_url=gateway_url,
+            access=access,
+            metrics_access=metrics_access(home, options.address),
+            allow_python_models=allowed,
+        )
         variables |= tls
         certificate = gateway_tls.check(options.gateway_address, variables)
         if warning := gateway_tls.warning(options.gateway_address, variables, options.public_gateway_url):

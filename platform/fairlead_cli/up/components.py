@@ -43,13 +43,25 @@ class Inherited:
     gate: int
 
 
+def metrics_access(home: Home, address: Address) -> str:
+    """Return who may read web's metrics: tokens alone, where others reach the page of a home made since 0.2."""
+    return "token" if home.defaults.exists() and not address.is_loopback else ""
+
+
 def environment(
-    home: Home, *, url: str, gateway_url: str, access: str = "", allow_python_models: bool = False
+    home: Home,
+    *,
+    url: str,
+    gateway_url: str,
+    access: str = "",
+    metrics_access: str = "",
+    allow_python_models: bool = False,
 ) -> dict[str, str]:
     """Return the environment of every component; the addresses are those that clients use.
 
     Args:
         access: who may call new services, unless FAIRLEAD_DEFAULT_ACCESS says; empty leaves it to the control plane.
+        metrics_access: who may read web's metrics, the same.
     """
     variables = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     variables |= {
@@ -63,6 +75,8 @@ def environment(
     }
     if access and not variables.get("FAIRLEAD_DEFAULT_ACCESS"):
         variables["FAIRLEAD_DEFAULT_ACCESS"] = access
+    if metrics_access and not variables.get("FAIRLEAD_METRICS_ACCESS"):
+        variables["FAIRLEAD_METRICS_ACCESS"] = metrics_access
     if allow_python_models:
         variables["FAIRLEAD_ALLOW_PYTHON_MODELS"] = "true"
     if not variables.get("FAIRLEAD_SECRET_KEY"):

@@ -34,6 +34,11 @@ class Home:
         return self.path / "token"
 
     @property
+    def defaults(self) -> Path:
+        """The release whose defaults hold; absent in homes of releases before 0.2, which keep theirs."""
+        return self.path / "defaults"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 
@@ -103,6 +108,7 @@ def prepare(path: Path) -> Home:
         for folder in (home.logs, home.run, home.path / "broker" / "queue", home.path / "broker" / "control"):
             folder.mkdir(parents=True, exist_ok=True)
         if not home.secret_key.exists():
+            write_atomic(home.defaults, "0.2\n")
             write_atomic(home.secret_key, new_secret_key(), mode=0o600)
     except OSError as error:
         raise CliError(f"{home.path} cannot be used as home: {error.strerror} ({error.filename})") from error

@@ -15,7 +15,11 @@ Fairlead = Callable[..., tuple[int, str, str]]
 
 def content(home: Path) -> dict[str, str]:
     """Return the model files and secrets of a home."""
-    files = (path for path in home.rglob("*") if path.is_file() and path.name in ("model.onnx", "secret-key", "token"))
+    files = (
+        path
+        for path in home.rglob("*")
+        if path.is_file() and path.name in ("model.onnx", "secret-key", "token", "defaults")
+    )
     return {path.relative_to(home).as_posix(): path.read_text() for path in files}
 
 
@@ -42,6 +46,7 @@ def home(tmp_path: Path) -> Path:
     for path, text in {
         "secret-key": "k" * 60,
         "token": "flt_secret",
+        "defaults": "0.2",
         "artifacts/abc/model.onnx": "weights",
         "artifacts/.incoming/xyz/model.onnx": "half of the wei",
         "logs/web.log": "lines",
@@ -85,6 +90,7 @@ def test_what_was_backed_up_while_somebody_writes_is_there_after_the_restore(
     assert content(restored) == {
         "secret-key": "k" * 60,
         "token": "flt_secret",
+        "defaults": "0.2",
         "artifacts/abc/model.onnx": "weights",
     }
     assert notes(restored) == ["committed", "in the log only"]

@@ -14,6 +14,7 @@ from deployments.domain.service_file.variables import env_json, parse_env
 from integrations.clusters.base import Resources, SecretKeyRef
 
 FIELD = "spec.transformer"
+IMAGE = f"{FIELD}.containers[0].image"
 # A revision's name and `-transformer` have to be a DNS label together.
 LONGEST_NAME = 63 - len("-00001-transformer")
 HTTP_PORT, GRPC_PORT = 8080, 8081  # KServe's ModelServer

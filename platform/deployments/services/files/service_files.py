@@ -12,6 +12,7 @@ from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_chosen
 from clusters.services.connection import allows_python
 from common.errors import Conflict, InvalidInput
+from common.images import refusal
 from deployments.domain.service_file import (
     ServiceSpec,
     access_json,
@@ -27,6 +28,7 @@ from deployments.domain.service_file import (
     stored_access,
 )
 from deployments.domain.service_file.clusters import LOCAL
+from deployments.domain.service_file.transformer import IMAGE as TRANSFORMER_IMAGE
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Rollout, RolloutPolicy
@@ -34,7 +36,7 @@ from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
 from deployments.services.files.import_models import begin_import, must_import
-from deployments.services.revisions.demands import check_demands
+from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.revision_change import check_ready, turn_to
 from deployments.services.revisions.secret_env import check_secrets
@@ -216,6 +218,8 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
         return None
     else:
         change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
+    _check_images(spec, earlier)
+    check_digests(service, spec)
     if earlier is None or earlier.policy != spec.policy:
         check_demands(service, applied.policy)
     before = None if created else {"document": service.document}
@@ -270,6 +274,15 @@ def _access(service: InferenceService, applied: AppliedFile, *, created: bool) -
     if created and service.cluster.kind == LOCAL:
         return settings.DEFAULT_ACCESS
     return service.access
+
+
+def _check_images(spec: ServiceSpec, earlier: ServiceSpec | None) -> None:
+    """Raise InvalidInput where a file newly names an image that the installation does not allow."""
+    its = spec.transformer
+    if its is None or (earlier is not None and earlier.transformer == its):
+        return
+    if why := refusal(its.image, settings.ALLOWED_REGISTRIES):
+        raise InvalidInput(f"{TRANSFORMER_IMAGE}: {why}", field=TRANSFORMER_IMAGE)
 
 
 def _imported_before(service: InferenceService) -> ModelVersion | None:

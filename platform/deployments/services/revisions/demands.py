@@ -3,8 +3,11 @@
 from accounts.domain.roles import Owned
 from accounts.selectors.demands import demands_on
 from common.errors import Conflict
+from common.images import has_digest
 from deployments.domain.policy import Policy, stored_policy
 from deployments.domain.policy.demands import unmet
+from deployments.domain.service_file import ServiceSpec
+from deployments.domain.service_file.transformer import IMAGE as TRANSFORMER_IMAGE
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.selectors import stable_before
 from registry.models import ModelVersion
@@ -22,6 +25,20 @@ def check_demands(service: InferenceService, policy: Policy | RolloutPolicy | No
     found = stored_policy(policy.document) if isinstance(policy, RolloutPolicy) else policy
     if why := unmet(demands, found):
         raise Conflict(f"service {service} cannot change so: {why}", field="policy")
+
+
+def check_digests(service: InferenceService, spec: ServiceSpec) -> None:
+    """Raise Conflict where images by their digest are demanded and the file names one by a tag alone."""
+    if spec.transformer is None or has_digest(spec.transformer.image):
+        return
+    demands = demands_on(Owned.NAMESPACE, [service.namespace])[service.namespace]
+    demand = next((each for each in demands if each.digests), None)
+    if demand is not None:
+        raise Conflict(
+            f"{demand.of} demands images by their digest, and {TRANSFORMER_IMAGE} is {spec.transformer.image!r}; "
+            "name it as REPOSITORY@sha256:…, which a registry shows at a push",
+            field=TRANSFORMER_IMAGE,
+        )
 
 
 def check_rolled_out(service: InferenceService, old: Revision | None, version: ModelVersion) -> None:

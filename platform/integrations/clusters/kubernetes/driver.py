@@ -43,6 +43,7 @@ from integrations.clusters.kubernetes.apply.apply_service import Applier, policy
 from integrations.clusters.kubernetes.check_cluster import check, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import render
+from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.manifests.workloads import taps
@@ -273,7 +274,12 @@ class KubernetesDriver:
 
     def check(self, desired: Desired) -> None:
         """Raise InvalidInput, naming the field, where something desired is impossible on this cluster."""
-        render(desired, {}, self._options)
+        rendered = render(desired, {}, self._options)
+        try:
+            refuse_images(rendered, self._options)
+        except InvalidInput:
+            there = self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service)
+            refuse_images(rendered, self._options, there)
         if not asks_much(desired):
             return
         refuse_unsupported(desired, self._gateway_class(), self._options.gateway.name)

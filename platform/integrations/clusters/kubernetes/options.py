@@ -185,6 +185,9 @@ class Options:
             `fairlead-driver-jobs-network`.
         egress_allowed: networks that payload loggers may be in although they are not public; the control plane's
             setting. Loggers that are Services of the pods' own namespace need none (`manifests/workloads/pods.py`).
+        allowed_registries: registries of the images that service files and patches name (`common.images`); empty allows
+            all. The runtime's own images are allowed in any case.
+        max_model_bytes: maximum size of a model's files; the control plane's setting.
         pre_stop_s: how long a replica goes on serving after its termination began, until no gateway sends to it any
             more.
     """
@@ -223,3 +226,5 @@ class Options:
     jobs_on: tuple[str, ...] = ()
     network: ClosedNetwork | None = None
     egress_allowed: tuple[Network, ...] = ()
+    allowed_registries: tuple[str, ...] = ()
+    max_model_bytes: int = 10 << 30

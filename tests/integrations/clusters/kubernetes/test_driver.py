@@ -10,11 +10,12 @@ import httpx
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, Drift, DriftPolicy
+from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, DesiredTransformer, Drift, DriftPolicy
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import SERVICE
+from integrations.clusters.kubernetes.manifests.workloads import volumes
 from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options
 from tests.cluster._support.definitions import define_keda
 from tests.cluster.plane import ControlPlane
@@ -329,6 +330,52 @@ def test_what_is_refused_changes_nothing(place: Place) -> None:
     with pytest.raises(InvalidInput, match=r"serves other"):
         place.apply(2, replace(revision(1, 100), model_name="other"))
     assert place.written() == before
+
+
+def _volume_sizes(place: Place, name: str) -> dict[str, str]:
+    volumes = place.objects(resource_types.DEPLOYMENT)[name]["spec"]["template"]["spec"]["volumes"]
+    return {each["name"]: each["emptyDir"].get("sizeLimit", "") for each in volumes if "emptyDir" in each}
+
+
+def test_a_deployment_of_an_earlier_release_keeps_volumes_without_a_size_and_the_next_revision_gets_them(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(volumes, "empty", lambda name, _size: {"name": name, "emptyDir": {}})
+        place.apply(1, revision(1, 100))
+    before = place.objects(resource_types.DEPLOYMENT)["digits-00001"]["metadata"]["generation"]
+    assert place.apply(2, revision(1, 100), revision(2, 0)) == []
+    after = place.objects(resource_types.DEPLOYMENT)["digits-00001"]["metadata"]["generation"]
+    assert after == before, "its pods are not replaced"
+    assert _volume_sizes(place, "digits-00001") == {"models": "", "prepare-tmp": "", "tmp": "", "shm": "67108864"}
+    assert _volume_sizes(place, "digits-00002") == {
+        "models": "21Gi",
+        "prepare-tmp": "4Gi",
+        "tmp": "4Gi",
+        "shm": "67108864",
+    }
+
+
+def test_another_maximum_size_of_models_replaces_no_pods(place: Place) -> None:
+    place.apply(1, revision(1, 100))
+    larger = KubernetesDriver(place.api, replace(OPTIONS, max_model_bytes=50 << 30))
+    larger.apply(Desired(place.namespace, "digits", 2, (revision(1, 100), revision(2, 0))))
+    assert _volume_sizes(place, "digits-00001")["models"] == "21Gi"
+    assert _volume_sizes(place, "digits-00002")["models"] == "101Gi"
+
+
+def test_an_image_of_another_registry_never_reaches_the_cluster_and_one_that_runs_goes_on(place: Place) -> None:
+    its = DesiredTransformer(image="registry.example.com/tokenizer:1", replicas=1)
+    place.apply(1, revision(1, 100, transformer=its))
+    strict = KubernetesDriver(place.api, replace(OPTIONS, allowed_registries=("docker.io/fairlead",)))
+    running = revision(1, 100, transformer=its)
+    strict.apply(Desired(place.namespace, "digits", 2, (running,)))
+    strict.check(Desired(place.namespace, "digits", 3, (running, revision(2, 0))))
+    wanted = Desired(place.namespace, "digits", 3, (running, revision(2, 0, transformer=its)))
+    for refuses in (strict.check, strict.apply):
+        with pytest.raises(InvalidInput, match=r"00002-transformer: 'registry.example.com/tokenizer:1' is an im"):
+            refuses(wanted)
+    assert "digits-00002-transformer" not in place.objects(resource_types.DEPLOYMENT)
 
 
 def test_a_namespace_that_is_not_there_is_told(place: Place) -> None:

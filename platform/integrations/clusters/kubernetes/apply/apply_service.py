@@ -16,10 +16,12 @@ from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
 from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap
 from integrations.clusters.kubernetes.manifests import Manifest, policies, render
+from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE, backend, tap_name
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads.transformer import is_transformer_autoscaled
+from integrations.clusters.kubernetes.manifests.workloads.volumes import keep_sizes
 from integrations.clusters.kubernetes.observe import drift
 from integrations.clusters.kubernetes.observe.gateway import Routed, confirmation, must_hold
 from integrations.clusters.kubernetes.observe.observation import serving
@@ -68,6 +70,8 @@ class Applier:
         live = [policy for kind in resource_types.POLICIES for policy in there.get(kind, ())]
         is_held = must_hold(desired.service, routes, wanted, live, self.options.gateway)
         manifests = render(desired, given, self.options, keys=keys, is_held=is_held)
+        refuse_images(manifests, self.options, there[resource_types.DEPLOYMENT])
+        keep_sizes(manifests, there[resource_types.DEPLOYMENT])
         # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
         self._prune({kind: there[kind] for kind in resource_types.AUTOSCALERS if kind in there}, manifests)
         found: list[Drift] = []

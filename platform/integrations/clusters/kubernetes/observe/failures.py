@@ -26,6 +26,12 @@ _WAITS_WITHOUT_TROUBLE = {"", "ContainerCreating", "PodInitializing", "CrashLoop
 # Kubernetes: kubelet, makeEnvironmentVariables.
 _NO_SECRET = re.compile(r'secret "(?P<name>[^"]+)" not found')
 _NO_KEY = re.compile(r"couldn't find key (?P<key>\S+) in Secret [^/\s]+/(?P<name>\S+)")
+# The kubelet's messages (pkg/kubelet/eviction/eviction_manager.go).
+_FULL_VOLUME = re.compile(r'Usage of EmptyDir volume "([a-z0-9-]+)" exceeds the limit "(\w+)"')
+_FULL_DISK = re.compile(
+    r'(?:Container [a-z0-9-]+ exceeded its local ephemeral storage limit "|'
+    r"Pod ephemeral local storage usage exceeds the total limit of containers )(\w+)"
+)
 _STARTUP_PROBE = "Startup probe"  # fails while a model is being loaded, which is no failure
 
 
@@ -107,12 +113,24 @@ def moment(text: str) -> float:
 def _of_pod(pod: Json) -> Iterator[Failure]:
     status = pod.get("status", {})
     if status.get("phase") == "Failed" and status.get("reason"):
-        said = f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+        said = _exceeded(status.get("message") or "") or f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
         yield Failure(FailureReason.EVICTED, _sentence(pod, said), _since(pod, "Ready"))
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             said = f"no node takes it: {condition.get('message') or condition.get('reason', '')}"
             yield Failure(FailureReason.UNSCHEDULABLE, _sentence(pod, said), _since(pod, "PodScheduled"))
+
+
+def _exceeded(message: str) -> str:
+    """Return why the kubelet evicted a pod that wrote more than it may; empty where it was something else."""
+    if found := _FULL_VOLUME.search(message):
+        return (
+            f"it was evicted, since its files in the volume {found[1]} exceed the limit of {found[2]}; write less "
+            f"there, or raise sizeLimit of the volume {found[1]} by spec.patches"
+        )
+    if found := _FULL_DISK.search(message):
+        return f"it was evicted, since its files and logs exceed the limit of {found[1]} on the node's disk"
+    return ""
 
 
 def _of_container(pod: Json, status: Json) -> Iterator[Failure]:

@@ -86,6 +86,29 @@ def unschedulable() -> dict[str, Any]:
         ),
         pytest.param(unschedulable(), "Unschedulable", None, "no node takes it: 0/3 nodes fit", id="no node"),
         pytest.param(
+            pod(
+                phase="Failed",
+                reason="Evicted",
+                message='Usage of EmptyDir volume "models" exceeds the limit "21Gi". ',
+            ),
+            "Evicted",
+            None,
+            "it was evicted, since its files in the volume models exceed the limit of 21Gi; write less there, or raise "
+            "sizeLimit of the volume models by spec.patches",
+            id="a full volume",
+        ),
+        pytest.param(
+            pod(
+                phase="Failed",
+                reason="Evicted",
+                message="Pod ephemeral local storage usage exceeds the total limit of containers 30Gi. ",
+            ),
+            "Evicted",
+            None,
+            "it was evicted, since its files and logs exceed the limit of 30Gi on the node's disk",
+            id="more on disk than it may have",
+        ),
+        pytest.param(
             pod(phase="Failed", reason="Evicted", message="disk is full"),
             "Evicted",
             None,

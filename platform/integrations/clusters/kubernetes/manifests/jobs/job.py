@@ -16,7 +16,7 @@ from integrations.clusters.base import Desired, DesiredRevision, Job
 from integrations.clusters.flags import python_flags
 from integrations.clusters.kubernetes.manifests.jobs import control_plane
 from integrations.clusters.kubernetes.manifests.names import EGRESS, JOB, MANAGED, Manifest
-from integrations.clusters.kubernetes.manifests.workloads import accelerators
+from integrations.clusters.kubernetes.manifests.workloads import accelerators, volumes
 from integrations.clusters.kubernetes.manifests.workloads.pods import COMMAND, MODELS, pod_template
 from integrations.clusters.kubernetes.manifests.workloads.secure import SECURE, without_identity
 from integrations.clusters.kubernetes.options import Options
@@ -67,10 +67,16 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     if asked.result_id:
         steps.append(_upload(asked, prepare, options))
     pod["initContainers"], pod["containers"] = steps[:-1], steps[-1:]
-    own: list[Manifest] = [{"name": name, "emptyDir": {}} for name in ("made", "request", "upload-tmp")]
+    own = [
+        volumes.empty("made", volumes.models_gib(options)),
+        volumes.empty("request", volumes.REQUEST_GIB),
+        # Copies of whole models: what tuning and building try, and what was made as one archive.
+        volumes.empty("tmp", volumes.models_gib(options)),
+        volumes.empty("upload-tmp", volumes.models_gib(options)),
+    ]
     calls = [control_plane.volume(options)]
     used = {mount["name"] for step in steps for mount in step["volumeMounts"]}
-    others = [volume for volume in pod["volumes"] if volume not in calls]
+    others = [volume for volume in pod["volumes"] if volume not in calls and volume["name"] != "tmp"]
     pod["volumes"] = [volume for volume in (*others, *own, *calls) if volume["name"] in used]
     pod.pop("serviceAccountName")  # the namespace's own; what its pods may fetch is by their annotation
     pod["restartPolicy"] = "Never"
@@ -93,7 +99,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
             "ttlSecondsAfterFinished": REMOVED_AFTER_S,
             "template": {
                 "metadata": {"labels": labels | granted, "annotations": annotations},
-                "spec": pod,
+                "spec": volumes.with_disk_limits(pod),
             },
         },
     }

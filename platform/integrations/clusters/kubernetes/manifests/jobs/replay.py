@@ -10,11 +10,13 @@ from dataclasses import replace
 
 from integrations.clusters.base import Candidate, Desired, DesiredRevision
 from integrations.clusters.flags import python_flags
+from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.jobs.job import REMOVED_AFTER_S
 from integrations.clusters.kubernetes.manifests.names import HTTP_PORT, JOB, MANAGED, REPLAY, Manifest
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.workloads import deployment
 from integrations.clusters.kubernetes.manifests.workloads.pods import MODELS, RUNTIME
+from integrations.clusters.kubernetes.manifests.workloads.volumes import with_disk_limits
 from integrations.clusters.kubernetes.options import Options
 
 PORT, PATH = HTTP_PORT, "/replay"
@@ -60,7 +62,7 @@ def replay(candidate: Candidate, name: str, owner: Manifest, options: Options) -
             "backoffLimit": 0,
             "activeDeadlineSeconds": _LONGEST_S,
             "ttlSecondsAfterFinished": REMOVED_AFTER_S,
-            "template": {"metadata": {"labels": labels, "annotations": added}, "spec": pod},
+            "template": {"metadata": {"labels": labels, "annotations": added}, "spec": with_disk_limits(pod)},
         },
     }
 
@@ -86,4 +88,5 @@ def _as_revision(candidate: Candidate, name: str, options: Options) -> Manifest:
     desired = Desired(candidate.namespace, candidate.service, 1, (revision,))
     untapped = replace(options, payloads_folder="")
     (made,) = patched(desired, [deployment.deployment(desired, revision, untapped)])
+    refuse_images([made], options)
     return made

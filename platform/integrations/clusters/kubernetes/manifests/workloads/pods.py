@@ -21,7 +21,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     revision_labels,
     selector,
 )
-from integrations.clusters.kubernetes.manifests.workloads import accelerators, taps
+from integrations.clusters.kubernetes.manifests.workloads import accelerators, taps, volumes
 from integrations.clusters.kubernetes.manifests.workloads.model_sources import Source, source_of
 from integrations.clusters.kubernetes.manifests.workloads.secure import (
     SECURE,
@@ -64,10 +64,10 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
             ],
             "containers": [_runtime(desired, revision, options)],
             "volumes": [
-                {"name": "models", "emptyDir": {}},
+                volumes.empty("models", volumes.models_gib(options)),
                 *source.volumes,
-                {"name": "prepare-tmp", "emptyDir": {}},
-                {"name": "tmp", "emptyDir": {}},
+                volumes.empty("prepare-tmp", volumes.TMP_GIB),
+                volumes.empty("tmp", volumes.TMP_GIB),
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shared_memory_bytes)}},
                 *taps.volumes(desired, revision, options),
                 *([control_plane.volume(options)] if source.calls else []),

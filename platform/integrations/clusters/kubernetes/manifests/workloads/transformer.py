@@ -29,6 +29,7 @@ from integrations.clusters.kubernetes.manifests.workloads.secure import (
     secure_pod,
     without_identity,
 )
+from integrations.clusters.kubernetes.manifests.workloads.volumes import TMP_GIB, empty
 from integrations.clusters.kubernetes.options import Options
 
 CONTAINER = "transformer"
@@ -46,7 +47,7 @@ def transformer(desired: Desired, revision: DesiredRevision, options: Options) -
     annotations = {RESTART: str(revision.restart_number), **without_identity(options, CONTAINER)}
     template = {
         "metadata": {"labels": labels, "annotations": annotations},
-        "spec": {**pod, "volumes": [{"name": "tmp", "emptyDir": {}}]},
+        "spec": {**pod, "volumes": [empty("tmp", TMP_GIB)]},
     }
     yield manifest("apps/v1", "Deployment", desired, name, labels, spec=rolling(chosen, template))
     yield manifest("v1", "Service", desired, name, labels, spec=service_of(chosen))
