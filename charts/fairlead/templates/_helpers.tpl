@@ -108,7 +108,7 @@ required
 {{- if .Release.IsUpgrade -}}
 {{- $account := lookup "v1" "ServiceAccount" .Release.Namespace (include "fairlead.fullname" .) | default dict -}}
 {{- if eq (dig "metadata" "annotations" "fairlead/models" "" $account) "separate" -}}true{{- end -}}
-{{- else -}}
+{{- else if ne .Values.defaults "compatible" -}}
 true
 {{- end -}}
 {{- end -}}
