@@ -96,7 +96,7 @@ def test_a_patch_cannot_let_forged_callers_through() -> None:
     patch = Patch("patches[0]", "HTTPRoute", operations=({"op": "remove", "path": "/spec/rules/0/filters/0"},))
     with pytest.raises(InvalidInput, match=r"changes .* the removal of headers of HTTPRoute digits"):
         render(replace(of, revisions=(replace(revision, patches=(patch,)),)), shares, options)
-    removed = {"caller", "key", "team", "issuer", "subject"}
+    removed = {"caller", "key", "team", "user", "scope", "issuer", "subject"}
     assert {*WITHHOLD_CALLER["requestHeaderModifier"]["remove"]} == {f"fairlead-{name}" for name in removed}
 
 
