@@ -23,8 +23,10 @@ RESPONSE_HEADERS = (
     "ratelimit-limit",
     "ratelimit-remaining",
     "ratelimit-reset",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
 )
-"""Headers of answers that pages may read besides those that browsers show anyway."""
+"""Headers of answers that pages may read besides those that browsers show anyway; the last two are Envoy Gateway's."""
 _ANSWERED_BY_FILTER = "preflights"
 """A cluster that does not exist: the filter answers preflights, but only of routes that lead to a cluster."""
 

@@ -19,10 +19,8 @@ from integrations.clusters.base import CONSOLE, Access, CallerKeys, Cors, Desire
 from integrations.clusters.kubernetes.manifests.names import SERVICE, Manifest, manifest, service_labels
 from integrations.clusters.local.envoy.access import (
     CALLER_HEADER,
-    ISSUER_HEADER,
     KEY_HEADER,
     OURS,
-    SUBJECT_HEADER,
     TEAM_HEADER,
 )
 from integrations.clusters.local.envoy.cors import METHODS, REQUEST_HEADERS, RESPONSE_HEADERS
@@ -35,7 +33,7 @@ def _without(*headers: str) -> Manifest:
     return {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": [*headers]}}
 
 
-WITHHOLD_TOKEN = _without("authorization", ISSUER_HEADER, SUBJECT_HEADER)
+WITHHOLD_TOKEN = _without("authorization", *(name for name in OURS if name not in _CLAIMS))
 """The filter of every rule of a guarded service's routes; it runs after the token was verified."""
 WITHHOLD_CALLER = _without(*OURS)
 """The filter of every rule of a public service's routes: callers are not checked there."""
