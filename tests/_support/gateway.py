@@ -56,11 +56,11 @@ class Gateway:
         post = "infer" in path or ":predict" in path
         return await client.request("POST" if post else "GET", f"http://127.0.0.1:{self.port}{path}", headers=headers)
 
-    async def grpc(self, method: str, headers: dict[str, str]) -> tuple[int, str]:
+    async def grpc(self, method: str, headers: dict[str, str], message: bytes = b"") -> tuple[int, str]:
         metadata = [(name.lower(), value) for name, value in headers.items()]
         async with grpc.aio.insecure_channel(f"127.0.0.1:{self.port}") as channel:
             try:
-                await channel.unary_unary(GRPC + method)(b"", metadata=metadata, timeout=20)
+                await channel.unary_unary(GRPC + method)(message, metadata=metadata, timeout=20)
             except grpc.aio.AioRpcError as error:
                 return error.code().value[0], error.details() or ""
         return 0, ""

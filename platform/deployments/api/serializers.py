@@ -416,7 +416,10 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
         child=serializers.CharField(), help_text="Origins of web pages that may call it from a browser; `*` is all."
     )
     limits = serializers.JSONField(
-        help_text="Limits of its requests: `requestsPerSecond`, and in `perCaller` of each caller; empty without any."
+        help_text=(
+            "Limits of its requests: `requestsPerSecond`, in `perCaller` of each caller, `requestBytes` of each body; "
+            "empty without any."
+        )
     )
     created_at = serializers.DateTimeField()
 

@@ -1,9 +1,10 @@
-"""Rate limits of a service file: how many requests the gateway lets through to the service. Pure.
+"""Limits of a service file: how many requests the gateway lets through to the service, and how large. Pure.
 
 limits:
   requestsPerSecond: 200      of all callers together
   perCaller:
     requestsPerSecond: 20     of each caller
+  requestBytes: 1048576       of the body of each request
 limits: {}                    none
 """
 
@@ -15,6 +16,9 @@ from integrations.clusters.base import MOST_PER_SECOND, Limits
 FIELD = "spec.limits"
 _RATE = "requestsPerSecond"
 _PER_CALLER = "perCaller"
+_BYTES = "requestBytes"
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a request's body where there is a limit: the gateway then has it in memory before it goes on."""
 
 
 def parse_limits(spec: Document) -> Limits | None:
@@ -27,7 +31,8 @@ def parse_limits(spec: Document) -> Limits | None:
     if limits is None:
         return None
     per_caller = limits.optional(_PER_CALLER)
-    found = Limits(_rate(limits), None if per_caller is None else _rate(per_caller))
+    size = None if limits.raw(_BYTES, None) is None else limits.integer(_BYTES, minimum=1, maximum=MOST_BYTES)
+    found = Limits(_rate(limits), None if per_caller is None else _rate(per_caller), size)
     for part in (limits, *([] if per_caller is None else [per_caller])):
         part.refuse_unknown()
     return found
@@ -39,13 +44,14 @@ def limits_json(limits: Limits) -> dict[str, Any]:
     return {
         **({} if whole is None else {_RATE: whole}),
         **({} if caller is None else {_PER_CALLER: {_RATE: caller}}),
+        **({} if limits.request_bytes is None else {_BYTES: limits.request_bytes}),
     }
 
 
 def stored_limits(value: Any) -> Limits:
     """Return the limits that `limits_json` wrote; None, of a service of before there were any, is without limits."""
     value = value or {}
-    return Limits(value.get(_RATE), value.get(_PER_CALLER, {}).get(_RATE))
+    return Limits(value.get(_RATE), value.get(_PER_CALLER, {}).get(_RATE), value.get(_BYTES))
 
 
 def _rate(document: Document) -> int | None:

@@ -328,10 +328,12 @@ class Limits:
     Attributes:
         requests_per_second: of all callers together.
         caller_requests_per_second: of each caller; those without a key are one caller.
+        request_bytes: of the body of each request.
     """
 
     requests_per_second: int | None = None
     caller_requests_per_second: int | None = None
+    request_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

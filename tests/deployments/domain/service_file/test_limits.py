@@ -28,6 +28,7 @@ def parsed(limits: Any) -> Limits | None:
         ({"requestsPerSecond": 200}, Limits(200)),
         ({"perCaller": {"requestsPerSecond": 20}}, Limits(None, 20)),
         ({"requestsPerSecond": 200, "perCaller": {"requestsPerSecond": 20}}, Limits(200, 20)),
+        ({"requestBytes": 67_108_864}, Limits(None, None, 67_108_864)),
     ],
 )
 def test_each_form_is_read_and_stored(said: Any, limits: Limits) -> None:
@@ -53,6 +54,10 @@ def test_a_file_without_them_says_nothing_and_an_old_service_has_none() -> None:
         {"perCaller": 20},
         {"perCaller": {"requests": 20}},
         {"perCaller": {"requestsPerSecond": -1}},
+        {"perCaller": {"requestBytes": 1}},
+        {"requestBytes": 0},
+        {"requestBytes": 67_108_865},
+        {"requestBytes": "1Mi"},
     ],
 )
 def test_what_is_wrong_is_refused_by_name(said: Any) -> None:

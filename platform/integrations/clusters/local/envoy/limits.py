@@ -1,10 +1,11 @@
-"""Rate limits: token buckets of Envoy, which its workers share. Pure.
+"""Limits of requests: token buckets of Envoy, which its workers share, and the size of bodies. Pure.
 
     fairlead-limits-headers  renames Envoy's headers to those of the draft, `RateLimit-*`
     fairlead-limits-callers  limits of keys and teams, over all services; a resource of its own (ECDS)
     fairlead-limits          limits of one service, and of each of its callers; configured by the service's routes
+    fairlead-limits-body     size of a body, which is in memory before it goes on; off for services without that limit
 
-All three follow the check of keys: who is refused uses up nothing, and a caller is the name of a verified key, which no
+All follow the check of keys: who is refused uses up nothing, and a caller is the name of a verified key, which no
 client can set. A bucket holds the requests of one second and refills continuously. Where a limit changes, the buckets
 of its filter begin full.
 """
@@ -18,6 +19,7 @@ from integrations.clusters.local.envoy.access import CALLER_HEADER, QUOTA, TEAM_
 HEADERS_FILTER = "fairlead-limits-headers"
 CALLERS_FILTER = "fairlead-limits-callers"
 SERVICE_FILTER = "fairlead-limits"
+BODY_FILTER = "fairlead-limits-body"
 SENT = (HEADERS_FILTER, CALLERS_FILTER)
 """The filters that the agent sends."""
 
@@ -30,6 +32,7 @@ NO_KEY = "(no key)"
 _TYPES = "type.googleapis.com/envoy.extensions.filters.http"
 _LOCAL = f"{_TYPES}.local_ratelimit.v3.LocalRateLimit"
 _RENAMING = f"{_TYPES}.header_mutation.v3.HeaderMutation"
+_BUFFER = f"{_TYPES}.buffer.v3.Buffer"
 _STAT_PREFIX = "limits"
 _RESOURCE = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 
@@ -38,6 +41,9 @@ Json = dict[str, Any]
 _ALWAYS: Json = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
 _UNUSED: Json = {"max_tokens": 1, "tokens_per_fill": 1, "fill_interval": "1s"}
 """The bucket that Envoy requires of a route; every request has a caller's bucket, and this one is not consumed."""
+_UNBUFFERED: Json = {BODY_FILTER: {"@type": f"{_BUFFER}PerRoute", "disabled": True}}
+_OF_NO_SERVICE = 1024 * 1024
+"""Largest body of a request that names no service."""
 
 
 def filters() -> list[Json]:
@@ -46,6 +52,7 @@ def filters() -> list[Json]:
         sent(HEADERS_FILTER, _RENAMING),
         sent(CALLERS_FILTER, _LOCAL),
         {"name": SERVICE_FILTER, "typed_config": {"@type": _LOCAL, "stat_prefix": _STAT_PREFIX}},
+        {"name": BODY_FILTER, "typed_config": {"@type": _BUFFER, "max_request_bytes": _OF_NO_SERVICE}},
     ]
 
 
@@ -64,8 +71,20 @@ def extension(name: str, keys: CallerKeys) -> Json:
 
 
 def of_service(limits: Limits) -> Json:
-    """Return the filter's configuration for the routes of a service; empty without limits."""
-    if limits == Limits():
+    """Return the configuration of the filters for the routes of a service."""
+    rates, most = _rates(limits), limits.request_bytes
+    if most is None:
+        return rates | _UNBUFFERED
+    return rates | {BODY_FILTER: {"@type": f"{_BUFFER}PerRoute", "buffer": {"max_request_bytes": most}}}
+
+
+def of_stream(limits: Limits) -> Json:
+    """Return what differs for routes of gRPC streams, which never end before their first answer."""
+    return {} if limits.request_bytes is None else {"typed_per_filter_config": _UNBUFFERED}
+
+
+def _rates(limits: Limits) -> Json:
+    if limits.requests_per_second is None and limits.caller_requests_per_second is None:
         return {}
     config = _enforced()
     if limits.requests_per_second is None:
@@ -88,6 +107,8 @@ def refusals() -> Iterator[tuple[Json, int, str]]:
         "after the seconds in Retry-After"
     )
     yield refused_for("local_rate_limited"), 429, sentence
+    too_large = "the body of the request is larger than this service takes (spec.limits.requestBytes); send fewer rows"
+    yield refused_for("request_payload_too_large"), 413, too_large
 
 
 def quota_refusal() -> tuple[Json, int, str]:

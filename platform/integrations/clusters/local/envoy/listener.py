@@ -35,6 +35,7 @@ _NAMED_SO = f"by metadata {SERVICE_METADATA}: <namespace>/<service> or by :autho
 _GRPC: Json = {"name": "content-type", "string_match": {"prefix": "application/grpc"}}
 _NAMED: Json = {"name": SERVICE_METADATA, "string_match": {"prefix": "/serving/"}}
 _SENTENCE: Json = {"text_format_source": {"inline_string": "%LOCAL_REPLY_BODY%"}}
+_TOO_LARGE = 413
 _NOT_FOUND, _RESOURCE_EXHAUSTED = 5, 8  # gRPC's
 _PATH = "the path is /serving/<namespace>/<service>/v2/..."
 
@@ -142,12 +143,15 @@ def _local_replies() -> Json:
 def _refused(cause: Json, status: int, sentence: str, *headers: Json) -> Json:
     """Return the answer to callers refused for this cause, of requests with these headers."""
     found = [cause, *({"header_filter": {"header": header}} for header in headers)]
-    return {
+    said: Json = {
         "filter": {"and_filter": {"filters": found}} if headers else cause,
         "status_code": status,
         "body": {"inline_string": sentence},
-        **({"body_format_override": _SENTENCE} if headers else {}),
     }
+    if not headers:
+        return said
+    unknown_to_envoy = [_status(_RESOURCE_EXHAUSTED)] if status == _TOO_LARGE else []
+    return {**said, "headers_to_add": unknown_to_envoy, "body_format_override": _SENTENCE}
 
 
 def _used_up(*headers: Json) -> Json:

@@ -130,7 +130,9 @@ def _grpc_routes(service: ServiceRoute) -> Iterator[Json]:
         mirror = ClusterUse.MIRROR_GRPC if match.get("path") == _GRPC_INFER else None
         for way in ways(service):
             asked = {**match, "grpc": {}, **({"headers": list(way.headers)} if way.headers else {})}
-            yield {"match": asked, **_action(service, way, ClusterUse.GRPC, mirror=mirror)}
+            action = _action(service, way, ClusterUse.GRPC, mirror=mirror)
+            streamed = limits.of_stream(service.limits) if match.get("path") == _GRPC_STREAM else {}
+            yield {"match": asked, **action, **streamed}
     yield _refusal({"prefix": "/", "grpc": {}}, 404, f"service {service.key} has no such method; {_ALLOWED}")
 
 

@@ -3,8 +3,10 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import grpc
 import httpx
 
 from integrations.clusters.base import Access, Limits, RequestRate, TeamRate
@@ -152,3 +154,39 @@ async def test_the_limit_of_a_team_is_of_all_its_keys_together(gateway: Gateway)
     assert all("ratelimit-limit" in each.headers for each in found)
     forged = key("three", team="vision") | {"fairlead-team": "fraud"}
     assert statuses(await burst(gateway, forged)) == {200: 20}
+
+
+async def test_larger_bodies_reach_no_replica_over_any_protocol(gateway: Gateway) -> None:
+    await limit(gateway, request_bytes=100_000)
+    url = f"http://127.0.0.1:{gateway.port}{PATH}"
+
+    async def chunks(number: int) -> AsyncIterator[bytes]:
+        for _ in range(number):
+            yield b"x" * 10_000
+
+    async with httpx.AsyncClient(timeout=20) as client:
+        gateway.asked.clear()
+        refused = [await client.post(url, content=b"x" * 100_001), await client.post(url, content=chunks(11))]
+        host, path = {"host": "digits.default.example"}, f"http://127.0.0.1:{gateway.port}/v2/models/digits/infer"
+        refused.append(await client.post(path, content=b"x" * 100_001, headers=host))
+        assert [each.status_code for each in refused] == [413, 413, 413]
+        assert all("spec.limits.requestBytes" in each.json()["error"] for each in refused)
+        code, details = await gateway.grpc("ModelInfer", GRPC_SERVICE, b"x" * 100_001)
+        assert (code, "spec.limits.requestBytes" in details) == (RESOURCE_EXHAUSTED, True)
+        assert gateway.asked == []
+        assert (await client.post(url, content=b"x" * 100_000)).status_code == 200
+        assert (await client.post(url, content=chunks(10))).status_code == 200
+        assert (await gateway.grpc("ModelInfer", GRPC_SERVICE, b"x" * 99_000))[0] == 0
+        await limit(gateway)
+        assert (await client.post(url, content=b"x" * 3_000_000)).status_code == 200
+        nothing = await client.post(f"http://127.0.0.1:{gateway.port}/serving/default/x/v2", content=b"x" * 1_000_000)
+        assert nothing.status_code == 404
+
+
+async def test_a_stream_answers_before_it_ends_beside_a_limit_of_bodies(gateway: Gateway) -> None:
+    await limit(gateway, request_bytes=1000)
+    method = "/inference.GRPCInferenceService/ModelStreamInfer"
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{gateway.port}") as channel:
+        call = channel.stream_unary(method)(metadata=tuple(GRPC_SERVICE.items()), timeout=20)
+        await call.write(b"x" * 100_000)
+        assert await call == b""
