@@ -31,7 +31,7 @@ def access_log(path: str) -> list[Json]:
 _FORMAT = {
     "time": "%START_TIME%",
     "request_id": f"%REQ(X-REQUEST-ID):{_LONGEST}%",
-    "service": "%CEL(xds.virtual_host_name)%",
+    "service": "%ROUTE_NAME%",
     "upstream": "%UPSTREAM_CLUSTER_RAW%",
     "token_id": f"%REQ({KEY_HEADER})%",
     "key": f"%REQ({CALLER_HEADER})%",
@@ -50,6 +50,6 @@ _FORMAT = {
     "grpc_rows": f"%TRAILER({ROWS_HEADER}):{_LONGEST_ROWS}%",
     "flags": "%RESPONSE_FLAGS%",
 }
-"""`service` is the name of the virtual host, `upstream` that of the cluster (`names.cluster_name`), which says the
+"""`service` is the name of the route, `upstream` that of the cluster (`names.cluster_name`), which says the
 revision, also where `attempts` is 0: then the gateway refused the request. `path` is the one that the model gets. A
 replica says `rows` in HTTP's headers, `grpc_rows` in trailers."""
