@@ -24,8 +24,9 @@ from benchmarks.many.requests import BODY
 from fairlead_cli.demo.story import NAMESPACE
 from fairlead_cli.output.waiting import poll_until
 from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.local.documents import order_from_json
 from integrations.clusters.local.driver import LocalDriver
-from integrations.clusters.local.files import DESIRED_SCHEMA, Layout, order_from_json, read_json
+from integrations.clusters.local.files import DESIRED_SCHEMA, Layout, read_json
 
 _SERVICE, _READY_S, _IN_FORCE_S = "weights", 60.0, 10.0
 

@@ -12,7 +12,8 @@ from clusters.models import Cluster
 from deployments.models import InferenceService
 from deployments.services import service_apply
 from integrations.clusters.base import CallerKeys
-from integrations.clusters.local.files import KEYS_SCHEMA, Layout, keys_from_json, read_json
+from integrations.clusters.local.documents import keys_from_json
+from integrations.clusters.local.files import KEYS_SCHEMA, Layout, read_json
 from tests.deployments._support.platform import Platform
 
 

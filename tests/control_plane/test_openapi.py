@@ -32,7 +32,8 @@ from accounts.models import ApiToken
 from common.uris import parse_prefixes
 from events.services.subscriptions import webhook_test
 from integrations.clusters.base import Component
-from integrations.clusters.local.files import ClusterStatus, Layout, cluster_status_to_json, write_json
+from integrations.clusters.local.documents import cluster_status_to_json
+from integrations.clusters.local.files import ClusterStatus, Layout, write_json
 from recordings.services.recordings import RecordingOrder, recording_start
 from registry.services import alias_set
 from registry.services.imports import import_request

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import httpx
 
-from integrations.clusters.local.files import cluster_status_to_json, observed_to_json, order_to_json
+from integrations.clusters.local.documents import cluster_status_to_json, observed_to_json, order_to_json
 from tests.releases import examples
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.processes import server

@@ -14,15 +14,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from integrations.clusters.base import JobResult, ObservedReplica, ReplicaPhase
-from integrations.clusters.local.files import (
-    DESIRED_SCHEMA,
-    OBSERVED_SCHEMA,
-    STATUS_SCHEMA,
-    cluster_status_from_json,
-    observed_from_json,
-    order_from_json,
-    read_json,
-)
+from integrations.clusters.local.documents import cluster_status_from_json, observed_from_json, order_from_json
+from integrations.clusters.local.files import DESIRED_SCHEMA, OBSERVED_SCHEMA, STATUS_SCHEMA, read_json
 from integrations.metrics.counters import replica_sample
 from registry.domain.inspection import NotAccepted, read_inspection, read_profile
 from registry.domain.version_lifecycle import Refused

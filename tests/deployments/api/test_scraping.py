@@ -19,13 +19,8 @@ from accounts.domain.scopes import Scope
 from accounts.services import teams
 from deployments.models import InferenceService
 from integrations.clusters.base import Component, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
-from integrations.clusters.local.files import (
-    ClusterStatus,
-    Layout,
-    cluster_status_to_json,
-    observed_to_json,
-    write_json,
-)
+from integrations.clusters.local.documents import cluster_status_to_json, observed_to_json
+from integrations.clusters.local.files import ClusterStatus, Layout, write_json
 from integrations.metrics.pages import unix_url
 from tests import scenes
 from tests.deployments._support.platform import Platform

@@ -5,35 +5,37 @@ Values here are plain and frozen, so that decisions over them are pure functions
 or a manifest. Standard library only.
 """
 
-from integrations.clusters.base.desired import (
+from integrations.clusters.base.callers import (
     ANY_ORIGIN,
     CONSOLE,
     KEY_AUDIENCE,
     KEY_ISSUER,
     MOST_PER_SECOND,
-    PREVIEW_SUFFIX,
     Access,
-    Arrangement,
-    Autoscaling,
     CallerKeys,
     Cors,
+    IssuerKeys,
+    Limits,
+    RequestRate,
+    TeamRate,
+)
+from integrations.clusters.base.desired import (
+    PREVIEW_SUFFIX,
+    Arrangement,
+    Autoscaling,
     Desired,
     DesiredRevision,
     DesiredTransformer,
     HeaderMatch,
-    IssuerKeys,
-    Limits,
     Logged,
     Logger,
     MatchKind,
     Patch,
-    RequestRate,
     Resources,
     Rolling,
     SecretKeyRef,
     SessionAffinity,
     Tap,
-    TeamRate,
     may_connect,
 )
 from integrations.clusters.base.drift import Drift, DriftPolicy

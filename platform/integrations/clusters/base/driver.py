@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from integrations.clusters.base.desired import CallerKeys, Desired, Patch
+from integrations.clusters.base.callers import CallerKeys
+from integrations.clusters.base.desired import Desired, Patch
 from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode

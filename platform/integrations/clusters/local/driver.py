@@ -33,6 +33,14 @@ from integrations.clusters.base import (
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_BYTES, last_lines
+from integrations.clusters.local.documents import (
+    cluster_status_from_json,
+    keys_from_json,
+    keys_to_json,
+    observed_from_json,
+    order_from_json,
+    order_to_json,
+)
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
     KEYS_SCHEMA,
@@ -43,14 +51,8 @@ from integrations.clusters.local.files import (
     ClusterStatus,
     Layout,
     Order,
-    cluster_status_from_json,
     desired_files_locked,
     key_of,
-    keys_from_json,
-    keys_to_json,
-    observed_from_json,
-    order_from_json,
-    order_to_json,
     read_json,
     secret_env_of,
     secret_values,

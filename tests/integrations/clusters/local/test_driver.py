@@ -12,17 +12,9 @@ from common.errors import InvalidInput, NotFound, Unavailable
 from common.process_identity import start_ticks
 from integrations.clusters.base import Component, Desired, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from integrations.clusters.base.failures import MAX_LOG_LINES
+from integrations.clusters.local.documents import cluster_status_to_json, observed_to_json, order_from_json
 from integrations.clusters.local.driver import LocalDriver
-from integrations.clusters.local.files import (
-    DESIRED_SCHEMA,
-    ClusterStatus,
-    cluster_status_to_json,
-    observed_to_json,
-    order_from_json,
-    read_json,
-    write_json,
-    write_text,
-)
+from integrations.clusters.local.files import DESIRED_SCHEMA, ClusterStatus, read_json, write_json, write_text
 from integrations.clusters.local.pid_files import ProcessRecord, write_record
 
 

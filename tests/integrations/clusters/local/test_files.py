@@ -20,20 +20,15 @@ from integrations.clusters.base import (
     Resources,
     SessionAffinity,
 )
-from integrations.clusters.local.files import (
-    DESIRED_SCHEMA,
-    BadFileError,
-    ClusterStatus,
-    Order,
+from integrations.clusters.local.documents import (
     cluster_status_from_json,
     cluster_status_to_json,
     observed_from_json,
     observed_to_json,
     order_from_json,
     order_to_json,
-    read_json,
-    write_json,
 )
+from integrations.clusters.local.files import DESIRED_SCHEMA, BadFileError, ClusterStatus, Order, read_json, write_json
 
 REVISION = DesiredRevision(
     name="digits-00001",

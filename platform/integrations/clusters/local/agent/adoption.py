@@ -18,14 +18,8 @@ from integrations.clusters.local.agent.processes import Note, Process
 from integrations.clusters.local.agent.replicas.relay import SUFFIX, EarlierRelay
 from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Workshop
 from integrations.clusters.local.agent.sockets import folder_of, replicas_folder
-from integrations.clusters.local.files import (
-    OBSERVED_SCHEMA,
-    BadFileError,
-    Layout,
-    observed_from_json,
-    read_json,
-    revision_from_json,
-)
+from integrations.clusters.local.documents import observed_from_json, revision_from_json
+from integrations.clusters.local.files import OBSERVED_SCHEMA, BadFileError, Layout, read_json
 from integrations.clusters.local.holder.client import Held, Holder
 from integrations.clusters.local.state_files import StateFiles
 

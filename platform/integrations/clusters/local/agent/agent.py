@@ -33,15 +33,9 @@ from integrations.clusters.local.agent.replicas.replica_memory import ReplicaMem
 from integrations.clusters.local.agent.service import Service
 from integrations.clusters.local.agent.sockets import help_of, replicas_folder, takes_sockets
 from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.documents import cluster_status_to_json, observed_to_json
 from integrations.clusters.local.envoy.values import Place, RevisionEndpoints, ServiceRoute
-from integrations.clusters.local.files import (
-    BadFileError,
-    ClusterStatus,
-    Layout,
-    Order,
-    cluster_status_to_json,
-    observed_to_json,
-)
+from integrations.clusters.local.files import BadFileError, ClusterStatus, Layout, Order
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.pid_files import AGENT, is_alive, read_record
 from integrations.clusters.local.runtime import RUNTIME

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from integrations.clusters.base import CallerKeys
+from integrations.clusters.local.documents import keys_from_json, order_from_json
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
     KEYS_SCHEMA,
@@ -17,8 +18,6 @@ from integrations.clusters.local.files import (
     Order,
     desired_files_locked,
     key_of,
-    keys_from_json,
-    order_from_json,
     read_json,
 )
 

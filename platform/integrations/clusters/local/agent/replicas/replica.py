@@ -46,14 +46,9 @@ from integrations.clusters.local.agent.replicas.start_limit import Starts, Turn,
 from integrations.clusters.local.agent.sockets import ReplicaSockets
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
+from integrations.clusters.local.documents import revision_to_json
 from integrations.clusters.local.envoy.values import Endpoint
-from integrations.clusters.local.files import (
-    BadFileError,
-    Layout,
-    revision_to_json,
-    secret_env_of,
-    secret_values,
-)
+from integrations.clusters.local.files import BadFileError, Layout, secret_env_of, secret_values
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.model_repository import Repository
 from integrations.clusters.local.payloads import RevisionTap
