@@ -79,7 +79,7 @@ def _close(secured: ssl.SSLSocket) -> None:
         secured.unwrap()
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
         return
-    except ConnectionError:
+    except (ConnectionError, TimeoutError):
         raise
     except OSError as error:
         if error.errno:

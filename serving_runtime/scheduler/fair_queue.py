@@ -10,7 +10,7 @@ the service is now, so it waits for at most one item of each other lane, however
 Lanes that are empty stay until the service has passed their tag: a caller gains nothing by waiting for an answer before
 it sends its next request. Beyond a limit of callers, further ones share lanes by hash, so memory and time are bounded,
 and a client that invents callers makes others wait about as long as a queue without lanes would. An item costs O(1)
-with one caller, else O(log lanes).
+with one caller, else O(log lanes); to look at all of them in order costs O(lanes) more.
 
 An item that leaves early stays in its lane as an empty shell until it reaches the front; no lane begins with one.
 """

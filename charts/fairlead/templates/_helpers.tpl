@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* An object of this namespace as it is now, as JSON; empty without it, and where no cluster is asked. Takes a dictionary of root, kind and name. */ -}}
+{{- /* An object of this namespace as it is now, as JSON; empty without it, and without a cluster. Takes a dictionary of root, kind and name. */ -}}
 {{- define "fairlead.found" -}}
 {{- lookup "v1" .kind .root.Release.Namespace .name | default dict | toJson -}}
 {{- end -}}

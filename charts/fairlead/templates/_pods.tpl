@@ -115,7 +115,7 @@ securityContext:
 - {name: FAIRLEAD_DEFAULT_CLUSTER, value: {{ .root.Values.cluster.name }}}
 - {name: FAIRLEAD_GATEWAY_URL, value: {{ .root.Values.cluster.gateway.url | quote }}}
 {{- end }}
-{{- if not (hasKey .root.Values.settings "FAIRLEAD_DEFAULT_ACCESS") }}
+{{- if and (include "fairlead.defaultsOf" .root) (not (hasKey .root.Values.settings "FAIRLEAD_DEFAULT_ACCESS")) }}
 - {name: FAIRLEAD_DEFAULT_ACCESS, value: authenticated}
 {{- end }}
 {{- if .files }}

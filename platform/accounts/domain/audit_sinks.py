@@ -71,11 +71,14 @@ def syslog_message(entry: Mapping[str, object], *, hostname: str) -> bytes:
     sequence = (int(str(entry["position"])) - 1) % _LAST_SEQUENCE_ID + 1
     name = re.sub(r"[^\x21-\x7e]", "", hostname)[:255] or "-"
     head = f'<{_PRIORITY}>1 {at} {name} fairlead - audit [meta sequenceId="{sequence}"] '
-    message = (head + json.dumps(entry)).encode()
-    if len(message) <= _MAX_MESSAGE_BYTES:
-        return message
-    short = {name: value for name, value in entry.items() if name not in _LONG_FIELDS}
-    return (head + json.dumps({**short, "truncated": True})).encode()
+    return (head + json.dumps(shortened(entry, _MAX_MESSAGE_BYTES - len(head)))).encode()
+
+
+def shortened(entry: Mapping[str, object], max_bytes: int) -> Mapping[str, object]:
+    """Return an exported entry, without its long fields and with `truncated` where its JSON has more bytes."""
+    if len(json.dumps(entry)) <= max_bytes:
+        return entry
+    return {**{name: value for name, value in entry.items() if name not in _LONG_FIELDS}, "truncated": True}
 
 
 def retry_after(failures: int) -> timedelta:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from django.db.models import Exists, OuterRef
+
 from accounts.domain.audit_chain import LOOK_BACK, Checkpoint, Link, Verifier, entry_fields, public_of
 from accounts.models import AuditCheckpoint, AuditEntry, AuditLink, AuditSigningKey
 from common.encryption import unseal
@@ -111,7 +113,9 @@ def _verify(external: Signed | None, progress: Callable[[int], None], after: int
     while True:
         links = list(AuditLink.objects.filter(position__gt=verifier.position).order_by("position")[:_AT_ONCE])
         until = links[-1].position if len(links) == _AT_ONCE else None
-        for signed in checkpoints_between(verifier.position, until):
+        # Later checkpoints may be of entries that were chained since the links were read.
+        seen = max(links[-1].position if links else verifier.position, 0 if newest is None else newest[0].position)
+        for signed in checkpoints_between(verifier.position, until or seen):
             if not _is_signed(signed, keys):
                 return Verified(_unsigned(signed[0]), verifier.checked, 0, removed, newest)
             verifier.expect(signed[0])
@@ -144,8 +148,7 @@ def _begin(after: int, pruned: Signed | None) -> Verifier:
 def _unchained() -> tuple[int, str]:
     """Return how many entries are not chained, and a sentence for one that is too old to be chained."""
     newest = AuditLink.objects.order_by("-entry").values_list("entry", flat=True).first() or 0
-    chained = AuditLink.objects.values("entry")
-    waiting = AuditEntry.objects.exclude(pk__in=chained)
+    waiting = AuditEntry.objects.filter(~Exists(AuditLink.objects.filter(entry=OuterRef("pk"))))
     old = waiting.filter(pk__lte=newest - LOOK_BACK).order_by("pk").values_list("pk", flat=True).first()
     return waiting.count(), "" if old is None else f"entry {old} was inserted among older entries: it is not chained"
 

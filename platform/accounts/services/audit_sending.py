@@ -6,9 +6,10 @@ import socket
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+import httpx
 from django.conf import settings
 
-from accounts.domain.audit_sinks import SinkName, Transport, syslog_message
+from accounts.domain.audit_sinks import SinkName, Transport, shortened, syslog_message
 from accounts.services.audit_sinks import sink_advance, sink_batch, sink_claim, sink_fail, sink_release
 from common.errors import Unavailable
 from integrations import syslog
@@ -16,6 +17,8 @@ from integrations.outbound import post, signature_of
 from serving_runtime.shared.egress import GUARDED, Network
 
 _TIMEOUT_S = 10.0
+_MAX_ENTRY_BYTES = 500_000
+"""Proxies before webhooks refuse bodies of more than 1 MiB, and one entry can have two bodies of requests."""
 _TURN = timedelta(seconds=30)
 """How long one turn goes on; the next one follows within seconds."""
 _ANYWHERE: tuple[Network, ...] = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"), *GUARDED)
@@ -50,13 +53,17 @@ def _to_syslog(lines: Sequence[Line], _now: datetime) -> None:
     if address.transport is Transport.UDP:
         syslog.send_datagrams(address.host, address.port, messages, timeout_s=_TIMEOUT_S)
         return
-    tls = syslog.context(settings.AUDIT_SYSLOG_CA) if address.transport is Transport.TLS else None
+    try:
+        tls = syslog.context(settings.AUDIT_SYSLOG_CA) if address.transport is Transport.TLS else None
+    except (ValueError, OSError) as error:
+        raise Unavailable(f"FAIRLEAD_AUDIT_SYSLOG_CA cannot be read: {error}") from error
     syslog.send_stream(address.host, address.port, messages, tls=tls, timeout_s=_TIMEOUT_S)
 
 
 def _to_webhook(lines: Sequence[Line], now: datetime) -> None:
     first, last = lines[0]["position"], lines[-1]["position"]
-    body = json.dumps({"event": _EVENT, "at": now.isoformat(), "entries": lines}).encode()
+    entries = [shortened(line, _MAX_ENTRY_BYTES) for line in lines]
+    body = json.dumps({"event": _EVENT, "at": now.isoformat(), "entries": entries}).encode()
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "Fairlead-Webhook/1",
@@ -64,7 +71,11 @@ def _to_webhook(lines: Sequence[Line], now: datetime) -> None:
         "Fairlead-Delivery": f"{first}-{last}",
         "Fairlead-Signature": signature_of(settings.AUDIT_WEBHOOK_SECRET, body, now),
     }
-    status, answer = post(settings.AUDIT_WEBHOOK, body, headers, allowed=_ANYWHERE, timeout_s=_TIMEOUT_S)
+    try:
+        status, answer = post(settings.AUDIT_WEBHOOK, body, headers, allowed=_ANYWHERE, timeout_s=_TIMEOUT_S)
+    except Unavailable as error:  # a path or query may be a secret, and the message goes onto a page
+        whole = str(httpx.URL(settings.AUDIT_WEBHOOK))
+        raise Unavailable(error.message.replace(whole, "the webhook")) from None
     if not 200 <= status < 300:
         raise Unavailable(f"the webhook answered with status {status}: {answer[:200]}")
 

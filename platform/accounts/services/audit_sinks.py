@@ -21,7 +21,7 @@ from accounts.selectors.audit_chain import with_entries
 from accounts.selectors.audit_chain_export import entry_line
 
 _AT_ONCE = 200
-_BYTES_AT_ONCE = 2**20
+_BYTES_AT_ONCE = 500_000
 _MAX_ERROR = 500
 
 
@@ -50,7 +50,7 @@ def sink_claim(*, sink: str, now: datetime) -> Claim | None:
 
 
 def sink_batch(claim: Claim) -> list[dict[str, object]]:
-    """Return the next entries to send, at most 200 and about 1 MiB; empty where all were sent."""
+    """Return the next entries to send, at most 200 and about half a megabyte; empty where all were sent."""
     links: list[AuditLink] = list(AuditLink.objects.filter(position__gt=claim.position).order_by("position")[:_AT_ONCE])
     lines: list[dict[str, object]] = []
     size = 0

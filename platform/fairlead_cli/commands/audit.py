@@ -1,6 +1,7 @@
 """`fairlead audit`: who changed what, and whether the log of it is whole."""
 
 import argparse
+import os
 import re
 import tempfile
 from collections.abc import Mapping
@@ -73,7 +74,7 @@ def export(call: Call) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=".fairlead-audit-", dir=target.parent) as scratch:
             part = Path(scratch) / "log"
-            with part.open("xb") as file:
+            with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
                 call.client.download("audit/export", file, came)
             part.rename(target)
     except OSError as error:

@@ -17,6 +17,7 @@ _NOT_INHERITED = ("FAIRLEAD_TOKEN", "FAIRLEAD_URL", "FAIRLEAD_GATEWAY_URL")
 _TRUE = {"1", "true", "yes", "on"}
 # Variables that the agent does not need, and its models must not have.
 _SECRETS = (
+    "FAIRLEAD_AUDIT_WEBHOOK",
     "FAIRLEAD_BACKUP_KEY",
     "FAIRLEAD_SECRET_KEY",
     "FAIRLEAD_DATABASE_URL",

@@ -169,12 +169,13 @@ class TuningListView(OfModel, ListView):
     def post(self, request: Request, name: str, number: int) -> Response:
         """Search for the instances, batch size, queue delay and threads of highest throughput within a latency limit.
 
-        Runs where a service's replicas run, with their resources, one at a time on a cluster. Loads that machine.
+        Runs where a service's replicas run, with their resources and secrets, one at a time on a cluster. Loads that
+        machine.
         """
         asked = TuningStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said = dict(asked.validated_data)
-        service = named_service(request, said.pop("service"), Scope.READ) if "service" in said else None
+        service = named_service(request, said.pop("service"), Scope.WRITE) if "service" in said else None
         row = tuning_start(
             model=name,
             number=number,

@@ -110,7 +110,7 @@ def _start(request: HttpRequest, version: ModelVersion, shapes: Any) -> HttpResp
     service = None
     if said := request.POST.get("service", ""):
         namespace, _, name = said.partition("/")
-        require(page_token(request), Scope.READ, Place.namespace(namespace))
+        require(page_token(request), Scope.WRITE, Place.namespace(namespace))
         service = namespace, name
     row = tuning_start(
         model=model,

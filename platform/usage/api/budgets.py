@@ -14,7 +14,7 @@ from accounts.auth.permissions import actor_of
 from accounts.domain.scopes import Scope
 from accounts.services.teams import team_get
 from common.http.request_serializer import RequestSerializer
-from usage.domain.budget import MOST_COST, MOST_REQUESTS, Limits
+from usage.domain.budget import LEAST_COST, MOST_COST, MOST_REQUESTS, Limits
 from usage.domain.month import Month
 from usage.selectors.reports import prices
 from usage.services.budgets import budget_set, is_used_up, limits_of, used_by
@@ -39,7 +39,7 @@ class BudgetSetSerializer(RequestSerializer[Limits]):
     """The budget to set; null is no limit. `rows` and `enforce` stay as they are where they are absent."""
 
     requests = serializers.IntegerField(allow_null=True, min_value=1, max_value=MOST_REQUESTS)
-    cost = serializers.FloatField(allow_null=True, min_value=0.01, max_value=MOST_COST)
+    cost = serializers.FloatField(allow_null=True, min_value=LEAST_COST, max_value=MOST_COST)
     rows = serializers.IntegerField(allow_null=True, min_value=1, max_value=MOST_REQUESTS, required=False)
     enforce = serializers.BooleanField(required=False)
 

@@ -7,7 +7,7 @@ PERCENTS = (80, 100)
 """Shares of a budget that notice is given of; at the last one an enforced budget refuses requests."""
 MEASURES = ("requests", "rows", "cost")
 MOST_REQUESTS = 10**15
-MOST_COST = 1e12
+LEAST_COST, MOST_COST = 0.01, 1e12
 
 
 @dataclass(frozen=True, slots=True)

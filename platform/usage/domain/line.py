@@ -105,18 +105,20 @@ def _add(sums: dict[Group, Sums], line: bytes) -> None:
     if not service or not str(said.get("path")).endswith(_INFER):
         return
     key = _text(said, "key")
+    counts = {name: _number(said, name) for name in ("bytes_in", "bytes_out", "model_us")}
+    # Lines of an Envoy that a former release started have no attempts.
+    reached = said.get("attempts") != 0 if "attempts" in said else bool(counts["model_us"])
     group = Group(
         at.replace(minute=0, second=0, microsecond=0),
         namespace,
         service,
-        _revision(_text(said, "upstream")) if said.get("attempts") != 0 else "",
+        _revision(_text(said, "upstream")) if reached else "",
         _text(said, "team"),
         key,
         "" if key == CONSOLE else _text(said, "token_id"),  # each view of the console has a token of its own
         _text(said, "user"),
     )
     status, grpc_status = _number(said, "status"), _number(said, "grpc_status")
-    counts = {name: _number(said, name) for name in ("bytes_in", "bytes_out", "model_us")}
     added = sums.setdefault(group, Sums())
     added.requests += 1
     failed = not 0 < status < 400 or grpc_status != 0

@@ -62,8 +62,9 @@ def budget_set(*, team: str, limits: Limits, actor: str, now: datetime) -> None:
         used_up_in = month.first if is_used_up(limits, used_by(team, month)) else None
         values |= {"is_enforced": limits.is_enforced, "used_up_in": used_up_in}
         Budget.objects.update_or_create(team=found, defaults=values)
-    # Notice of another limit is given again.
-    changed = [measure for measure in MEASURES if getattr(before, measure) != getattr(limits, measure)]
+    # Notice is given again of another limit, and of one that refuses keys from now on.
+    enforced = limits.is_enforced and not before.is_enforced
+    changed = [measure for measure in MEASURES if enforced or getattr(before, measure) != getattr(limits, measure)]
     BudgetNotice.objects.filter(team=found, month=month.first, measure__in=changed).delete()
     audit_record(
         actor=actor,
@@ -98,7 +99,7 @@ def _crossed(limits: Limits, used: Line) -> list[Crossing]:
 
 @transaction.atomic
 def _mark(budget: Budget, *, used_up_in: date | None) -> None:
-    """Mark a budget, unless its limits have changed meanwhile: who changed them has marked it."""
+    """Mark a budget, unless its limits have changed meanwhile: `budget_set` has marked it then."""
     same = {measure: getattr(budget, measure) for measure in MEASURES}
     if Budget.objects.filter(pk=budget.pk, **same).update(used_up_in=used_up_in) and budget.is_enforced:
         _push_soon()

@@ -20,7 +20,7 @@ from accounts.services.teams import team_get, team_query
 from common.errors import InvalidInput
 from common.http.downloads import Attachment
 from common.http.error_pages import leave
-from usage.domain.budget import MOST_COST, MOST_REQUESTS, Limits
+from usage.domain.budget import LEAST_COST, MOST_COST, MOST_REQUESTS, Limits
 from usage.domain.month import Month
 from usage.domain.report import DEFAULT_GROUPS, Line, total
 from usage.selectors import last_read, usage_query
@@ -124,9 +124,9 @@ def budget_action(request: HttpRequest, team: str) -> HttpResponse:
     limits = Limits()
     if request.POST.get("change") != "delete":
         limits = Limits(
-            _limit(request, "requests", int, MOST_REQUESTS),
-            _limit(request, "cost", float, MOST_COST),
-            _limit(request, "rows", int, MOST_REQUESTS),
+            _limit(request, "requests", int, 1, MOST_REQUESTS),
+            _limit(request, "cost", float, LEAST_COST, MOST_COST),
+            _limit(request, "rows", int, 1, MOST_REQUESTS),
             is_enforced=request.POST.get("enforce") == "on",
         )
     budget_set(team=team, limits=limits, actor=page_actor(request), now=timezone.now())
@@ -134,7 +134,7 @@ def budget_action(request: HttpRequest, team: str) -> HttpResponse:
     return leave(request, f"{reverse('deployments:usage')}?{urlencode({'team': team})}")
 
 
-def _limit(request: HttpRequest, name: str, kind: type[Number], most: float) -> Number | None:
+def _limit(request: HttpRequest, name: str, kind: type[Number], least: float, most: float) -> Number | None:
     text = request.POST.get(name, "").strip()
     if not text:
         return None
@@ -142,10 +142,10 @@ def _limit(request: HttpRequest, name: str, kind: type[Number], most: float) -> 
         value = kind(text) if text.isascii() and len(text) < 20 else 0
     except ValueError:
         value = 0
-    if not 0 < value <= most:
+    if not least <= value <= most:
         sort = "whole number" if kind is int else "number"
         raise InvalidInput(
-            f"{name} is {text[:40]!r}; expected a {sort} above 0 up to {most:.0e}, or nothing", field=name
+            f"{name} is {text[:40]!r}; expected a {sort} from {least:g} to {most:.0e}, or nothing", field=name
         )
     return value
 

@@ -157,6 +157,7 @@ class WaitingRequest:
         elif self._owner is not None:
             self._owner.forget(self)
             self._owner = None
+            del self._request, self._start  # the queue keeps a shell until its turn
             counting.fail(self._statistics, FailureReason.CANCELED, self._arrived_ns)
 
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from clusters.models import Cluster
 from clusters.services.cluster_selection import cluster_for
 from clusters.services.connection import is_away
-from common.errors import InvalidInput, Unavailable
+from common.errors import InvalidInput, NotPermitted, Unavailable
 from deployments.domain.service_file import CONFIG, PATCHES, PUBLIC, parse_service
 from deployments.services.revisions.gpu_assignment import gpus_look
 from deployments.views.shapes import Plan
@@ -32,7 +32,7 @@ def service_check(
     cluster = cluster_for(namespace=namespace, name=name, asked=spec.cluster, now=now)
     is_new = not cluster.services.filter(namespace=namespace, name=name).exists()
     if is_new and not is_away(cluster, now):
-        with suppress(Unavailable):  # it is created there once the cluster answers again
+        with suppress(Unavailable, NotPermitted):  # it is created there once the cluster answers again
             driver_of(cluster).check_namespace(namespace)
     if spec.resources.accelerator and not is_away(cluster, now):
         gpus_look(cluster, driver_of, now)
@@ -57,8 +57,8 @@ def access_by_default(
 ) -> str | None:
     """Return who may call the service of a file; None where the file says so, or the service is there already.
 
-    That is everybody where the cluster's gateway cannot check callers; one that cannot be reached now is taken for one
-    that can.
+    That is everybody where the cluster's gateway cannot check callers. One that cannot be reached now, or about which
+    the driver may not ask, is taken for one that can: `plan_check` then says what is missing.
     """
     spec = parse_service(document, namespace=namespace, name=name)
     if spec.access is not None or cluster.services.filter(namespace=namespace, name=name).exists():

@@ -296,8 +296,11 @@ class KubernetesDriver:
             )
 
     def checks_callers(self, namespace: str) -> bool:
-        """Return whether the gateway can check the callers of services of the namespace."""
-        return POLICIES in self._gateway_class().features and not self._policies_problem(namespace)
+        """Return whether the gateway can check the callers of services of the namespace; raises NotPermitted."""
+        try:
+            return POLICIES in self._gateway_class().features and self._has_policies(namespace)
+        except NotFound:
+            return False
 
     def _gateway_class(self) -> GatewayClass:
         reference = self._options.gateway
@@ -309,13 +312,18 @@ class KubernetesDriver:
     def _policies_problem(self, namespace: str) -> str:
         """Return what to do before the driver can apply policies in the namespace; empty where it can."""
         try:
-            for kind in resource_types.POLICIES:
-                self._api.list(kind, namespace, MANAGED)
+            self._has_policies(namespace)
         except NotPermitted as error:
             return f"bind the role fairlead-driver-access in {namespace} ({error.message})"
         except NotFound:
             return "install Envoy Gateway's CRDs, release 1.9 or newer"
         return ""
+
+    def _has_policies(self, namespace: str) -> bool:
+        """Return True where policies can be read; raises NotPermitted, NotFound without Envoy Gateway's CRDs."""
+        for kind in resource_types.POLICIES:
+            self._api.list(kind, namespace, MANAGED)
+        return True
 
     def _remove(self, kinds: Sequence[resource_types.Kind], namespace: str, service: str) -> bool:
         """Delete the service's objects of these kinds; returns whether there were any."""

@@ -81,8 +81,8 @@ class LocalDriver:
         for revision in desired.revisions:
             if revision.transformer is not None:
                 raise InvalidInput(f"{revision.name}: this machine's cluster runs no transformer", field="transformer")
-        self._order(Order(desired))
-        if not any(revision.secret_env for revision in desired.revisions):
+        is_newest = self._order(Order(desired))
+        if is_newest and not any(revision.secret_env for revision in desired.revisions):
             self._forget_secrets(desired.namespace, desired.service)
         return ()  # only the agent changes what runs
 
@@ -232,9 +232,12 @@ class LocalDriver:
         return None
 
     def _forget_secrets(self, namespace: str, service: str) -> None:
-        self._layout.secrets_file(namespace, service).unlink(missing_ok=True)
+        place = self._layout.secrets_file(namespace, service)
+        with self._writing(place):
+            place.unlink(missing_ok=True)
 
-    def _order(self, order: Order) -> None:
+    def _order(self, order: Order) -> bool:
+        """Write the order, unless it is there already; return whether no newer one is."""
         desired = order.desired
         for word in (desired.namespace, desired.service, *(revision.name for revision in desired.revisions)):
             if not word or set(word) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
@@ -244,6 +247,7 @@ class LocalDriver:
             stored = _order_in(place)
             if stored is None or (stored != order and stored.desired.generation <= desired.generation):
                 write_json(place, order_to_json(order), durable=True)
+            return stored is None or stored.desired.generation <= desired.generation
 
     @contextmanager
     def _writing(self, place: Path) -> Iterator[None]:

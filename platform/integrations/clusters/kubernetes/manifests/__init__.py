@@ -20,7 +20,7 @@ from integrations.clusters.kubernetes.manifests.network.policies import of_servi
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes.routes import routes
-from integrations.clusters.kubernetes.manifests.routes.security_policy import security_policy
+from integrations.clusters.kubernetes.manifests.routes.security_policy import security_policy, withholding_callers
 from integrations.clusters.kubernetes.manifests.routes.traffic_policy import traffic_policy
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import autoscaler, refuse_unmeasured
 from integrations.clusters.kubernetes.manifests.workloads import deployment, taps
@@ -66,7 +66,10 @@ def render(
         made.append(deployment.service_without_endpoints(desired))
     made += policies(desired, keys)
     routed = replace(desired, revisions=(), preview="") if is_held else desired
-    return patched(desired, made + routes(routed, shares, options))
+    made = patched(desired, made + routes(routed, shares, options))
+    if desired.access is not None:
+        return made
+    return [withholding_callers(each) if each["kind"].endswith("Route") else each for each in made]
 
 
 def policies(desired: Desired, keys: CallerKeys | None = None) -> list[Manifest]:

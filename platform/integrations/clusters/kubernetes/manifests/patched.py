@@ -21,7 +21,7 @@ import yaml
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Patch
 from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, Manifest
-from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_CALLER, WITHHOLD_TOKEN
+from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_TOKEN
 
 PATCHABLE = (
     "Deployment",
@@ -183,7 +183,7 @@ def _ours(manifest: Manifest, like: Manifest | None = None) -> Iterator[tuple[st
     numbers = ("replicas", "minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount", "idleReplicaCount")
     for name in ("selector", "podSelector", "scaleTargetRef", *numbers):
         yield f"spec.{name}", spec.get(name)
-    yield "spec.rules[].backendRefs, copies and the removal of headers", [_backends(rule) for rule in _rules(manifest)]
+    yield "spec.rules[].backendRefs, copies and the removal of the key", [_backends(rule) for rule in _rules(manifest)]
 
 
 def _rules(manifest: Manifest) -> Sequence[Any]:
@@ -196,7 +196,7 @@ def _backends(rule: object) -> Any:
     if not isinstance(rule, Mapping) or not isinstance(filters, list):
         return rule  # unlike any of ours
     copies = [each for each in filters if not isinstance(each, Mapping) or each.get("type") == "RequestMirror"]
-    return [rule.get("backendRefs"), copies, [each for each in (WITHHOLD_CALLER, WITHHOLD_TOKEN) if each in filters]]
+    return [rule.get("backendRefs"), copies, WITHHOLD_TOKEN in filters]
 
 
 def _at(manifest: Mapping[str, Any], path: str) -> Mapping[str, Any]:

@@ -47,7 +47,7 @@ _OF_NO_SERVICE = 1024 * 1024
 
 
 def filters() -> list[Json]:
-    """Return the filters of the listener, one of which the agent sends."""
+    """Return the filters of the listener, two of which the agent sends."""
     return [
         sent(HEADERS_FILTER, _RENAMING),
         sent(CALLERS_FILTER, _LOCAL),

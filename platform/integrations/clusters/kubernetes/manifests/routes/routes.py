@@ -35,7 +35,7 @@ from integrations.clusters.kubernetes.manifests.routes.rules import (
     http_rules,
     preflight_rule,
 )
-from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_CALLER, WITHHOLD_TOKEN
+from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_TOKEN
 from integrations.clusters.kubernetes.options import Options
 
 SERVICE_METADATA = "fairlead-service"
@@ -107,7 +107,7 @@ class _Address:
         if host:
             spec["hostnames"] = [host]
         labels = service_labels(self.desired.service)
-        spec["rules"] = filtered(rules, WITHHOLD_CALLER if self.desired.access is None else WITHHOLD_TOKEN)
+        spec["rules"] = rules if self.desired.access is None else filtered(rules, WITHHOLD_TOKEN)
         return manifest(_API, kind, self.desired, name, labels, spec=spec)
 
 

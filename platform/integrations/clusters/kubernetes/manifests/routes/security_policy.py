@@ -35,8 +35,27 @@ def _without(*headers: str) -> Manifest:
 
 WITHHOLD_TOKEN = _without("authorization", *(name for name in OURS if name not in _CLAIMS))
 """The filter of every rule of a guarded service's routes; it runs after the token was verified."""
-WITHHOLD_CALLER = _without(*OURS)
-"""The filter of every rule of a public service's routes: callers are not checked there."""
+
+
+def withholding_callers(route: Manifest) -> Manifest:
+    """Return a public service's route with rules that remove names of callers, which are not checked there.
+
+    Patches come first: a rule may have one filter of this type, so its own, from a patch, removes them too.
+    """
+    return {**route, "spec": {**route["spec"], "rules": [_withholding(rule) for rule in route["spec"]["rules"]]}}
+
+
+def _withholding(rule: Manifest) -> Manifest:
+    filters = list(rule.get("filters") or ())
+    own = next((each for each in filters if each.get("type") == "RequestHeaderModifier"), None)
+    if own is None:
+        return {**rule, "filters": [_without(*OURS), *filters]}
+    said = own.get("requestHeaderModifier")
+    said = said if isinstance(said, Mapping) else {}
+    removed = [*OURS, *(name for name in said.get("remove") or () if name not in OURS)]
+    merged = {**own, "requestHeaderModifier": {**said, "remove": removed}}
+    return {**rule, "filters": [merged if each is own else each for each in filters]}
+
 
 PLACEHOLDER: Mapping[str, str] = {
     "kty": "EC",

@@ -156,6 +156,8 @@ class _Stream:
         known = self.known.get(kind)
         if known is None:
             return not resources and not kind.is_whole
+        if kind is Kind.EXTENSIONS:  # an Envoy that a former release started has fewer filters
+            resources = known.wanted(resources)
         for name, each in resources.items():
             if reason := known.refused.get((name, each.version)):
                 raise Unavailable(f"the gateway refuses {name}: {reason}")

@@ -16,12 +16,11 @@ from integrations.clusters.kubernetes.manifests import policies, render
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 from integrations.clusters.kubernetes.manifests.routes.security_policy import (
     PLACEHOLDER,
-    WITHHOLD_CALLER,
     WITHHOLD_TOKEN,
     patterns_including,
     with_keys,
 )
-from integrations.clusters.local.envoy.access import including
+from integrations.clusters.local.envoy.access import OURS, including
 from tests.integrations._support.manifests import given
 
 KEYS = CallerKeys(public=({"kty": "EC", "kid": "k1"},), revoked=tuple(f"{number:032x}" for number in range(250)))
@@ -43,7 +42,8 @@ def test_a_public_service_has_no_policies_and_withholds_callers_that_nobody_chec
     assert {each["kind"] for each in made}.isdisjoint({"SecurityPolicy", "BackendTrafficPolicy"})
     rules = [rule for each in made if each["kind"].endswith("Route") for rule in each["spec"]["rules"]]
     assert rules
-    assert all([each for each in rule["filters"] if "Header" in each["type"]] == [WITHHOLD_CALLER] for rule in rules)
+    removed = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": [*OURS]}}
+    assert all([each for each in rule["filters"] if "Header" in each["type"]] == [removed] for rule in rules)
 
 
 @pytest.mark.parametrize("case", ["base", "canary", "group", "preview", "shadow"])
@@ -133,6 +133,6 @@ def test_a_patch_cannot_let_the_token_through() -> None:
     (revision,) = of.revisions
     patch = Patch("patches[0]", "HTTPRoute", operations=({"op": "remove", "path": "/spec/rules/0/filters/0"},))
     patched = replace(of, access=Access(), revisions=(replace(revision, patches=(patch,)),))
-    with pytest.raises(InvalidInput, match=r"changes .* the removal of headers of HTTPRoute digits"):
+    with pytest.raises(InvalidInput, match=r"changes .* the removal of the key of HTTPRoute digits"):
         render(patched, shares, options)
     assert SERVICE in render(of, shares, options)[-1]["metadata"]["labels"]

@@ -10,7 +10,8 @@ from common.errors import InvalidInput
 from integrations.clusters.base import Access, CallerKeys, Cors, Limits, Patch
 from integrations.clusters.kubernetes.manifests import policies, render
 from integrations.clusters.kubernetes.manifests.names import SERVICE
-from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_CALLER, with_keys
+from integrations.clusters.kubernetes.manifests.routes.security_policy import with_keys
+from integrations.clusters.local.envoy.access import OURS
 from tests.integrations._support.manifests import given
 
 _APP = "https://app.example.com"
@@ -90,14 +91,32 @@ def test_preflights_have_a_rule_of_each_address() -> None:
     assert max(map(len, routes.values())) <= 16
 
 
-def test_a_patch_cannot_let_forged_callers_through() -> None:
+ADDED = {
+    "type": "RequestHeaderModifier",
+    "requestHeaderModifier": {"set": [{"name": "x-a", "value": "1"}], "remove": ["x-b"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "others"),
+    [
+        pytest.param({"op": "remove", "path": "/spec/rules/0/filters"}, [], id="removed"),
+        pytest.param({"op": "add", "path": "/spec/rules/0/filters", "value": [ADDED]}, ["x-b"], id="replaced"),
+        pytest.param({"op": "add", "path": "/spec/rules/0/filters/-", "value": ADDED}, ["x-b"], id="one more"),
+    ],
+)
+def test_no_patch_lets_forged_callers_through(operation: dict[str, Any], others: list[str]) -> None:
     of, shares, options = given("base")
     (revision,) = of.revisions
-    patch = Patch("patches[0]", "HTTPRoute", operations=({"op": "remove", "path": "/spec/rules/0/filters/0"},))
-    with pytest.raises(InvalidInput, match=r"changes .* the removal of headers of HTTPRoute digits"):
-        render(replace(of, revisions=(replace(revision, patches=(patch,)),)), shares, options)
-    removed = {"caller", "key", "team", "user", "scope", "issuer", "subject"}
-    assert {*WITHHOLD_CALLER["requestHeaderModifier"]["remove"]} == {f"fairlead-{name}" for name in removed}
+    patch = Patch("patches[0]", "HTTPRoute", operations=(operation,))
+    for each in render(replace(of, revisions=(replace(revision, patches=(patch,)),)), shares, options):
+        if each["kind"] not in ("HTTPRoute", "GRPCRoute"):
+            continue
+        for number, rule in enumerate(each["spec"]["rules"]):
+            (modifier,) = (one for one in rule["filters"] if one["type"] == "RequestHeaderModifier")
+            patched = each["kind"] == "HTTPRoute" and number == 0
+            assert modifier["requestHeaderModifier"]["remove"] == [*OURS, *(others if patched else [])]
+            assert ("set" in modifier["requestHeaderModifier"]) == (patched and bool(others))
 
 
 @dataclass(frozen=True)
