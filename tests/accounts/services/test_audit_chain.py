@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -15,7 +16,7 @@ from rest_framework.test import APIClient
 from accounts.domain.audit_chain import Checkpoint
 from accounts.domain.scopes import Scope
 from accounts.models import AuditCheckpoint, AuditEntry, AuditLink, AuditSigningKey
-from accounts.selectors.audit_chain import Verified, audit_verify
+from accounts.selectors.audit_chain import Verified, audit_verify, checkpoints_between
 from accounts.services import audit_record
 from accounts.services.audit_chain import audit_chain, audit_prune
 from common.errors import Conflict, InvalidInput
@@ -67,6 +68,21 @@ def test_old_entries_are_chained_in_batches(monkeypatch: pytest.MonkeyPatch) -> 
     assert audit_verify(progress=seen.append).checked == 11
     assert seen == [3, 6, 9]
     assert AuditCheckpoint.objects.count() == 3
+
+
+def test_entries_that_are_chained_while_the_chain_is_read_are_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    chained(3)
+    name = "accounts.selectors.audit_chain.checkpoints_between"
+    between = checkpoints_between
+
+    def meanwhile(first: int, last: int | None) -> Any:
+        monkeypatch.undo()
+        chained(2)
+        return between(first, last)
+
+    monkeypatch.setattr(name, meanwhile)
+    assert audit_verify().broken == ""
+    assert audit_verify().checked == 5
 
 
 def changed(ids: list[int]) -> None:

@@ -132,6 +132,8 @@ def test_the_application_uses_tables_of_later_migrations() -> None:
     ("before", "words"),
     [
         ("ALTER ROLE {0} SUPERUSER", "is a superuser"),
+        ("ALTER ROLE {0} CREATEROLE", "may create roles"),
+        ("ALTER SCHEMA public OWNER TO {0}", "the owner of the schema public"),
         ("ALTER TABLE accounts_auditlink OWNER TO {0}", "is, or may become, the owner"),
         (
             "CREATE ROLE owners; ALTER TABLE accounts_auditentry OWNER TO owners; GRANT owners TO {0}",

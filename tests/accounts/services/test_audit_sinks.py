@@ -25,7 +25,7 @@ from pytest_django.fixtures import Settings
 from accounts.domain.audit_sinks import SinkName, SyslogAddress
 from accounts.models import AuditSink
 from accounts.selectors.audit_sinks import sink_states
-from accounts.services import audit_record
+from accounts.services import audit_record, audit_sending
 from accounts.services.audit_chain import audit_chain, audit_prune
 from accounts.services.audit_sending import audit_send
 from accounts.services.audit_sinks import sink_advance, sink_batch, sink_claim, sink_fail
@@ -223,6 +223,31 @@ def test_tls_trusts_the_authority_of_the_settings_alone(settings: Settings, tmp_
         server.close()
 
 
+@pytest.mark.parametrize("transport", ["tcp", "tls"])
+def test_what_a_silent_server_may_not_have_read_is_sent_again(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    monkeypatch.setattr(audit_sending, "_TIMEOUT_S", 0.3)
+    context, pem = certificate(tmp_path)
+    settings.AUDIT_SYSLOG_CA = pem
+    record(1, 2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        settings.AUDIT_SYSLOG = SyslogAddress.of(f"{transport}://127.0.0.1:{listener.getsockname()[1]}")
+        over = threading.Event()
+
+        def take() -> None:
+            connection, _ = listener.accept()
+            with context.wrap_socket(connection, server_side=True) if transport == "tls" else connection as opened:
+                opened.recv(1)
+                over.wait(20)
+
+        threading.Thread(target=take, daemon=True).start()
+        refused = send(SinkName.SYSLOG)
+        over.set()
+    assert refused.position == 0
+    assert "did not take all messages" in refused.error
+
+
 class Receiver:
     """A webhook's receiver that answers with `status`."""
 
@@ -270,6 +295,23 @@ def test_a_webhook_gets_signed_batches_and_again_what_it_refused(receiver: Recei
     assert headers["Fairlead-Delivery"] == "1-3"
     moment, _, signature = headers["Fairlead-Signature"].removeprefix("t=").partition(",v1=")
     assert signature == hmac.new(b"shared", f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
+
+
+def test_an_entry_that_proxies_would_refuse_goes_without_its_long_fields(receiver: Receiver) -> None:
+    record(1, 1, after={"file": "x" * 2_000_000})
+    record(2, 2, after={"file": "x" * 1000})
+    assert send(SinkName.WEBHOOK).position == 2
+    assert [(entry.get("truncated"), "after" in entry) for entry in receiver.got] == [(True, False), (None, True)]
+    assert max(len(body) for _, body in receiver.requests) < 2**20
+
+
+def test_the_address_of_a_webhook_that_is_down_is_not_shown(settings: Settings) -> None:
+    settings.AUDIT_WEBHOOK = "http://127.0.0.1:1/audit/secret-path?key=k"
+    settings.AUDIT_WEBHOOK_SECRET = "shared"
+    record(1, 1)
+    error = send(SinkName.WEBHOOK).error
+    assert "the webhook did not answer" in error
+    assert not any(part in error for part in ("secret-path", "key=k"))
 
 
 def test_sinks_go_on_without_each_other_and_are_shown(receiver: Receiver, settings: Settings, browser: Browser) -> None:

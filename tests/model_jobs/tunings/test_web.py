@@ -140,6 +140,18 @@ def test_who_may_not_write_sees_the_result_alone(browser: Browser) -> None:
         assert viewer.post(f"{PAGE}{row.pk}/{verb}", {"service": "default/digits"}).status_code == 403
 
 
+def test_who_may_change_the_model_alone_gets_no_environment_of_a_service(browser: Browser) -> None:
+    scenes.service()
+    ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=timezone.now())
+    browser("default", Role.VIEWER)
+    client = browser("red", Role.DEPLOYER)
+    asked = {"max_latency_p99_ms": "5", "service": "default/digits"}
+    assert client.post(PAGE, asked).status_code == 403
+    api = f"/api/v1{PAGE.removesuffix('/')}"
+    assert client.post(api, {**asked, "max_latency_p99_ms": 5}, content_type="application/json").status_code == 403
+    assert not Tuning.objects.exists()
+
+
 def test_the_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     scenes.service()
     client = signed_in()

@@ -5,12 +5,15 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import grpc
 import httpx
+import pytest
 
 from integrations.clusters.base import Access, Limits, RequestRate, TeamRate
-from tests._support.gateway import GOOD, Gateway, token
+from integrations.clusters.local.envoy import limits as envoy_limits
+from tests._support.gateway import GOOD, Gateway, running_gateway, token
 
 PATH = "/serving/default/digits/v2/models/digits/infer"
 GRPC_SERVICE = {"fairlead-service": "default/digits"}
@@ -190,3 +193,20 @@ async def test_a_stream_answers_before_it_ends_beside_a_limit_of_bodies(gateway:
         call = channel.stream_unary(method)(metadata=tuple(GRPC_SERVICE.items()), timeout=20)
         await call.write(b"x" * 100_000)
         assert await call == b""
+
+
+async def test_an_envoy_that_the_release_before_started_takes_limits_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its listener renames the headers by itself, and has no filter of bodies."""
+    _, callers, service, _ = envoy_limits.filters()
+    renaming = envoy_limits.of_service(Limits(1))[envoy_limits.HEADERS_FILTER]
+    static = {**renaming, "@type": renaming["@type"].removesuffix("PerRoute")}
+    former = [{"name": envoy_limits.HEADERS_FILTER, "typed_config": static}, callers, service]
+    monkeypatch.setattr(envoy_limits, "filters", lambda: former)
+    async with running_gateway(tmp_path) as gateway:
+        await limit(gateway, RequestRate("ci", 1), requests_per_second=2, request_bytes=10)
+        found = await burst(gateway, {})
+        assert statuses(found)[429] > 0
+        assert {each.headers["ratelimit-limit"].split(",")[0] for each in found} == {"2"}
+        assert statuses(await burst(gateway, key("ci")))[429] >= 20 - 1 - AT_MOST
