@@ -90,10 +90,13 @@ def test_the_page_shows_the_limits_of_requests() -> None:
     scenes.service()
     client = signed_in()
     assert marked(text(client, DETAIL), "request-limits") == []
-    InferenceService.objects.update(limits={"requestsPerSecond": 731, "perCaller": {"requestsPerSecond": 17}})
+    InferenceService.objects.update(
+        limits={"requestsPerSecond": 731, "perCaller": {"requestsPerSecond": 17}, "requestBytes": 65536}
+    )
     (shown,) = marked(text(client, DETAIL), "request-limits")
     assert "731" in shown
     assert "17" in shown
+    assert "64.0 KiB" in shown
 
 
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:
