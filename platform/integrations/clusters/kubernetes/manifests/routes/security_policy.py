@@ -21,7 +21,6 @@ from integrations.clusters.local.envoy.access import (
     CALLER_HEADER,
     KEY_HEADER,
     OURS,
-    SCOPE_HEADER,
     TEAM_HEADER,
 )
 from integrations.clusters.local.envoy.cors import METHODS, REQUEST_HEADERS, RESPONSE_HEADERS
@@ -34,9 +33,7 @@ def _without(*headers: str) -> Manifest:
     return {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": [*headers]}}
 
 
-CALLER_NAMES = tuple(name for name in OURS if name != SCOPE_HEADER)
-"""Headers that name a caller to the model."""
-WITHHOLD_TOKEN = _without("authorization", *(name for name in CALLER_NAMES if name not in _CLAIMS))
+WITHHOLD_TOKEN = _without("authorization", *(name for name in OURS if name not in _CLAIMS))
 """The filter of every rule of a guarded service's routes; it runs after the token was verified."""
 
 
@@ -52,10 +49,10 @@ def _withholding(rule: Manifest) -> Manifest:
     filters = list(rule.get("filters") or ())
     own = next((each for each in filters if each.get("type") == "RequestHeaderModifier"), None)
     if own is None:
-        return {**rule, "filters": [_without(*CALLER_NAMES), *filters]}
+        return {**rule, "filters": [_without(*OURS), *filters]}
     said = own.get("requestHeaderModifier")
     said = said if isinstance(said, Mapping) else {}
-    removed = [*CALLER_NAMES, *(name for name in said.get("remove") or () if name not in CALLER_NAMES)]
+    removed = [*OURS, *(name for name in said.get("remove") or () if name not in OURS)]
     merged = {**own, "requestHeaderModifier": {**said, "remove": removed}}
     return {**rule, "filters": [merged if each is own else each for each in filters]}
 

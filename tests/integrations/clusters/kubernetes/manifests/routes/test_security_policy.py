@@ -15,13 +15,12 @@ from integrations.clusters.base import CONSOLE, Access, CallerKeys, Desired, Pat
 from integrations.clusters.kubernetes.manifests import policies, render
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 from integrations.clusters.kubernetes.manifests.routes.security_policy import (
-    CALLER_NAMES,
     PLACEHOLDER,
     WITHHOLD_TOKEN,
     patterns_including,
     with_keys,
 )
-from integrations.clusters.local.envoy.access import including
+from integrations.clusters.local.envoy.access import OURS, including
 from tests.integrations._support.manifests import given
 
 KEYS = CallerKeys(public=({"kty": "EC", "kid": "k1"},), revoked=tuple(f"{number:032x}" for number in range(250)))
@@ -43,7 +42,7 @@ def test_a_public_service_has_no_policies_and_withholds_callers_that_nobody_chec
     assert {each["kind"] for each in made}.isdisjoint({"SecurityPolicy", "BackendTrafficPolicy"})
     rules = [rule for each in made if each["kind"].endswith("Route") for rule in each["spec"]["rules"]]
     assert rules
-    removed = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": [*CALLER_NAMES]}}
+    removed = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": [*OURS]}}
     assert all([each for each in rule["filters"] if "Header" in each["type"]] == [removed] for rule in rules)
 
 

@@ -10,7 +10,8 @@ from common.errors import InvalidInput
 from integrations.clusters.base import Access, CallerKeys, Cors, Limits, Patch
 from integrations.clusters.kubernetes.manifests import policies, render
 from integrations.clusters.kubernetes.manifests.names import SERVICE
-from integrations.clusters.kubernetes.manifests.routes.security_policy import CALLER_NAMES, with_keys
+from integrations.clusters.kubernetes.manifests.routes.security_policy import with_keys
+from integrations.clusters.local.envoy.access import OURS
 from tests.integrations._support.manifests import given
 
 _APP = "https://app.example.com"
@@ -114,7 +115,7 @@ def test_no_patch_lets_forged_callers_through(operation: dict[str, Any], others:
         for number, rule in enumerate(each["spec"]["rules"]):
             (modifier,) = (one for one in rule["filters"] if one["type"] == "RequestHeaderModifier")
             patched = each["kind"] == "HTTPRoute" and number == 0
-            assert modifier["requestHeaderModifier"]["remove"] == [*CALLER_NAMES, *(others if patched else [])]
+            assert modifier["requestHeaderModifier"]["remove"] == [*OURS, *(others if patched else [])]
             assert ("set" in modifier["requestHeaderModifier"]) == (patched and bool(others))
 
 
