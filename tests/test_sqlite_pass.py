@@ -8,7 +8,10 @@ import pytest
 from tests.sqlite_pass import ALSO_ON_SQLITE, TESTS, is_of_second_pass
 
 ROOMS = ("accounts", "common", "deployments", "fairlead", "registry")
-OF_ONE_SERVER = {"deployments/reconcile/test_database_gone.py": "stops a PostgreSQL of its own"}
+OF_ONE_SERVER = {
+    "accounts/services/test_audit_protection.py": "roles of PostgreSQL",
+    "deployments/reconcile/test_database_gone.py": "stops a PostgreSQL of its own",
+}
 
 
 def _functions(file: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
