@@ -13,7 +13,8 @@ from accounts.auth.access import Place
 from accounts.auth.permissions import actor_of
 from accounts.domain.quota import MOST_BYTES, MOST_VERSIONS, Quota
 from accounts.domain.scopes import Scope
-from accounts.services.quotas import TeamQuota, quota_get, quota_set
+from accounts.services.quotas import TeamQuota, quota_get, quota_of, quota_set
+from accounts.services.teams import team_get
 from common.http.request_serializer import RequestSerializer
 from integrations.clusters.base import MOST_PER_SECOND
 
@@ -62,7 +63,7 @@ class QuotaView(APIView):
         """Set the quota of the team. Existing versions stay; further ones that exceed it fail with 409."""
         asked = QuotaSetSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        said = {"requests_per_second": quota_get(team=team).quota.requests_per_second, **asked.validated_data}
+        said = {"requests_per_second": quota_of(team_get(name=team)).requests_per_second, **asked.validated_data}
         quota = Quota(**said)
         quota_set(team=team, quota=quota, actor=actor_of(request), now=timezone.now())
         return Response(QuotaSerializer(quota_get(team=team)).data)
