@@ -85,5 +85,6 @@ def test_a_replica_that_says_nonsense_has_one_row_and_its_request_counts(said: o
 
 
 def test_a_request_that_was_sent_to_no_replica_is_of_no_revision() -> None:
-    found = read_lines([line(attempts=0, status=403), line(attempts=1), line()]).sums
-    assert sorted((group.revision, sums.requests) for group, sums in found.items()) == [("", 1), ("digits-00001", 2)]
+    of_a_former_release = [line(model_us=5), line(status=403)]
+    found = read_lines([line(attempts=0, status=403), line(attempts=1), *of_a_former_release]).sums
+    assert sorted((group.revision, sums.requests) for group, sums in found.items()) == [("", 2), ("digits-00001", 2)]
