@@ -17,6 +17,7 @@ from integrations.clusters.base.callers import (
     IssuerKeys,
     Limits,
     RequestRate,
+    RowRate,
     TeamRate,
 )
 from integrations.clusters.base.desired import (
@@ -146,6 +147,7 @@ __all__ = [
     "ReplicaEvent",
     "ReplicaPhase",
     "RequestRate",
+    "RowRate",
     "Resources",
     "Rolling",
     "Sample",

@@ -67,11 +67,16 @@ class Limits:
         requests_per_second: of all callers together.
         caller_requests_per_second: of each caller; those without a key are one caller.
         request_bytes: of the body of each request.
+        rows_per_minute, caller_rows_per_minute: rows of their requests, as replicas count them.
+        caller_concurrent_requests: unanswered requests of each caller.
     """
 
     requests_per_second: int | None = None
     caller_requests_per_second: int | None = None
     request_bytes: int | None = None
+    rows_per_minute: int | None = None
+    caller_rows_per_minute: int | None = None
+    caller_concurrent_requests: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,15 @@ class TeamRate:
 
 
 @dataclass(frozen=True, slots=True)
+class RowRate:
+    """Limit of the rows of a key, or of a team's keys, at all services together; one of both is empty."""
+
+    rows_per_minute: int
+    key: str = ""
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CallerKeys:
     """How a gateway checks the keys of callers.
 
@@ -100,7 +114,9 @@ class CallerKeys:
         revoked: ids of the tokens that are refused although they are signed and have not expired.
         issuers: others whose tokens are accepted.
         rates, team_rates: limits of keys and of teams, each once.
+        row_rates: limits of the rows of keys and of teams, each once.
         exhausted: teams whose keys are refused since their quota of the month is used up.
+        exhausted_keys, exhausted_services: the same of keys, and of services (`<namespace>/<service>`).
     """
 
     issuer: str = KEY_ISSUER
@@ -110,4 +126,7 @@ class CallerKeys:
     issuers: tuple[IssuerKeys, ...] = ()
     rates: tuple[RequestRate, ...] = ()
     team_rates: tuple[TeamRate, ...] = ()
+    row_rates: tuple[RowRate, ...] = ()
     exhausted: tuple[str, ...] = ()
+    exhausted_keys: tuple[str, ...] = ()
+    exhausted_services: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from integrations.clusters.base import (
     ReplicaPhase,
     RequestRate,
     Resources,
+    RowRate,
     SecretKeyRef,
     SessionAffinity,
     Tap,
@@ -117,7 +118,8 @@ def keys_from_json(value: Mapping[str, Any]) -> CallerKeys:
             ),
             tuple(RequestRate(**_known(RequestRate, each)) for each in value.get("rates", ())),
             tuple(TeamRate(**_known(TeamRate, each)) for each in value.get("team_rates", ())),
-            tuple(map(str, value.get("exhausted", ()))),
+            tuple(RowRate(**_known(RowRate, each)) for each in value.get("row_rates", ())),
+            *(tuple(map(str, value.get(name, ()))) for name in ("exhausted", "exhausted_keys", "exhausted_services")),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the keys cannot be read: {type(error).__name__}: {error}") from error
