@@ -1,29 +1,13 @@
-"""Lines of the gateway's access log, and their sums by hour and caller. Pure.
+"""Sums of the gateway's logged requests by hour and caller. Pure."""
 
-Envoy escapes what clients send. What is read is checked nevertheless: a file may be cut off, or somebody else's. Rows
-are what a replica says, whose model may be hostile: they count only as far as the request's bytes could hold so many,
-and a wrong text is one row.
-"""
-
-import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from integrations.clusters.base import CONSOLE
+from integrations.clusters.base.logged_requests import BadLineError, LoggedRequest, read_line
 
-_INFER = ("/infer", "/generate", "/generate_stream", ":predict", "/ModelInfer", "/ModelStreamInfer")
-_ROWS = re.compile("[0-9]{1,20}")
-_LONGEST = 150
-_MOST = 1 << 53
-MOST_ROWS = 10_000_000
-"""Most rows of one request that count."""
 _NEVER = datetime.min.replace(tzinfo=UTC)
-
-
-class BadLineError(ValueError):
-    """A line is not one of the gateway's; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +47,15 @@ class Sums:
     model_us: int = 0
     last_at: datetime = _NEVER
 
+    def add(self, request: LoggedRequest) -> None:
+        self.requests += 1
+        self.errors += request.failed
+        self.rows += request.rows
+        self.bytes_in += request.bytes_in
+        self.bytes_out += request.bytes_out
+        self.model_us += request.model_us
+        self.last_at = max(self.last_at, request.at)
+
 
 @dataclass(slots=True)
 class Read:
@@ -84,88 +77,26 @@ def read_lines(lines: Iterable[bytes]) -> Read:
     read = Read()
     for line in lines:
         try:
-            _add(read.sums, line)
-            read.lines += 1
+            request = read_line(line)
         except BadLineError as error:
             read.bad += 1
             read.why = read.why or str(error)
+            continue
+        read.lines += 1
+        if request is not None:
+            read.sums.setdefault(_group(request), Sums()).add(request)
     return read
 
 
-def _add(sums: dict[Group, Sums], line: bytes) -> None:
-    """Add one line; calls of health and metadata, and those of no service, are not counted."""
-    try:
-        said = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise BadLineError(f"not JSON: {line[:80]!r}") from error
-    if not isinstance(said, dict):
-        raise BadLineError(f"not an object: {line[:80]!r}")
-    at = _time(said)
-    namespace, _, service = _text(said, "service").partition("/")
-    if not service or not str(said.get("path")).endswith(_INFER):
-        return
-    key = _text(said, "key")
-    counts = {name: _number(said, name) for name in ("bytes_in", "bytes_out", "model_us")}
-    # Lines of an Envoy that a former release started have no attempts.
-    reached = said.get("attempts") != 0 if "attempts" in said else bool(counts["model_us"])
-    group = Group(
-        at.replace(minute=0, second=0, microsecond=0),
+def _group(request: LoggedRequest) -> Group:
+    namespace, _, service = request.service.partition("/")
+    return Group(
+        request.at.replace(minute=0, second=0, microsecond=0),
         namespace,
         service,
-        _revision(_text(said, "upstream")) if reached else "",
-        _text(said, "team"),
-        key,
-        "" if key == CONSOLE else _text(said, "token_id"),  # each view of the console has a token of its own
-        _text(said, "user"),
+        request.revision,
+        request.team,
+        request.key,
+        "" if request.key == CONSOLE else request.token_id,  # each view of the console has a token of its own
+        request.user,
     )
-    status, grpc_status = _number(said, "status"), _number(said, "grpc_status")
-    added = sums.setdefault(group, Sums())
-    added.requests += 1
-    failed = not 0 < status < 400 or grpc_status != 0
-    added.errors += failed
-    added.rows += 0 if failed else _rows(said, counts["bytes_in"])
-    for name, count in counts.items():
-        setattr(added, name, getattr(added, name) + count)
-    added.last_at = max(added.last_at, at)
-
-
-def _time(said: dict[str, object]) -> datetime:
-    try:
-        at = datetime.fromisoformat(_text(said, "time"))
-        return at.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise BadLineError(
-            f"time is {str(said.get('time'))[:40]!r}; expected one such as 2026-01-31T12:00:00Z"
-        ) from error
-
-
-def _rows(said: dict[str, object], bytes_in: int) -> int:
-    """Return the rows of a request; a row takes a byte at least."""
-    text = said.get("rows") or said.get("grpc_rows")
-    if not isinstance(text, str) or not _ROWS.fullmatch(text):
-        return 1
-    return max(1, min(int(text), MOST_ROWS, bytes_in))
-
-
-def _revision(upstream: str) -> str:
-    """Return the revision in the name of an Envoy cluster, `<namespace>/<revision>/<use>`."""
-    parts = upstream.split("/")
-    return parts[1] if len(parts) == 3 else ""
-
-
-def _text(said: dict[str, object], name: str) -> str:
-    found = said.get(name)
-    if found is None:
-        return ""
-    if not isinstance(found, str) or len(found) > _LONGEST or not found.isprintable():
-        raise BadLineError(f"{name} is {str(found)[:40]!r}; expected a text of at most {_LONGEST} printable characters")
-    return found
-
-
-def _number(said: dict[str, object], name: str) -> int:
-    found = said.get(name)
-    if found is None:
-        return 0
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < _MOST:
-        raise BadLineError(f"{name} is {str(found)[:40]!r}; expected a whole number")
-    return found

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from usage.domain.line import MOST_ROWS, read_lines
+from integrations.clusters.base.logged_requests import MOST_ROWS
+from usage.domain.line import read_lines
 
 LINE = {
     "time": "2026-01-31T12:10:00.123Z",
