@@ -56,7 +56,9 @@ class Cors:
 
 
 MOST_PER_SECOND = 1_000_000
-"""The largest limit that can be set."""
+"""The largest limit of requests a second that can be set."""
+MOST_ROWS_PER_MINUTE = 1_000_000_000
+"""The largest limit of rows a minute that can be set."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
     jwt_authn        verifies the token's signature, issuer, audience and expiry, and takes it out of the request;
                      what it says goes into metadata, and names into headers that clients cannot set. Tokens of other
                      issuers have metadata and headers of their own: whatever they say, they are no keys
-    fairlead-revoked refuses the ids of revoked tokens, and teams whose quota of the month is used up
+    fairlead-revoked refuses the ids of revoked tokens, and until their month or minute ends keys, teams and services
+                     whose quota is used up, and those above a limit of rows
     fairlead-access  refuses callers whom the service, or their token, does not permit
 
 The first two filters are resources of their own (ECDS), so that keys and revocations change while requests go on; the
@@ -16,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from integrations.clusters.base import CONSOLE, Access, CallerKeys, IssuerKeys
+from integrations.clusters.local.envoy.scopes import FOUND_BY, SERVICE_METADATA
+from integrations.clusters.local.envoy.values import RowsExceeded
 
 JWT_FILTER = "envoy.filters.http.jwt_authn"
 REVOKED_FILTER = "fairlead-revoked"
@@ -23,8 +26,10 @@ ACCESS_FILTER = "fairlead-access"
 SENT = (JWT_FILTER, REVOKED_FILTER)
 """The filters that the agent sends."""
 
-QUOTA = "quota"
-"""The policy that refuses teams whose quota is used up."""
+QUOTA, QUOTA_OF_KEY, QUOTA_OF_SERVICE = "quota", "quota-key", "quota-service"
+"""The policies that refuse teams, keys and services whose quota is used up."""
+ROWS = "rows"
+"""The policy that refuses callers and services above a limit of rows a minute."""
 
 CALLER_HEADER = "fairlead-caller"
 """The caller's name, for the model and its logs."""
@@ -76,9 +81,9 @@ def filters() -> list[Json]:
     ]
 
 
-def extension(name: str, keys: CallerKeys) -> Json:
+def extension(name: str, keys: CallerKeys, exceeded: RowsExceeded) -> Json:
     """Return the resource of one of the filters in `SENT`."""
-    config = _verification(keys) if name == JWT_FILTER else _revocation(keys.revoked, keys.exhausted)
+    config = _verification(keys) if name == JWT_FILTER else _refusal(keys, exceeded)
     return {"@type": _RESOURCE, "name": name, "typed_config": config}
 
 
@@ -165,16 +170,54 @@ def _issuer(name: str) -> str:
     return f"issuer {name}"
 
 
-def _revocation(revoked: tuple[str, ...], exhausted: tuple[str, ...]) -> Json:
-    """Return the filter that refuses these ids and teams, found in constant time; without any it lets all through."""
-    found: Json = _action("live", "ALLOW")
-    for header, values, name in ((TEAM_HEADER, exhausted, QUOTA), (KEY_HEADER, revoked, "revoked")):
-        if values:
-            taken = {"name": header, "typed_config": {"@type": _HEADER, "header_name": header}}
-            refused = {each: _action(name, "DENY") for each in values}
-            tree = {"input": taken, "exact_match_map": {"map": refused}}
-            found = {"matcher": {"matcher_tree": tree, "on_no_match": found}}
-    return {"@type": _RBAC, **found} if revoked or exhausted else {"@type": _RBAC}
+def _refusal(keys: CallerKeys, exceeded: RowsExceeded) -> Json:
+    """Return the filter that refuses those named, each found in constant time; without any it lets all through.
+
+    Where several match, the token's id counts first, then the team, the key and the service.
+    """
+    live, rows = _action("live", "ALLOW"), _action(ROWS, "DENY")
+    services = {
+        **_callers_of_services(exceeded, live, rows),
+        **dict.fromkeys(exceeded.services, rows),
+        **dict.fromkeys(keys.exhausted_services, _action(QUOTA_OF_SERVICE, "DENY")),
+    }
+    callers = dict.fromkeys(exceeded.keys, rows)
+    callers |= dict.fromkeys(keys.exhausted_keys, _action(QUOTA_OF_KEY, "DENY"))
+    teams = dict.fromkeys(exceeded.teams, rows) | dict.fromkeys(keys.exhausted, _action(QUOTA, "DENY"))
+    revoked = dict.fromkeys(keys.revoked, _action("revoked", "DENY"))
+    found = _of_services(services, live)
+    for header, refused in ((CALLER_HEADER, callers), (TEAM_HEADER, teams), (KEY_HEADER, revoked)):
+        found = _matched(header, refused, found)
+    return {"@type": _RBAC} if found is live else {"@type": _RBAC, **found}
+
+
+def _of_services(refused: Mapping[str, Json], otherwise: Json) -> Json:
+    """Return the match of requests to services, which the header names at its end or before a further `/`."""
+    named = {f"/{way}/{service}": match for service, match in refused.items() for way in FOUND_BY}
+    below = {f"{name}/": match for name, match in named.items()}
+    found = _matched(SERVICE_METADATA, below, otherwise, by="prefix_match_map")
+    return _matched(SERVICE_METADATA, named, found)
+
+
+def _callers_of_services(exceeded: RowsExceeded, live: Json, rows: Json) -> dict[str, Json]:
+    """Return by service the match of those of its callers that are above their limit."""
+    by_service: dict[str, dict[str, Json]] = {}
+    for service, key in exceeded.callers:
+        by_service.setdefault(service, {})[key] = rows
+    found = {}
+    for service, callers in by_service.items():
+        # Every header that is present begins with nothing.
+        without_key = _matched(CALLER_HEADER, {"": live}, rows, by="prefix_match_map") if "" in callers else live
+        found[service] = _matched(CALLER_HEADER, {key: each for key, each in callers.items() if key}, without_key)
+    return found
+
+
+def _matched(header: str, values: Mapping[str, Json], otherwise: Json, *, by: str = "exact_match_map") -> Json:
+    """Return the match of a request by a header's value, or by what it begins with."""
+    if not values:
+        return otherwise
+    taken = {"name": header, "typed_config": {"@type": _HEADER, "header_name": header}}
+    return {"matcher": {"matcher_tree": {"input": taken, by: {"map": dict(values)}}, "on_no_match": otherwise}}
 
 
 def _action(name: str, action: str) -> Json:

@@ -14,7 +14,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from integrations.clusters.base import CallerKeys, Limits
-from integrations.clusters.local.envoy.access import CALLER_HEADER, QUOTA, TEAM_HEADER, refused_for, sent
+from integrations.clusters.local.envoy.access import (
+    CALLER_HEADER,
+    QUOTA,
+    QUOTA_OF_KEY,
+    QUOTA_OF_SERVICE,
+    ROWS,
+    TEAM_HEADER,
+    refused_for,
+    sent,
+)
 
 HEADERS_FILTER = "fairlead-limits-headers"
 CALLERS_FILTER = "fairlead-limits-callers"
@@ -111,24 +120,47 @@ def refusals() -> Iterator[tuple[Json, int, str]]:
     yield refused_for("request_payload_too_large"), 413, too_large
 
 
-def quota_refusal() -> tuple[Json, int, str]:
-    """Return the same for keys of teams whose quota of the month is used up, which `access.REVOKED_FILTER` refuses."""
-    sentence = (
-        "the quota of this month is used up by the team's keys; an administrator of the installation can raise it, or "
-        "try again after the seconds in Retry-After, in the next month"
-    )
-    return refused_for(f"rbac_access_denied_matched_policy[{QUOTA}]"), 429, sentence
+def refusals_for_a_time() -> Iterator[tuple[Json, int, str, Json]]:
+    """Yield the same for those whom `access.REVOKED_FILTER` refuses until their month or minute ends.
 
-
-def until_next_month() -> Json:
-    """Return the header with the seconds until the month ends in UTC; without a configuration that changes with it.
-
-    CEL counts days and months from 0.
+    The last part is the header `Retry-After`, computed from the time of the request: no configuration changes with it.
     """
+    for policy, whose in (
+        (QUOTA, "by the team's keys"),
+        (QUOTA_OF_KEY, "by this key"),
+        (QUOTA_OF_SERVICE, "by the requests to this service"),
+    ):
+        sentence = (
+            f"the quota of this month is used up {whose}; an administrator of the installation can raise it, or try "
+            "again after the seconds in Retry-After, in the next month"
+        )
+        yield _refused_by(policy), 429, sentence, _until_next_month()
+    too_many = (
+        "too many rows: a limit of rows a minute of this service, of the key or of its team is reached; send fewer, and "
+        "try again after the seconds in Retry-After, in the next minute"
+    )
+    yield _refused_by(ROWS), 429, too_many, _until_next_minute()
+
+
+def _refused_by(policy: str) -> Json:
+    return refused_for(f"rbac_access_denied_matched_policy[{policy}]")
+
+
+def _until_next_month() -> Json:
+    """Return the header with the seconds until the month ends in UTC; CEL counts days and months from 0."""
     leap = "(request.time.getFullYear() % 4 == 0 ? 29 : 28)"
     days = f"(request.time.getMonth() in [3, 5, 8, 10] ? 30 : (request.time.getMonth() == 1 ? {leap} : 31))"
     passed = "(request.time.getHours() * 60 + request.time.getMinutes()) * 60 + request.time.getSeconds()"
     return _written("retry-after", f"%CEL(({days} - request.time.getDayOfMonth()) * 86400 - ({passed}))%")
+
+
+def _until_next_minute() -> Json:
+    """Return the header with the seconds until a second after the minute ends, when the agent has opened the gateway.
+
+    In a minute's first second that may be just to come.
+    """
+    second = "request.time.getSeconds()"
+    return _written("retry-after", f"%CEL({second} == 0 ? 1 : 61 - {second})%")
 
 
 def _enforced() -> Json:

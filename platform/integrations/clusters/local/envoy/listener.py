@@ -119,15 +119,15 @@ def _manager() -> Json:
 
 def _local_replies() -> Json:
     """Return the format of Envoy's own answers: V2's error object, for gRPC the plain sentence."""
-    refusals = [*access.refusals(), *limits.refusals()]
+    refusals, for_a_time = [*access.refusals(), *limits.refusals()], list(limits.refusals_for_a_time())
     return {
         "mappers": [
             _unknown(f"no service of the name in {SERVICE_METADATA}", _GRPC, _NAMED),
             _unknown(f"no service is named; name it {_NAMED_SO}", _GRPC),
             _unknown(f"no service of that name; {_PATH}", _NAMED),
             _unknown(f"no service is named; {_PATH}"),
-            _used_up(_GRPC),
-            _used_up(),
+            *(_refused_for_a_time(*refusal, _GRPC) for refusal in for_a_time),
+            *(_refused_for_a_time(*refusal) for refusal in for_a_time),
             *(_refused(*refusal, _GRPC) for refusal in refusals),
             *(_refused(*refusal) for refusal in refusals),
             {"filter": {"header_filter": {"header": _GRPC}}, "body_format_override": _SENTENCE},
@@ -154,10 +154,10 @@ def _refused(cause: Json, status: int, sentence: str, *headers: Json) -> Json:
     return {**said, "headers_to_add": unknown_to_envoy, "body_format_override": _SENTENCE}
 
 
-def _used_up(*headers: Json) -> Json:
-    """Return the answer to callers whose quota is used up, of requests with these headers."""
-    added = [limits.until_next_month(), *([_status(_RESOURCE_EXHAUSTED)] if headers else [])]
-    return {**_refused(*limits.quota_refusal(), *headers), "headers_to_add": added}
+def _refused_for_a_time(cause: Json, status: int, sentence: str, until: Json, *headers: Json) -> Json:
+    """Return the same with `Retry-After`, for callers whose quota or limit of rows is used up."""
+    added = [until, *([_status(_RESOURCE_EXHAUSTED)] if headers else [])]
+    return {**_refused(cause, status, sentence, *headers), "headers_to_add": added}
 
 
 def _short_of_memory() -> Json:

@@ -6,7 +6,7 @@ and a request finds them in constant time with any number of services.
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from integrations.clusters.local.envoy.clusters import cluster, endpoints
 from integrations.clusters.local.envoy.names import cluster_name
 from integrations.clusters.local.envoy.routes import routes, with_previews
 from integrations.clusters.local.envoy.scopes import FOUND_BY, scope, scope_name
-from integrations.clusters.local.envoy.values import RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.values import RevisionEndpoints, RowsExceeded, ServiceRoute
 
 Json = dict[str, Any]
 Subject = TypeVar("Subject", bound=Hashable)
@@ -83,11 +83,19 @@ class Renderer:
         named = {service.key: service for service in with_previews(services)}
         return self._rendered(Kind.ROUTES, named, routes)
 
-    def extensions(self, keys: CallerKeys) -> Resources:
-        """Return the filters that check the tokens of callers and limit their requests."""
-        unlimited = replace(keys, rates=())
-        named = {name: (name, unlimited) for name in access.SENT}
-        named |= {name: (name, CallerKeys(rates=keys.rates, team_rates=keys.team_rates)) for name in limits.SENT}
+    def extensions(self, keys: CallerKeys, exceeded: RowsExceeded) -> Resources:
+        """Return the filters that check the tokens of callers and limit their requests, each of what concerns it."""
+        verified = CallerKeys(keys.issuer, keys.audience, keys.public, issuers=keys.issuers)
+        refused = CallerKeys(
+            revoked=keys.revoked,
+            exhausted=keys.exhausted,
+            exhausted_keys=keys.exhausted_keys,
+            exhausted_services=keys.exhausted_services,
+        )
+        limited = CallerKeys(rates=keys.rates, team_rates=keys.team_rates)
+        named = {access.JWT_FILTER: (access.JWT_FILTER, verified, RowsExceeded())}
+        named[access.REVOKED_FILTER] = access.REVOKED_FILTER, refused, exceeded
+        named |= {name: (name, limited, RowsExceeded()) for name in limits.SENT}
         return self._rendered(Kind.EXTENSIONS, named, lambda subject: _extension(*subject))
 
     def scopes(self, services: Iterable[ServiceRoute]) -> Resources:
@@ -109,5 +117,5 @@ class Renderer:
         return {name: resource for name, (_, resource) in found.items()}
 
 
-def _extension(name: str, keys: CallerKeys) -> Json:
-    return access.extension(name, keys) if name in access.SENT else limits.extension(name, keys)
+def _extension(name: str, keys: CallerKeys, exceeded: RowsExceeded) -> Json:
+    return access.extension(name, keys, exceeded) if name in access.SENT else limits.extension(name, keys)

@@ -39,6 +39,22 @@ class RevisionEndpoints:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsExceeded:
+    """Who has used up a limit of rows a minute, and is refused until the minute ends.
+
+    Attributes:
+        services: as `ServiceRoute.key`, whose callers are all refused.
+        callers: a service, and the key of one of its callers; empty for those without a key.
+        keys, teams: of callers of any service.
+    """
+
+    services: tuple[str, ...] = ()
+    callers: tuple[tuple[str, str], ...] = ()
+    keys: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Backend:
     """One revision of a service that has ready endpoints.
 

@@ -17,7 +17,7 @@ from common.errors import Unavailable
 from integrations.clusters.base import CallerKeys
 from integrations.clusters.local.agent.gateway.discovery import Discovery
 from integrations.clusters.local.envoy.resources import Kind, Renderer
-from integrations.clusters.local.envoy.values import RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.values import RevisionEndpoints, RowsExceeded, ServiceRoute
 
 Key = tuple[str, str]  # namespace and revision
 
@@ -39,6 +39,8 @@ class Router:
         self._patience_s = patience_s
         self._renderer = Renderer()
         self._known: dict[Key, RevisionEndpoints] = {}
+        self._keys: CallerKeys | None = None
+        self._exceeded = RowsExceeded()
         self.since: dict[Key, float] = {}
         self.confirmed: tuple[ServiceRoute, ...] = ()
 
@@ -56,8 +58,15 @@ class Router:
         self._known = {(revision.namespace, revision.revision): revision for revision in revisions}
         self.since = {key: since[key] for key in self._known if key in since}
 
+    def refuse(self, exceeded: RowsExceeded) -> None:
+        """Have exactly these refused for the rows of their requests, without waiting for Envoy."""
+        self._exceeded = exceeded
+        if self._keys is not None:
+            self._discovery.set(Kind.EXTENSIONS, self._renderer.extensions(self._keys, exceeded))
+
     def _set_routes(self, routing: Routing) -> None:
-        self._discovery.set(Kind.EXTENSIONS, self._renderer.extensions(routing.keys))
+        self._keys = routing.keys
+        self._discovery.set(Kind.EXTENSIONS, self._renderer.extensions(routing.keys, self._exceeded))
         self._discovery.set(Kind.ROUTES, self._renderer.routes(routing.services))
         self._discovery.set(Kind.SCOPES, self._renderer.scopes(routing.services))
 
