@@ -8,8 +8,10 @@ A file is renamed first, and Envoy then opens the name again, which ends the ren
 newer one exists, whenever agent or Envoy are killed.
 """
 
+import io
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,3 +97,59 @@ class AccessLogFiles:
 
     def _rename(self) -> None:
         self.current.rename(self._folder / f"access.{time.time_ns()}.log")
+
+
+class LogTail:
+    """Reads the lines that Envoy writes from now on, whatever the files are; use it from one thread at a time."""
+
+    def __init__(self, current: Path) -> None:
+        self._current = current
+        self._file: io.FileIO | None = None
+        self._offset = 0
+        self._has_begun = False
+
+    def lines(self, most_bytes: int) -> list[bytes]:
+        """Return complete lines since the last call, a next call the ones beyond `most_bytes`; the first only begins.
+
+        A renamed file is read to its end. A reader that is behind by more than one leaves out those between it and the
+        current one. Raises OSError.
+        """
+        file = self._file or self._opened()
+        if file is None:
+            return []
+        is_renamed = self._is_renamed(file)  # before it is read: then no line comes after the last one
+        piece = os.pread(file.fileno(), most_bytes, self._offset)
+        end = piece.rfind(b"\n") + 1
+        if not end and len(piece) == most_bytes:
+            end = len(piece)  # no line of the gateway is so long
+        self._offset += end
+        if is_renamed and len(piece) < most_bytes:
+            self._forget()
+        return piece[:end].removesuffix(b"\n").split(b"\n") if end else []
+
+    def close(self) -> None:
+        """Read no more; the next call of `lines` begins at the end again."""
+        self._forget()
+        self._has_begun = False
+
+    def _opened(self) -> io.FileIO | None:
+        """Return the current file, to be read from its end at first, and later from its begin."""
+        is_first, self._has_begun = not self._has_begun, True
+        try:
+            self._file = io.FileIO(self._current)
+        except FileNotFoundError:
+            return None  # what Envoy writes to the file that it makes is new
+        self._offset = os.fstat(self._file.fileno()).st_size if is_first else 0
+        return self._file
+
+    def _is_renamed(self, file: io.FileIO) -> bool:
+        """Return whether Envoy writes to another file."""
+        try:
+            return not os.path.samestat(self._current.stat(), os.fstat(file.fileno()))
+        except FileNotFoundError:
+            return False  # Envoy has not opened the name again
+
+    def _forget(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -29,6 +29,12 @@ def parsed(limits: Any) -> Limits | None:
         ({"perCaller": {"requestsPerSecond": 20}}, Limits(None, 20)),
         ({"requestsPerSecond": 200, "perCaller": {"requestsPerSecond": 20}}, Limits(200, 20)),
         ({"requestBytes": 67_108_864}, Limits(None, None, 67_108_864)),
+        ({"rowsPerMinute": 1_000_000_000}, Limits(rows_per_minute=1_000_000_000)),
+        ({"perCaller": {"rowsPerMinute": 5}}, Limits(caller_rows_per_minute=5)),
+        (
+            {"rowsPerMinute": 9, "perCaller": {"requestsPerSecond": 2, "rowsPerMinute": 5}},
+            Limits(caller_requests_per_second=2, rows_per_minute=9, caller_rows_per_minute=5),
+        ),
     ],
 )
 def test_each_form_is_read_and_stored(said: Any, limits: Limits) -> None:
@@ -58,6 +64,11 @@ def test_a_file_without_them_says_nothing_and_an_old_service_has_none() -> None:
         {"requestBytes": 0},
         {"requestBytes": 67_108_865},
         {"requestBytes": "1Mi"},
+        {"rowsPerMinute": 0},
+        {"rowsPerMinute": 1_000_000_001},
+        {"rowsPerMinute": True},
+        {"rowsPerSecond": 5},
+        {"perCaller": {"rowsPerMinute": "5"}},
     ],
 )
 def test_what_is_wrong_is_refused_by_name(said: Any) -> None:

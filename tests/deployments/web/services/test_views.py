@@ -91,11 +91,18 @@ def test_the_page_shows_the_limits_of_requests() -> None:
     client = signed_in()
     assert marked(text(client, DETAIL), "request-limits") == []
     InferenceService.objects.update(
-        limits={"requestsPerSecond": 731, "perCaller": {"requestsPerSecond": 17}, "requestBytes": 65536}
+        limits={
+            "requestsPerSecond": 731,
+            "rowsPerMinute": 4321,
+            "perCaller": {"requestsPerSecond": 17, "rowsPerMinute": 987},
+            "requestBytes": 65536,
+        }
     )
     (shown,) = marked(text(client, DETAIL), "request-limits")
     assert "731" in shown
     assert "17" in shown
+    assert "4321" in shown
+    assert "987" in shown
     assert "64.0 KiB" in shown
 
 

@@ -48,13 +48,19 @@ _OF_REVISION = {
 }
 
 
+_ROWS = (
+    "rows a minute are counted on the local cluster only, from its gateway's access log; leave the field out, or use "
+    "requestsPerSecond"
+)
 # Added to a field's refusal: why it is permanent, and what can be done instead.
 _INSTEAD = {
+    "rows_per_minute": f"rowsPerMinute cannot be kept on Kubernetes: {_ROWS}",
+    "caller_rows_per_minute": f"perCaller.rowsPerMinute cannot be kept on Kubernetes: {_ROWS}",
     "affinity": (
         "sessionAffinity cannot be kept on Kubernetes: a session of the Gateway API stays with its pod even at weight "
         "0, so that a rollback would not take clients away from the canary; leave it out, or give the first clients "
         "the canary by the match of a step"
-    )
+    ),
 }
 
 

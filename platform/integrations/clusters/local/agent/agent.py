@@ -18,12 +18,15 @@ from pathlib import Path
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
+from integrations.clusters.local.access_log_files import AccessLogFiles
 from integrations.clusters.local.agent.adoption import Earlier
 from integrations.clusters.local.agent.gateway.certificates import Certificates
 from integrations.clusters.local.agent.gateway.discovery import Discovery, discovery_socket
 from integrations.clusters.local.agent.gateway.envoy_admin import Admin
 from integrations.clusters.local.agent.gateway.envoy_process import Gateway
 from integrations.clusters.local.agent.gateway.routing import Router, Routing
+from integrations.clusters.local.agent.gateway.row_counter import RowCounter
+from integrations.clusters.local.agent.gateway.row_limits import RowLimits
 from integrations.clusters.local.agent.orders import Key, Orders
 from integrations.clusters.local.agent.replicas.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.replicas.memory_watchdog import MemoryWatchdog, Tenant
@@ -114,6 +117,7 @@ class Agent:
             changed=self._changed.set,
             tls=settings.tls,
         )
+        self._rows = RowCounter(AccessLogFiles(self._layout.access_log).current, self._router.refuse)
         self._certificates = None
         if settings.tls is not None:
             self._certificates = Certificates(settings.tls, self._discovery, self._changed.set)
@@ -165,6 +169,7 @@ class Agent:
             background.append(tasks.create_task(self._beat()))
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
             background.append(tasks.create_task(self._read_limits()))
+            background.append(tasks.create_task(self._rows.run(self._timing.rows_s)))
             if self._certificates is not None:
                 background.append(tasks.create_task(self._certificates.run(self._timing.certificates_s)))
             follow = self._orders.follow(self._changed.set, every_s=self._timing.desired_s)
@@ -308,6 +313,7 @@ class Agent:
         asked = (wanted, self._gateway.started_at)
         try:
             if self._pushed != asked:
+                self._rows.limit(RowLimits.of(wanted.services, wanted.keys))
                 await self._router.push(wanted)
                 self._pushed = asked
                 self._has_routed = True

@@ -22,6 +22,7 @@ class Timing:
         exit_s: how long a program may take to end after SIGTERM before it is killed.
         memory_s: between two looks at the memory of replicas.
         limits_s: between two looks at the limits of this machine.
+        rows_s: between two looks at the gateway's access log, while there is a limit of rows a minute.
         certificates_s: between two looks at the files of the gateway's certificate.
         gateway_s: how long Envoy may take to acknowledge a change.
         gateway_silent_s: after which an Envoy that answers nothing is killed. Long: all services lose their requests
@@ -44,6 +45,7 @@ class Timing:
     exit_s: float = 15.0
     memory_s: float = 1.0
     limits_s: float = 20.0
+    rows_s: float = 0.5
     certificates_s: float = 1.0
     gateway_s: float = 5.0
     gateway_silent_s: float = 30.0

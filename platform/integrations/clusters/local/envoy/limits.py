@@ -136,8 +136,8 @@ def refusals_for_a_time() -> Iterator[tuple[Json, int, str, Json]]:
         )
         yield _refused_by(policy), 429, sentence, _until_next_month()
     too_many = (
-        "too many rows: a limit of rows a minute of this service, of the key or of its team is reached; send fewer, and "
-        "try again after the seconds in Retry-After, in the next minute"
+        "too many rows: a limit of rows a minute of this service, of the key or of its team is reached; send fewer, "
+        "and try again after the seconds in Retry-After, in the next minute"
     )
     yield _refused_by(ROWS), 429, too_many, _until_next_minute()
 

@@ -131,3 +131,6 @@ def test_limits_that_the_driver_cannot_enforce_are_refused_by_name() -> None:
         InvalidInput, match=r"spec\.limits of digits: requests_at_once cannot be honoured on Kubernetes"
     ):
         render(replace(of, limits=LaterLimits(requests_at_once=3)), shares, options)
+    for limits, name in ((Limits(rows_per_minute=5), "rowsPerMinute"), (Limits(caller_rows_per_minute=5), "perCaller")):
+        with pytest.raises(InvalidInput, match=rf"spec\.limits of digits: {name}.* cannot be kept on Kubernetes"):
+            render(replace(of, limits=limits), shares, options)
