@@ -1,4 +1,7 @@
-"""A real Envoy configured as the agent configures it, with one replica that records what it is asked."""
+"""A real Envoy configured as the agent configures it, with one replica that records what it is asked.
+
+The replica says as many rows as a request's header `x-rows`.
+"""
 
 import asyncio
 import json
@@ -67,8 +70,8 @@ class Gateway:
 
 
 @asynccontextmanager
-async def running_gateway(folder: Path) -> AsyncIterator[Gateway]:
-    """Run Envoy with its files in `folder`, routing to the public service default/digits."""
+async def running_gateway(folder: Path, *, log: Path | None = None) -> AsyncIterator[Gateway]:
+    """Run Envoy with its files in `folder` and its access log at `log`, routing to the public service default/digits."""
     asked: list[dict[str, str]] = []
     http = await asyncio.start_server(_replica(asked), "127.0.0.1", 0)
     server = grpc.aio.server()
@@ -84,6 +87,7 @@ async def running_gateway(folder: Path) -> AsyncIterator[Gateway]:
         port=port,
         admin_socket=str(folder / "admin.sock"),
         started_at="1",
+        access_log="" if log is None else str(log),
     )
     write_json(folder / "bootstrap.json", started)
     process = Process(envoy_command(folder), folder / "envoy.log")
@@ -109,7 +113,8 @@ def _replica(asked: list[dict[str, str]]) -> Any:
                 headers = dict(line.lower().split(": ", 1) for line in lines if ": " in line)
                 asked.append(headers)
                 await reader.readexactly(int(headers.get("content-length", 0)))
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+                rows = f"fairlead-rows: {headers['x-rows']}\r\n" if "x-rows" in headers else ""
+                writer.write(f"HTTP/1.1 200 OK\r\n{rows}content-length: 2\r\n\r\n{{}}".encode())
         except asyncio.IncompleteReadError:
             writer.close()
 
@@ -121,8 +126,11 @@ class _Calls(grpc.GenericRpcHandler):
         self._asked = asked
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-        async def answer(_: bytes, __: Any) -> bytes:
-            self._asked.append(dict(details.invocation_metadata))
+        async def answer(_: bytes, context: Any) -> bytes:
+            said = dict(details.invocation_metadata)
+            self._asked.append(said)
+            if "x-rows" in said:
+                context.set_trailing_metadata((("fairlead-rows", said["x-rows"]),))
             return b""
 
         return grpc.unary_unary_rpc_method_handler(answer)

@@ -45,10 +45,13 @@ class RowCounter:
 
     async def run(self, every_s: float) -> None:
         """Count forever, with a turn at the beginning of each minute."""
-        while True:
-            left_s = _MINUTE_S - self._clock() % _MINUTE_S
-            await asyncio.sleep(min(every_s, left_s + _AFTER_S))
-            await self.turn()
+        try:
+            while True:
+                left_s = _MINUTE_S - self._clock() % _MINUTE_S
+                await asyncio.sleep(min(every_s, left_s + _AFTER_S))
+                await self.turn()
+        finally:
+            self.close()
 
     async def turn(self) -> None:
         """Count the lines since the last turn."""
@@ -58,11 +61,15 @@ class RowCounter:
         if limits:
             await asyncio.to_thread(self._count, limits)
         else:
-            self._tail.close()
+            self.close()
         exceeded = self._window.exceeded(limits)
         if exceeded != self._refused:
             self._refused = exceeded
             self._refuse(exceeded)
+
+    def close(self) -> None:
+        """Close the log."""
+        self._tail.close()
 
     def _count(self, limits: RowLimits) -> None:
         try:
