@@ -16,12 +16,12 @@ import pytest
 
 from common.process_identity import start_ticks
 from integrations.artifacts.store import folder_of
-from integrations.clusters.base import Desired, Observed, ReplicaPhase
+from integrations.clusters.base import CallerKeys, Desired, Limits, Observed, ReplicaPhase
 from integrations.clusters.local.files import write_text
 from integrations.clusters.local.pid_files import ProcessRecord, write_record
 from integrations.machine.limits import NAMES
 from integrations.metrics.counters import collect
-from tests.integrations._support.runtimes import until
+from tests.integrations._support.runtimes import infer_json, until
 
 
 def test_no_request_fails_while_weights_change_twenty_times(cluster, traffic, runtime):
@@ -406,3 +406,30 @@ def test_services_of_two_namespaces_are_each_routed_to_their_own(cluster, eventu
     assert json.loads(cluster.request("/serving/zoo/cats/v2/models/cats")[2])["model"] == "cats"
     assert json.loads(cluster.request("/serving/default/digits/v2/models/digits")[2])["model"] == "digits"
     assert cluster.request("/serving/default/cats/v2")[0] == 404
+
+
+def test_a_limit_of_rows_refuses_until_it_ends_or_the_agent_begins_again(cluster, eventually):
+    def limited(generation: int, limits: Limits) -> None:
+        cluster.driver.apply(Desired("default", "digits", generation, (cluster.revision(1, 100),), limits=limits))
+
+    def status() -> int:
+        return cluster.request("/serving/default/digits/v2/models/digits/infer", "POST", infer_json())[0]
+
+    cluster.hold()
+    cluster.start()
+    limited(1, Limits(rows_per_minute=3))
+    cluster.until_weights(r1=100)
+    eventually(lambda: status() == 429, "three rows are counted, and further ones refused")
+    limited(2, Limits())
+    eventually(lambda: status() == 200, "the limit has ended")
+    limited(3, Limits(caller_rows_per_minute=1))
+    envoy = cluster.pid("gateway")
+    eventually(lambda: status() == 429, "a row of the caller is counted")
+    cluster.stop(signal.SIGKILL)
+    assert status() == 429
+    cluster.start()
+    eventually(lambda: status() == 200, "the new agent forgets the minute")
+    eventually(lambda: status() == 429, "and counts it")
+    cluster.driver.apply_keys(CallerKeys(exhausted_services=("default/digits",)), ())
+    eventually(lambda: cluster.request("/serving/default/digits/v2")[0] == 429, "its quota is used up")
+    assert cluster.pid("gateway") == envoy

@@ -33,14 +33,14 @@ from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.envoy.listener import STAT_PREFIX
 from integrations.clusters.local.envoy.resources import Kind, Renderer
 from integrations.clusters.local.envoy.tls import over_tls
-from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.values import Backend, Endpoint, RevisionEndpoints, RowsExceeded, ServiceRoute
 from integrations.metrics.pages import read, unix_url
 from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
-MAPS = {"typed_per_filter_config", "requirement_map", "providers"}
+MAPS = {"typed_per_filter_config", "requirement_map", "providers", "map"}
 FEATURES = [case for case in CASES if case != BASE]
 
 
@@ -78,6 +78,14 @@ def routing(case: str) -> Routing:
     return Routing(tuple(services), tuple(revisions), CallerKeys(**keys))
 
 
+def exceeded(case: str) -> RowsExceeded:
+    """Return who is above a limit of rows in the case."""
+    given = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text()).get("exceeded", {})
+    return RowsExceeded(
+        **{name: tuple(tuple(each) if name == "callers" else each for each in value) for name, value in given.items()}
+    )
+
+
 def rendered(case: str) -> dict[str, Any]:
     """Return every resource of the case, as Envoy reads it off the wire, by its kind and name."""
     given, renderer = routing(case), Renderer()
@@ -86,7 +94,7 @@ def rendered(case: str) -> dict[str, Any]:
         Kind.ENDPOINTS: renderer.endpoints(given.revisions),
         Kind.SCOPES: renderer.scopes(given.services),
         Kind.ROUTES: renderer.routes(given.services),
-        Kind.EXTENSIONS: renderer.extensions(given.keys),
+        Kind.EXTENSIONS: renderer.extensions(given.keys, exceeded(case)),
     }
     return {
         f"{kind.name.lower()} {name}": _ordered(decoded(kind, each.content))

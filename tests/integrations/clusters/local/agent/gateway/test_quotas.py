@@ -23,9 +23,7 @@ def key(team: str, token_id: str = "id-good", name: str = "ci") -> dict[str, str
     return {"authorization": "Bearer " + token(replace(GOOD, key=name, team=team, token_id=token_id))}
 
 
-async def exhaust(
-    gateway: Gateway, *teams: str, keys: tuple[str, ...] = (), services: tuple[str, ...] = ()
-) -> None:
+async def exhaust(gateway: Gateway, *teams: str, keys: tuple[str, ...] = (), services: tuple[str, ...] = ()) -> None:
     used_up = {"exhausted": teams, "exhausted_keys": keys, "exhausted_services": services}
     await gateway.push(keys=replace(gateway.routing.keys, **used_up))
 
@@ -108,6 +106,8 @@ async def test_the_used_quota_of_a_service_refuses_every_way_to_name_it_and_not_
         (f"{PATH}?x=1", {}),
         (path, by_host),
         (path, {"host": "DIGITS.default:8080"}),
+        (path, {"host": "digits/x.default"}),
+        (path, {"host": "x.default/digits"}),
         (path, {"fairlead-service": "default/digits"}),
         (path, {"fairlead-service": "default/digits/"}),
         (path, {"fairlead-service": "default/digits/more", **by_host}),

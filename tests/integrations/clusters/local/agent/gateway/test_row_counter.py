@@ -37,7 +37,9 @@ class Log:
     refused: list[RowsExceeded] = field(default_factory=list)
     counters: list[RowCounter] = field(default_factory=list)
 
-    def counter(self, limits: RowLimits = OF_CALLERS, refuse: Callable[[RowsExceeded], None] | None = None) -> RowCounter:
+    def counter(
+        self, limits: RowLimits = OF_CALLERS, refuse: Callable[[RowsExceeded], None] | None = None
+    ) -> RowCounter:
         made = RowCounter(self.files.current, refuse or self.refused.append, clock=lambda: self.at)
         made.limit(limits)
         self.counters.append(made)

@@ -33,7 +33,11 @@ def some_limits(names: list[str]) -> st.SearchStrategy[dict[str, int]]:
 
 REQUESTS = st.lists(
     st.builds(
-        request, st.sampled_from(SERVICES), st.sampled_from(KEYS), st.sampled_from(TEAMS), st.sampled_from([0, 1, 7, 30])
+        request,
+        st.sampled_from(SERVICES),
+        st.sampled_from(KEYS),
+        st.sampled_from(TEAMS),
+        st.sampled_from([0, 1, 7, 30]),
     ),
     max_size=12,
 )
