@@ -71,7 +71,7 @@ class Gateway:
 
 @asynccontextmanager
 async def running_gateway(folder: Path, *, log: Path | None = None) -> AsyncIterator[Gateway]:
-    """Run Envoy with its files in `folder` and its access log at `log`, routing to the public service default/digits."""
+    """Run Envoy with its files in `folder` and an access log at `log`, routing to the public service default/digits."""
     asked: list[dict[str, str]] = []
     http = await asyncio.start_server(_replica(asked), "127.0.0.1", 0)
     server = grpc.aio.server()

@@ -23,9 +23,15 @@ RESOURCE_EXHAUSTED = 8
 OF_CALLERS = RowLimits(callers={"default/digits": 10})
 
 
-def line(key: str = "ci", rows: object = "4") -> bytes:
-    said = {"time": "2026-01-31T12:10:00Z", "service": "default/digits", "key": key, "path": "/v2/models/digits/infer"}
-    return json.dumps(said | {"status": 200, "bytes_in": 100, "attempts": 1, "rows": rows}).encode() + b"\n"
+def line(key: str = "ci", rows: object = "4", **more: object) -> bytes:
+    said: dict[str, object] = {
+        "time": "2026-01-31T12:10:00Z",
+        "service": "default/digits",
+        "key": key,
+        "path": "/v2/models/digits/infer",
+    }
+    said |= {"upstream": "default/digits-00001/http", "status": 200, "bytes_in": 100, "attempts": 1, "rows": rows}
+    return json.dumps(said | more, separators=(",", ":")).encode() + b"\n"
 
 
 @dataclass
@@ -78,6 +84,17 @@ async def test_a_caller_is_refused_from_its_last_row_to_the_end_of_the_minute(lo
     log.at += 60
     await counter.turn()
     assert log.refused == [above("ci"), RowsExceeded()]
+
+
+async def test_requests_that_reach_no_replica_count_nothing_and_none_can_pass_for_one(log: Log) -> None:
+    counter = log.counter()
+    await counter.turn()
+    log.write(*(line(attempts=0) for _ in range(9)), line(upstream=None), line(status=500))
+    await counter.turn()
+    assert log.refused == []
+    log.write(line(rows="10", request_id='"attempts":0'))
+    await counter.turn()
+    assert log.refused == [above("ci")]
 
 
 async def test_rows_at_the_end_of_a_minute_count_in_the_next(log: Log) -> None:
@@ -246,15 +263,16 @@ async def test_a_caller_above_its_limit_is_refused_over_http_and_grpc_until_a_ne
     async with httpx.AsyncClient(timeout=20) as client:
         refused = await client.post(url, headers=key("greedy", token_id="id-rotated"))
     assert (refused.status_code, refused.json().keys()) == (429, {"error"})
-    assert "rows a minute" in refused.json()["error"]
+    assert "too many rows" in refused.json()["error"]
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     code, details = await counted.gateway.grpc("ModelInfer", key("greedy") | GRPC_SERVICE)
-    assert (code, "rows a minute" in details) == (RESOURCE_EXHAUSTED, True)
+    assert (code, "too many rows" in details) == (RESOURCE_EXHAUSTED, True)
     # All requests without a valid key are one caller.
     assert await counted.send({"authorization": "Bearer another"}, 1) == 429
     assert await counted.send(key("quiet"), 0) == 200
     assert await counted.send(key("greedy"), 1, PREVIEW) == 200
     assert await counted.send(key("x", token_id="id-revoked"), 1) == 401
+    await counted.until(lambda: b'"attempts":0' in counted.log.files.current.read_bytes())
     counted.next_minute()
     await counted.counter.turn()
     await counted.gateway.push()
