@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from integrations.clusters.base import CONSOLE
-from integrations.clusters.base.logged_requests import BadLineError, LoggedRequest, read_line
+from integrations.clusters.base.logged_requests import BadEntryError, LoggedRequest, read_line
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -78,7 +78,7 @@ def read_lines(lines: Iterable[bytes]) -> Read:
     for line in lines:
         try:
             request = read_line(line)
-        except BadLineError as error:
+        except BadEntryError as error:
             read.bad += 1
             read.why = read.why or str(error)
             continue

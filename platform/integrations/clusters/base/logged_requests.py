@@ -1,4 +1,4 @@
-"""Requests as lines of a gateway's access log say them. Pure.
+"""Requests as entries of a gateway's access log say them. Pure.
 
 Envoy escapes what clients send. What is read is checked nevertheless: a file may be cut off, or somebody else's. Rows
 are what a replica says, whose model may be hostile: they count only as far as the request's bytes could hold so many,
@@ -7,6 +7,7 @@ and a wrong text is one row.
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -18,8 +19,8 @@ MOST_ROWS = 10_000_000
 """Most rows of one request that count."""
 
 
-class BadLineError(ValueError):
-    """A line is not one of the gateway's; the message says why."""
+class BadEntryError(ValueError):
+    """An entry is not one of the gateway's; the message says why."""
 
 
 class LoggedRequest(NamedTuple):
@@ -50,19 +51,28 @@ class LoggedRequest(NamedTuple):
 
 
 def read_line(line: bytes) -> LoggedRequest | None:
-    """Return the request of a line; None for calls of health and metadata, and those of no service.
-
-    Raises:
-        BadLineError: it is not the gateway's.
-    """
+    """Return the request of a line of JSON, as `request_of`; raises BadEntryError."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadLineError(f"not JSON: {line[:80]!r}") from error
+        raise BadEntryError(f"not JSON: {line[:80]!r}") from error
     if not isinstance(said, dict):
-        raise BadLineError(f"not an object: {line[:80]!r}")
-    at = _time(said)
-    service = _text(said, "service")
+        raise BadEntryError(f"not an object: {line[:80]!r}")
+    return request_of(said, _revision(text(said, "upstream")))
+
+
+def request_of(said: Mapping[str, object], revision: str) -> LoggedRequest | None:
+    """Return the request of an entry; None for calls of health and metadata, and those of no service.
+
+    Args:
+        said: by the names of `integrations.clusters.local.envoy.access_log`.
+        revision: the one that it was sent to, or would have been.
+
+    Raises:
+        BadEntryError: a value is none that the gateway writes.
+    """
+    at = time_of(said)
+    service = text(said, "service")
     if not service.partition("/")[2] or not str(said.get("path")).endswith(_INFER):
         return None
     bytes_in, bytes_out, model_us = (_number(said, name) for name in ("bytes_in", "bytes_out", "model_us"))
@@ -72,11 +82,11 @@ def read_line(line: bytes) -> LoggedRequest | None:
     return LoggedRequest(
         at,
         service,
-        _revision(_text(said, "upstream")) if reached else "",
-        _text(said, "key"),
-        _text(said, "team"),
-        _text(said, "token_id"),
-        _text(said, "user"),
+        revision if reached else "",
+        text(said, "key"),
+        text(said, "team"),
+        text(said, "token_id"),
+        text(said, "user"),
         failed,
         0 if failed else _rows(said, bytes_in),
         bytes_in,
@@ -85,22 +95,23 @@ def read_line(line: bytes) -> LoggedRequest | None:
     )
 
 
-def _time(said: dict[str, object]) -> datetime:
+def time_of(said: Mapping[str, object]) -> datetime:
+    """Return when the request of an entry began; raises BadEntryError."""
     try:
-        at = datetime.fromisoformat(_text(said, "time"))
+        at = datetime.fromisoformat(text(said, "time"))
         return at.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise BadLineError(
+        raise BadEntryError(
             f"time is {str(said.get('time'))[:40]!r}; expected one such as 2026-01-31T12:00:00Z"
         ) from error
 
 
-def _rows(said: dict[str, object], bytes_in: int) -> int:
+def _rows(said: Mapping[str, object], bytes_in: int) -> int:
     """Return the rows of a request; a row takes a byte at least."""
-    text = said.get("rows") or said.get("grpc_rows")
-    if not isinstance(text, str) or not _ROWS.fullmatch(text):
+    rows = said.get("rows") or said.get("grpc_rows")
+    if not isinstance(rows, str) or not _ROWS.fullmatch(rows):
         return 1
-    return max(1, min(int(text), MOST_ROWS, bytes_in))
+    return max(1, min(int(rows), MOST_ROWS, bytes_in))
 
 
 def _revision(upstream: str) -> str:
@@ -109,19 +120,22 @@ def _revision(upstream: str) -> str:
     return parts[1] if len(parts) == 3 else ""
 
 
-def _text(said: dict[str, object], name: str) -> str:
+def text(said: Mapping[str, object], name: str) -> str:
+    """Return a text of an entry, empty where it has none; raises BadEntryError."""
     found = said.get(name)
     if found is None:
         return ""
     if not isinstance(found, str) or len(found) > _LONGEST or not found.isprintable():
-        raise BadLineError(f"{name} is {str(found)[:40]!r}; expected a text of at most {_LONGEST} printable characters")
+        raise BadEntryError(
+            f"{name} is {str(found)[:40]!r}; expected a text of at most {_LONGEST} printable characters"
+        )
     return found
 
 
-def _number(said: dict[str, object], name: str) -> int:
+def _number(said: Mapping[str, object], name: str) -> int:
     found = said.get(name)
     if found is None:
         return 0
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < _MOST:
-        raise BadLineError(f"{name} is {str(found)[:40]!r}; expected a whole number")
+        raise BadEntryError(f"{name} is {str(found)[:40]!r}; expected a whole number")
     return found

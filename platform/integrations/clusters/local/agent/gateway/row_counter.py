@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from integrations.clusters.base.logged_requests import BadLineError, read_line
+from integrations.clusters.base.logged_requests import BadEntryError, read_line
 from integrations.clusters.local.access_log_files import LogTail
 from integrations.clusters.local.agent.gateway.row_limits import RowLimits, RowWindow
 from integrations.clusters.local.envoy.values import RowsExceeded
@@ -93,7 +93,7 @@ class RowCounter:
                 continue
             try:
                 request = read_line(line)
-            except BadLineError:
+            except BadEntryError:
                 continue  # the worker, which reads each line, says so
             if request is not None and request.revision:
                 self._window.add(request, limits)
