@@ -40,6 +40,7 @@ from rest_framework.test import APIClient  # noqa: E402
 from accounts.auth import rate_limits  # noqa: E402
 from accounts.domain.scopes import Scope  # noqa: E402
 from accounts.services import token_create, user_get_or_create  # noqa: E402
+from common.token_buckets import TokenBuckets  # noqa: E402
 from tests.cluster._support.gateway import gateway_api  # noqa: E402
 from tests.cluster._support.remains import of_the_whole_cluster  # noqa: E402
 from tests.cluster.plane import ControlPlane, control_plane  # noqa: E402
@@ -75,8 +76,8 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_requests_before() -> None:
-    """Give each test full buckets: all requests of a process come from one address."""
-    rate_limits.BUCKETS.clear()
+    """Give each test full buckets, in memory: all requests of a process come from one address."""
+    rate_limits.BUCKETS = TokenBuckets()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,6 +1,14 @@
-"""REST API client of the command line: one method per verb, errors as the sentence of the API."""
+"""REST API client of the command line: one method per verb, errors as the sentence of the API.
 
+A request beyond a rate limit is sent again when its `Retry-After` is over, after a minute of such waits at most. The
+control plane refuses it before it does anything, so that is safe for every method; behind a proxy's 429 only for those
+that HTTP calls idempotent.
+"""
+
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import sleep
 from typing import Any, BinaryIO, NoReturn, Self
 from urllib.parse import quote, urlsplit
 
@@ -16,6 +24,7 @@ from fairlead_cli.errors import (
     Unreachable,
 )
 from fairlead_cli.files.upload_sources import Source
+from fairlead_cli.output import render
 from fairlead_cli.output.waiting import poll_until
 
 Json = dict[str, Any]
@@ -30,7 +39,16 @@ _BETWEEN_LOOKS_S = 1.0
 # Statuses of a proxy before the control plane, and 500 of its server, which cuts requests when it has to end.
 _GONE_STATUSES = {500, 502, 503, 504}
 _NO_ANSWER_OF_OURS = "unknown"
+_THROTTLED = "throttled"
+_IDEMPOTENT = {"GET", "PUT", "DELETE"}
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+@dataclass
+class _Patience:
+    """How long one request may still wait, in seconds, while a rate limit refuses it."""
+
+    left_s: int = 60
 
 
 def path(*parts: object) -> str:
@@ -57,6 +75,7 @@ class Client:
             base_url=f"{access.url}/api/v1/", headers=headers, timeout=_TIMEOUT, trust_env=proxied
         )
         self._access = access
+        self._has_said_that_it_waits = False
 
     def __enter__(self) -> Self:
         return self
@@ -109,6 +128,7 @@ class Client:
         Where the server goes away in the middle (it is upgraded, say), all is sent again once one answers, and `sent`
         receives minus the bytes sent so far. The same bytes are the same version: never two.
         """
+        patience = _Patience()
         for left in reversed(range(_UPLOAD_TRIES)):
             gone = 0
 
@@ -122,6 +142,9 @@ class Client:
             try:
                 return self._upload(path, pieces(), source, sha256, query)
             except (BrokenOff, ApiError) as error:
+                if left and self._waited_for_turn(error, "POST", patience):
+                    sent(-gone)
+                    continue
                 if not left or not _has_gone_away(error):
                     raise
             sent(-gone)
@@ -144,7 +167,7 @@ class Client:
         }
         params = [("filename", source.filename), *query]
         return self._json(
-            self._send("POST", path, params=params, content=pieces, headers=headers, timeout=_UPLOAD_TIMEOUT)
+            self._send_once("POST", path, params=params, content=pieces, headers=headers, timeout=_UPLOAD_TIMEOUT)
         )
 
     def _is_there(self) -> bool:
@@ -159,6 +182,15 @@ class Client:
 
         `came` receives the bytes of each piece and the size of all.
         """
+        patience = _Patience()
+        while True:
+            try:
+                return self._download(path, target, came)
+            except ApiError as error:
+                if not self._waited_for_turn(error, "GET", patience):
+                    raise
+
+    def _download(self, path: str, target: BinaryIO, came: Callable[[int, int | None], None]) -> str:
         headers = {"Accept": "application/octet-stream"}
         try:
             with self._http.stream("GET", path, headers=headers) as answer:
@@ -175,6 +207,31 @@ class Client:
             raise Unreachable(f"{self._access.url} broke off while it sent {path}: {error}") from error
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        patience = _Patience()
+        while True:
+            try:
+                return self._send_once(method, path, **request)
+            except ApiError as error:
+                if not self._waited_for_turn(error, method, patience):
+                    raise
+
+    def _waited_for_turn(self, error: CliError, method: str, patience: _Patience) -> bool:
+        """Wait as long as a refusal for a rate limit says; False where the request is not to be sent again."""
+        if not isinstance(error, ApiError) or error.refusal.status != httpx.codes.TOO_MANY_REQUESTS:
+            return False
+        refusal = error.refusal
+        is_safe = refusal.code == _THROTTLED or (refusal.code == _NO_ANSWER_OF_OURS and method in _IDEMPOTENT)
+        if not is_safe or not 0 < refusal.retry_after_s <= patience.left_s:
+            return False
+        patience.left_s -= refusal.retry_after_s
+        if not self._has_said_that_it_waits:
+            self._has_said_that_it_waits = True
+            sentence = f"waiting until requests are allowed again, now {refusal.retry_after_s} s: {refusal.message}"
+            print(render.clean(sentence), file=sys.stderr, flush=True)
+        sleep(refusal.retry_after_s)
+        return True
+
+    def _send_once(self, method: str, path: str, **request: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **request)
         except httpx.TimeoutException as error:
@@ -190,7 +247,8 @@ class Client:
         return answer
 
     def _raise(self, answer: httpx.Response) -> NoReturn:
-        refusal = self._refusal(answer)
+        after = answer.headers.get("Retry-After", "")
+        refusal = replace(self._refusal(answer), retry_after_s=int(after) if after.isascii() and after.isdigit() else 0)
         raise NotFound(refusal) if refusal.status == httpx.codes.NOT_FOUND else ApiError(refusal)
 
     def _json(self, answer: httpx.Response) -> Json:

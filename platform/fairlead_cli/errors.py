@@ -69,7 +69,7 @@ class BrokenOff(Unreachable):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The API's error as it came."""
+    """The API's error as it came; `retry_after_s` is 0 where it names no time for another try."""
 
     status: int
     code: str
@@ -77,6 +77,7 @@ class Refusal:
     field: str | None = None
     request_id: str = ""
     details: tuple[str, ...] = ()
+    retry_after_s: int = 0
 
 
 class ApiError(CliError):

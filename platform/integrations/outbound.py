@@ -1,18 +1,23 @@
 """Outbound HTTP requests to addresses that callers chose, protected against server-side request forgery (SSRF).
 
 The host's name is resolved here and the connection goes to the checked address, so that a name that resolves
-differently a moment later is of no use. Redirects are not followed, proxies of the environment not used.
+differently a moment later is of no use. Redirects are not followed, proxies of the environment not used. A time-out is
+for the whole exchange after the resolution: httpx' own are for each read, so that a server which sends a byte now and
+then would hold the caller for hours.
 """
 
 import hashlib
 import hmac
 import socket
+import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
+import httpcore
 import httpx
 
 from common.errors import InvalidInput, Unavailable
@@ -54,12 +59,13 @@ def post(
     Raises:
         Unavailable: no answer came in time, or the address is not one that may be reached.
     """
-    with _answer(httpx.Request("POST", url, content=body, headers=headers), allowed, timeout_s) as (answer, deadline):
+    with _answer(httpx.Request("POST", url, content=body, headers=headers), allowed, timeout_s) as answer:
         text = b""
-        for chunk in answer.iter_raw(_ANSWER_BYTES):
-            text += chunk
-            if len(text) >= _ANSWER_BYTES or time.monotonic() > deadline:
-                break
+        with suppress(httpx.TimeoutException):  # the status is the answer
+            for chunk in answer.iter_raw():
+                text += chunk
+                if len(text) >= _ANSWER_BYTES:
+                    break
         return answer.status_code, text[:_ANSWER_BYTES].decode(errors="replace").replace("\0", "")
 
 
@@ -70,10 +76,8 @@ def get(url: str, *, allowed: Sequence[Network], timeout_s: float, most_bytes: i
         Unavailable: no whole answer came in time, it is not a 200, it is larger than `most_bytes`, or the address is
             not one that may be reached.
     """
-    with _answer(httpx.Request("GET", url, headers={"Accept-Encoding": "identity"}), allowed, timeout_s) as (
-        answer,
-        deadline,
-    ):
+    request = httpx.Request("GET", url, headers={"Accept-Encoding": "identity"})
+    with _answer(request, allowed, timeout_s) as answer:
         if answer.status_code != httpx.codes.OK:
             raise Unavailable(f"{url} answered with status {answer.status_code}")
         body = b""
@@ -81,32 +85,29 @@ def get(url: str, *, allowed: Sequence[Network], timeout_s: float, most_bytes: i
             body += chunk
             if len(body) > most_bytes:
                 raise Unavailable(f"{url} answered with more than {most_bytes} bytes")
-            if time.monotonic() > deadline:
-                raise Unavailable(f"{url} did not answer whole within {timeout_s:g} s")
         return body
 
 
 @contextmanager
-def _answer(
-    request: httpx.Request, allowed: Sequence[Network], timeout_s: float
-) -> Iterator[tuple[httpx.Response, float]]:
-    """Send the request to a checked address; give the answer, its body unread, and the end of the time for it."""
-    url, deadline = request.url, time.monotonic() + timeout_s
+def _answer(request: httpx.Request, allowed: Sequence[Network], timeout_s: float) -> Iterator[httpx.Response]:
+    """Send the request to a checked address; give the answer, its body unread."""
+    url = request.url
     addresses = _checked_addresses(url.host, url.port or (443 if url.scheme == "https" else 80), allowed)
+    transport = _Transport(time.monotonic() + timeout_s)
     try:
-        with httpx.Client(timeout=timeout_s, trust_env=False, follow_redirects=False) as client:
-            answer = _first_answer(client, request, addresses, deadline)
+        with httpx.Client(transport=transport, timeout=timeout_s, trust_env=False, follow_redirects=False) as client:
+            answer = _first_answer(client, request, addresses)
             try:
-                yield answer, deadline
+                yield answer
             finally:
                 answer.close()
+    except httpx.TimeoutException as error:
+        raise Unavailable(f"{url} did not answer within {timeout_s:g} s") from error
     except httpx.HTTPError as error:
         raise Unavailable(f"{url} did not answer: {error or type(error).__name__}") from error
 
 
-def _first_answer(
-    client: httpx.Client, request: httpx.Request, addresses: Sequence[str], deadline: float
-) -> httpx.Response:
+def _first_answer(client: httpx.Client, request: httpx.Request, addresses: Sequence[str]) -> httpx.Response:
     """Return the answer of the first address that takes a connection."""
     url, headers = request.url, request.headers.copy()
     headers["Host"] = url.netloc.decode("ascii")
@@ -116,7 +117,6 @@ def _first_answer(
             url.copy_with(host=address),
             content=request.content,
             headers=headers,
-            timeout=max(0.1, deadline - time.monotonic()),
             extensions={"sni_hostname": url.host},
         )
         try:
@@ -137,3 +137,72 @@ def _checked_addresses(host: str, port: int, allowed: Sequence[Network]) -> list
         return permitted(host, [str(entry[4][0]) for entry in found], allowed)
     except EgressRefusedError as error:
         raise Unavailable(str(error)) from error
+
+
+class _Transport(httpx.HTTPTransport):
+    """httpx' transport, all of whose connections end at a time of the monotonic clock."""
+
+    def __init__(self, deadline: float) -> None:
+        context = httpx.create_ssl_context(trust_env=False)
+        super().__init__(verify=context, trust_env=False)
+        self._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=_Backend(deadline))
+
+
+class _Backend(httpcore.SyncBackend):
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002 - the deadline counts, as in the stream
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        left_s = _left_s(self._deadline, httpcore.ConnectTimeout)
+        return _Stream(super().connect_tcp(host, port, left_s, local_address, socket_options), self._deadline)
+
+
+class _Stream(httpcore.NetworkStream):
+    """httpcore's stream, with what is left until the deadline as the time-out of each step."""
+
+    def __init__(self, stream: httpcore.NetworkStream, deadline: float) -> None:
+        self._stream, self._deadline = stream, deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        return self._stream.read(max_bytes, timeout=_left_s(self._deadline, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        # httpcore would wait as long for each piece that goes out.
+        connection: socket.socket = self._stream.get_extra_info("socket")
+        try:
+            while buffer:
+                connection.settimeout(_left_s(self._deadline, httpcore.WriteTimeout))
+                buffer = buffer[connection.send(buffer) :]
+        except TimeoutError as error:
+            raise httpcore.WriteTimeout(str(error)) from error
+        except OSError as error:
+            raise httpcore.WriteError(str(error)) from error
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        left_s = _left_s(self._deadline, httpcore.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, timeout=left_s), self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _left_s(deadline: float, late: type[httpcore.TimeoutException]) -> float:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise late("the time for the exchange is over")
+    return left_s

@@ -32,22 +32,26 @@ def send_stream(
     """Send the messages over a new connection.
 
     Args:
-        timeout_s: for each of connecting, sending, and the server's end of the connection.
+        timeout_s: for connecting to each address of the host, and for all that follows.
 
     Raises:
         Unavailable: the server did not take all of them; it may have taken some.
     """
     where = f"{'tcp' if tls is None else 'tls'}://{host}:{port}"
+    deadline = time.monotonic() + timeout_s
     content = b"".join(b"%d %s" % (len(message), message) for message in messages)
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:
+            _limit(connection, deadline)
             if tls is None:
                 connection.sendall(content)
                 connection.shutdown(socket.SHUT_WR)
-                _read_to_end(connection, timeout_s)
+                _read_to_end(connection, deadline)
                 return
             with tls.wrap_socket(connection, server_hostname=host) as secured:
+                _limit(secured, deadline)
                 secured.sendall(content)
+                _limit(secured, deadline)
                 _close(secured)
     except TimeoutError as error:
         raise Unavailable(f"{where} did not take all messages and end the connection within {timeout_s:g} s") from error
@@ -66,11 +70,18 @@ def context(authority: str) -> ssl.SSLContext:
     return made
 
 
-def _read_to_end(connection: socket.socket, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
+def _limit(connection: socket.socket, deadline: float) -> None:
+    """Let the next step take until the deadline; raises TimeoutError beyond it."""
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    connection.settimeout(left_s)
+
+
+def _read_to_end(connection: socket.socket, deadline: float) -> None:
+    _limit(connection, deadline)
     while connection.recv(4096):
-        if time.monotonic() > deadline:
-            raise TimeoutError
+        _limit(connection, deadline)
 
 
 def _close(secured: ssl.SSLSocket) -> None:

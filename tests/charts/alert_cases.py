@@ -63,6 +63,8 @@ _ELSEWHERE = 'fairlead_database_up{namespace="other",pod="fairlead-web-a"}'
 _NO_WEB = "No web pod of Fairlead in platform shows its metrics."
 _WATCHES = f'fairlead_watches{{{POD},pod="fairlead-watcher-a",cluster="eu"}}'
 _LAG = f'fairlead_sweep_lag_seconds{{{POD},pod="fairlead-web-a"}}'
+_SINK_LAG = f'fairlead_audit_sink_lag_seconds{{{POD},pod="fairlead-web-a",sink="webhook"}}'
+_OTHER_SINK_LAG = f'fairlead_audit_sink_lag_seconds{{{POD},pod="fairlead-web-b",sink="webhook"}}'
 _DEPTH = f'fairlead_queue_depth{{{POD},pod="fairlead-web-a",queue="celery"}}'
 
 CASES = (
@@ -118,6 +120,16 @@ CASES = (
         {**HERE, "queue": "celery"},
     ),
     Case("FairleadQueueGrows", "many tasks that are done at once", {_DEPTH: "500x40 3x1 500x200"}, "20m"),
+    Case(
+        "FairleadAuditSinkLags",
+        "it takes nothing, which two web pods show",
+        {_SINK_LAG: "0+15x400", _OTHER_SINK_LAG: "0+15x400"},
+        "25m",
+        "The webhook sink of the audit log of platform is 25m 0s behind.",
+        {**HERE, "sink": "webhook"},
+    ),
+    Case("FairleadAuditSinkLags", "it came back within the time", {_SINK_LAG: "0+15x70 0x400"}, "25m"),
+    Case("FairleadAuditSinkLags", "always a little behind, so that its queue goes", {_SINK_LAG: "60x400"}, "90m"),
     Case(
         "FairleadRolloutDegraded",
         "one failed",

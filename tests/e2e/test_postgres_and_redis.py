@@ -105,6 +105,8 @@ def test_every_process_has_a_metrics_page(platform: Platform) -> None:
     )
     assert 'fairlead_rollouts{phase="Healthy"} 1.0' in web
     assert 'fairlead_queue_depth{queue="celery"}' in web
+    assert re.search(r'fairlead_rate_limit_checks_total{store="redis"} [1-9]', web), "before and after the broker went"
+    assert 'fairlead_rate_limit_checks_total{store="memory"}' in web
     assert 'fairlead_reconcile_duration_seconds_count{outcome="done"}' in worker
     assert 'fairlead_tasks_failed_total{task="deployments.tasks.sweep"}' in worker, "while the database was gone"
     assert 'fairlead_tasks_sent_total{task="deployments.tasks.sweep"}' in beat

@@ -38,6 +38,7 @@ class Api:
     answers: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
     filenames: dict[str, str] = field(default_factory=dict)
+    retry_after: str = ""
 
     def on(self, request: str, *documents: Any, status: int = 200) -> None:
         """Answer `METHOD /path` with the documents, one after the other."""
@@ -76,6 +77,8 @@ def _handler(api: Api) -> type[BaseHTTPRequestHandler]:
             content = document if isinstance(document, bytes) else json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(0 if status == 204 else len(content)))
+            if status == 429 and api.retry_after:
+                self.send_header("Retry-After", api.retry_after)
             if name := api.filenames.get(f"{seen.method} {seen.path}"):
                 self.send_header("Content-Disposition", f'attachment; filename="{name}"')
             self.end_headers()

@@ -1,6 +1,7 @@
 """Requests as they go out, answers and refusals as they come back."""
 
 import hashlib
+import io
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +124,90 @@ def test_a_refused_upload_is_not_sent_again(api: Any, client: Client, tmp_path: 
         client.upload("models/m/versions", source_of(tmp_path / "model.onnx"), "0" * 64, lambda _count: None)
 
     assert len(api.seen) == 1
+
+
+THROTTLED = {"error": {"code": "throttled", "message": "token 'ann' sends more than 3000 requests a minute"}}
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let time pass at once; return how long the client waited."""
+    waited: list[float] = []
+    monkeypatch.setattr("fairlead_cli.client.sleep", waited.append)
+    return waited
+
+
+@pytest.mark.parametrize("method", ["get", "put", "post", "patch", "delete"])
+def test_a_request_beyond_its_limit_is_sent_again_when_its_time_has_come(
+    api: Any, client: Client, waits: list[float], capsys: pytest.CaptureFixture[str], method: str
+) -> None:
+    api.answers[f"{method.upper()} /policies/a"] = [(429, THROTTLED), (429, THROTTLED), (200, {"name": "a"})]
+    api.retry_after = "7"
+
+    arguments = ({"name": "a"},) if method not in {"get", "delete"} else ()
+    getattr(client, method)("policies/a", *arguments)
+
+    assert waits == [7, 7]
+    assert len({(seen.method, seen.body) for seen in api.seen}) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "waiting until requests are allowed again, now 7 s: token 'ann' sends more than 3000 requests a minute"
+    ]
+
+
+def test_after_a_minute_of_waiting_the_refusal_is_shown(api: Any, client: Client, waits: list[float]) -> None:
+    api.on("GET /models", THROTTLED, status=429)
+    api.retry_after = "25"
+
+    with pytest.raises(ApiError, match="more than 3000 requests a minute"):
+        client.get("models")
+    assert waits == [25, 25]
+
+
+@pytest.mark.parametrize("after", ["", "0", "61", "-1", "1e3", "Wed, 21 Oct 2026 07:28:00 GMT", "²"])
+def test_a_time_that_is_none_or_too_long_is_not_waited_for(
+    api: Any, client: Client, waits: list[float], after: str
+) -> None:
+    api.on("GET /models", THROTTLED, status=429)
+    api.retry_after = after
+
+    with pytest.raises(ApiError):
+        client.get("models")
+    assert (waits, len(api.seen)) == ([], 1)
+
+
+def test_after_a_proxys_refusal_only_what_may_be_repeated_is(api: Any, client: Client, waits: list[float]) -> None:
+    api.answers["GET /models"] = [(429, b"<html>Too Many Requests</html>"), (200, {})]
+    api.answers["POST /models"] = [(429, b"<html>Too Many Requests</html>"), (200, {})]
+    api.retry_after = "1"
+
+    assert client.get("models") == {}
+    with pytest.raises(ApiError, match="429 Too Many Requests"):
+        client.post("models")
+    assert waits == [1]
+
+
+def test_an_upload_beyond_a_limit_is_sent_again_from_its_start(
+    api: Any, client: Client, tmp_path: Path, waits: list[float]
+) -> None:
+    content = b"onnx" * 200_000
+    (tmp_path / "model.onnx").write_bytes(content)
+    api.answers["POST /models/m/versions?filename=model.onnx"] = [(429, THROTTLED), (201, {"number": 1})]
+    api.retry_after = "3"
+    sent: list[int] = []
+
+    assert client.upload("models/m/versions", source_of(tmp_path / "model.onnx"), "0" * 64, sent.append)
+    assert [seen.body for seen in api.seen] == [content, content]
+    assert (sum(sent), waits) == (len(content), [3])
+
+
+def test_a_download_beyond_a_limit_is_asked_for_again(api: Any, client: Client, waits: list[float]) -> None:
+    api.answers["GET /models/m/versions/1/artifact"] = [(429, THROTTLED), (200, b"bytes")]
+    api.retry_after = "2"
+    target = io.BytesIO()
+
+    client.download("models/m/versions/1/artifact", target, lambda _came, _size: None)
+    assert (target.getvalue(), waits) == (b"bytes", [2])
 
 
 def test_a_refusal_is_the_apis_sentence(api: Any, client: Client) -> None:

@@ -11,6 +11,7 @@ from control_plane.monitoring import telemetry
 from control_plane.monitoring.collector import ControlPlaneCollector
 from deployments import tasks
 from deployments.reconcile import service_counters
+from integrations import shared_buckets
 from serving_runtime.common.errors import FailureReason
 from serving_runtime.devices.gpu import Gpu
 from serving_runtime.devices.nvml import Reading
@@ -25,7 +26,7 @@ from serving_runtime.telemetry.tap.tap import TapCounts
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events_family
 from tests.nets._support.recording import check
 
-REGISTERED = (telemetry, watch, tasks, service_counters)
+REGISTERED = (telemetry, watch, tasks, service_counters, shared_buckets)
 """Modules whose import registers metrics."""
 
 

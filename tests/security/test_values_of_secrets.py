@@ -50,7 +50,7 @@ def holding(folder: Path) -> dict[Path, int]:
 def test_on_the_local_cluster_it_is_in_one_file_and_in_the_model_s_process(cluster: Cluster) -> None:
     cluster.hold()
     cluster.start()
-    cluster.driver.apply_secrets("default", "digits", {"hugging-face": {"token": VALUE}})
+    cluster.driver.apply_secrets("default", "digits", lambda: {"hugging-face": {"token": VALUE}})
     cluster.apply(1, cluster.revision(1, 100, secret_env=SECRET_ENV))
     cluster.until_ready(1)
     cluster.stop()
@@ -80,7 +80,7 @@ def test_a_failure_of_the_process_shows_its_name_and_a_missing_value_is_said(clu
 
     until(failure, "the replica failed")
     assert "MODEL_TOKEN is key token of secret hugging-face, which namespace default does not have" in failure()
-    cluster.driver.apply_secrets("default", "digits", {"hugging-face": {"token": VALUE}})
+    cluster.driver.apply_secrets("default", "digits", lambda: {"hugging-face": {"token": VALUE}})
     until(lambda: "the token is $(MODEL_TOKEN)" in failure(), "it was started again, with the value")
     assert VALUE not in repr(cluster.observe())
     assert "the token is $(MODEL_TOKEN)" in cluster.driver.log("default", "digits", "digits-00001-0")

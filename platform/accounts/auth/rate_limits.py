@@ -1,7 +1,8 @@
 """Request limits: by token, by address for callers without one, and failed sign-ins by address.
 
-Counted in the memory of this process: with several web processes a client gets as much from each. An address is that of
-the connection, or what a proxy in `--forwarded-allow-ips` says; of IPv6 the first 64 bits.
+Counted in Redis for all web processes where the broker is one (`integrations.shared_buckets`), else in the memory of
+this process. An address is that of the connection, or what a proxy in `--forwarded-allow-ips` says; of IPv6 the first
+64 bits.
 """
 
 import time
@@ -18,9 +19,18 @@ from accounts.models import ApiToken
 from common.errors import TooManyRequests
 from common.http.error_body import error_body
 from common.http.error_pages import error_page
-from common.token_buckets import TokenBuckets, Verdict
+from common.token_buckets import Buckets, TokenBuckets, Verdict
 
-BUCKETS = TokenBuckets()
+
+def _buckets() -> Buckets:
+    if not settings.BROKER_URL.startswith("redis"):
+        return TokenBuckets()
+    from integrations.shared_buckets import SharedBuckets  # noqa: PLC0415 - its library comes with such brokers alone
+
+    return SharedBuckets(settings.BROKER_URL, settings.SECRET_KEY)
+
+
+BUCKETS = _buckets()
 _UNCOUNTED = ("/healthz", "/readyz")
 _PUBLIC = ("/metrics", "/signin/", "/api/v1/schema/")
 """Addresses whose views verify no credentials: sending some does not change what counts."""
@@ -50,6 +60,11 @@ def count_failed_signin(request: HttpRequest) -> None:
     _take(request, *_of_failures(request))
 
 
+def count(key: tuple[str, ...], *, per_minute: int, burst: int) -> Verdict:
+    """Count a request against a limit of the caller's own, in a bucket that holds `burst`."""
+    return BUCKETS.take(key, per_minute=per_minute, now=time.monotonic(), burst=burst)
+
+
 def refused_at_once(scope: Mapping[str, Any]) -> Verdict | None:
     """Return why an ASGI request to the API is refused before Django sees it; None to go on. Counts nothing.
 
@@ -61,7 +76,7 @@ def refused_at_once(scope: Mapping[str, Any]) -> Verdict | None:
     if path not in _PUBLIC and any(name in (b"authorization", b"cookie") for name, _ in scope["headers"]):
         return None
     key = ("address", _counted(scope["client"][0]))
-    verdict = BUCKETS.take(key, per_minute=most, now=time.monotonic(), count=0)
+    verdict = BUCKETS.look(key, per_minute=most, now=time.monotonic())
     return None if verdict.allowed else verdict
 
 

@@ -19,8 +19,9 @@ from serving_runtime.shared.egress import GUARDED, Network
 _TIMEOUT_S = 10.0
 _MAX_ENTRY_BYTES = 500_000
 """Proxies before webhooks refuse bodies of more than 1 MiB, and one entry can have two bodies of requests."""
-_TURN = timedelta(seconds=30)
-"""How long one turn goes on; the next one follows within seconds."""
+_TURN = timedelta(seconds=10)
+"""How long one turn begins further batches; the next turn follows within seconds. With the last batch's time-out a turn
+takes 20 s at most, so that a slow sink does not keep a thread of the worker from other tasks."""
 _ANYWHERE: tuple[Network, ...] = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"), *GUARDED)
 """The operator chose the address, not a caller."""
 
@@ -28,7 +29,7 @@ Line = dict[str, object]
 
 
 def audit_send(*, sink: SinkName, clock: Callable[[], datetime]) -> None:
-    """Send what the sink has not taken yet, for half a minute at most; nothing where it is not due."""
+    """Send what the sink has not taken yet, for 20 s at most; nothing where it is not due."""
     began = clock()
     claim = sink_claim(sink=sink, now=began)
     while claim is not None:

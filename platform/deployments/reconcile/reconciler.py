@@ -5,10 +5,10 @@ participant collect with no transaction open, lets all of them record under the 
 rollout), and then sends the whole desired state to the cluster. Record comes before apply, so a crash in between is
 repaired by the next tick; applying twice changes nothing. Two reconcilers cannot disagree: the lease lets one in at a
 time, one that lost it finds a higher `changes` and records nothing, and its desired state has a lower generation, which
-the cluster ignores.
+the cluster ignores. Values of secrets are read and passed on under a lock, after a look at the lease.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
@@ -36,7 +36,7 @@ from deployments.reconcile.participants.taps import TAPS
 from deployments.reconcile.participants.traffic import TRAFFIC
 from deployments.reconcile.service_change import Change, OvertakenError, changing, changing_as_read, load
 from deployments.reconcile.turn import Outside, Participant, Turn
-from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed
+from integrations.clusters.base import Desired, Drift, Observed
 from sealed_secrets.selectors import values_of
 
 __all__ = ["Outcome", "Outside", "tick"]
@@ -107,10 +107,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int
         for participant in participants:
             participant.record(change, turn.found(participant))
         describe(change, turn)
-    desired = change.desired()
-    if not lease.holds(change.service.pk, owner, outside.clock()):
-        return Outcome.OVERTAKEN, UNSETTLED
-    _note_drift(change.service, _apply(change.service, desired, outside.driver), change.now)
+    _note_drift(change.service, _apply(change.service, change.desired(), owner, outside), change.now)
     return Outcome.DONE, change.service.changes if _is_settled(change, turn.seen, participants) else UNSETTLED
 
 
@@ -141,17 +138,30 @@ def _is_settled(change: Change, seen: Observed | None, participants: Iterable[Pa
     )
 
 
-def _apply(service: InferenceService, desired: Desired, driver: ClusterDriver) -> Sequence[Drift]:
+def _apply(service: InferenceService, desired: Desired, owner: str, outside: Outside) -> Sequence[Drift]:
     """Apply the desired state to the cluster, and return the drift found there; record and raise a refusal.
 
     An unreachable cluster is no refusal; observations report it.
+
+    Raises:
+        OvertakenError: the owner lost the lease.
     """
+
+    def check_lease() -> None:
+        if not lease.holds(service.pk, owner, outside.clock()):
+            raise OvertakenError
+
+    def read_secrets() -> Mapping[str, Mapping[str, str]]:
+        # Values have no generation by which the cluster would refuse older ones, and a worker may sleep at any place.
+        check_lease()
+        return values_of(namespace=service.namespace, refs=refs)
+
+    check_lease()
+    refs = [each for revision in desired.revisions for each in revision.secret_env.values()]
     try:
-        refs = [each for revision in desired.revisions for each in revision.secret_env.values()]
         if refs and service.cluster.kind == LOCAL:
-            values = values_of(namespace=service.namespace, refs=refs)
-            driver.apply_secrets(service.namespace, service.name, values)
-        drift = driver.apply(desired)
+            outside.driver.apply_secrets(service.namespace, service.name, read_secrets)
+        drift = outside.driver.apply(desired)
     except Unavailable:
         raise
     except FairleadError as error:

@@ -13,8 +13,10 @@ _HEAD = """\
 All commands except `up`, `demo` and `completion` take `-o, --output table|json`: with `json`, standard output is one
 document and nothing else. Every command that connects to the control plane takes `--url`. While a command waits, it
 shows its progress on a terminal, and elsewhere writes a line to standard error for each change, and for new figures
-every half minute. The URL and the API token come from `FAIRLEAD_URL` and `FAIRLEAD_TOKEN`,
-else from `fairlead up` in this folder or one above it (`FAIRLEAD_HOME`, `.fairlead`), else from `fairlead login`.
+every half minute. Beyond a [rate limit](limits.md#requests-to-the-control-plane) it waits as long as the server says, a
+minute for each request at most, and writes one line to standard error. The URL and the API token come from
+`FAIRLEAD_URL` and `FAIRLEAD_TOKEN`, else from `fairlead up` in this folder or one above it (`FAIRLEAD_HOME`,
+`.fairlead`), else from `fairlead login`.
 
 Shell completion: `source <(fairlead completion bash)` (or `zsh`), `fairlead completion fish | source`.
 """

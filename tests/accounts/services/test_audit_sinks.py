@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -255,6 +256,7 @@ class Receiver:
         self.got: list[dict[str, Any]] = []
         self.requests: list[tuple[dict[str, str], bytes]] = []
         self.status = 204
+        self.takes_s = 0.0
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -263,8 +265,10 @@ class Receiver:
                 receiver.requests.append((dict(self.headers), body))
                 if receiver.status == 204:
                     receiver.got += json.loads(body)["entries"]
+                time.sleep(receiver.takes_s)
                 self.send_response(receiver.status)
-                self.end_headers()
+                with suppress(OSError):
+                    self.end_headers()
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -303,6 +307,34 @@ def test_an_entry_that_proxies_would_refuse_goes_without_its_long_fields(receive
     assert send(SinkName.WEBHOOK).position == 2
     assert [(entry.get("truncated"), "after" in entry) for entry in receiver.got] == [(True, False), (None, True)]
     assert max(len(body) for _, body in receiver.requests) < 2**20
+
+
+def test_a_slow_webhook_has_a_thread_for_a_short_turn_and_gets_the_rest_in_the_next(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.services.audit_sinks._AT_ONCE", 2)
+    monkeypatch.setattr(audit_sending, "_TURN", timedelta(seconds=0.2))
+    receiver.takes_s = 0.15
+    record(1, 9)
+    turns = 0
+    while positions(receiver)[-1:] != [9]:
+        audit_send(sink=SinkName.WEBHOOK, clock=timezone.now)
+        turns += 1
+    assert turns >= 3  # of five batches two begin within a turn
+    assert positions(receiver) == list(range(1, 10))
+    assert AuditSink.objects.get().position == 9
+
+
+def test_what_a_webhook_answers_too_late_it_gets_again(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_sending, "_TIMEOUT_S", 0.2)
+    receiver.takes_s = 0.5
+    record(1, 3)
+    late = send(SinkName.WEBHOOK)
+    assert (late.position, late.error) == (0, "the webhook did not answer within 0.2 s")
+    receiver.takes_s = 0.0
+    monkeypatch.setattr(audit_sending, "_TIMEOUT_S", 10)
+    assert send(SinkName.WEBHOOK, NOW + timedelta(seconds=5)).position == 3
+    assert positions(receiver) == [1, 2, 3, 1, 2, 3]
 
 
 def test_the_address_of_a_webhook_that_is_down_is_not_shown(settings: Settings) -> None:

@@ -20,6 +20,7 @@ from control_plane.monitoring import telemetry
 from control_plane.monitoring.collector import ControlPlaneCollector
 from deployments import tasks
 from deployments.models import InferenceService
+from integrations.shared_buckets import CHECKS
 from tests import scenes
 from tests.servers.parts import free_port
 
@@ -36,7 +37,9 @@ def page(text: str) -> dict[tuple[str, str], float]:
 def test_the_table_names_exactly_the_metrics_there_are() -> None:
     own = {family.name for family in REGISTRY.collect() if family.name.startswith("fairlead_")}
     own |= {
-        family.name for metric in (tasks.RECONCILE_DURATION, watch.WATCHES, watch.WAKES) for family in metric.collect()
+        family.name
+        for metric in (tasks.RECONCILE_DURATION, watch.WATCHES, watch.WAKES, CHECKS)
+        for family in metric.collect()
     }
     own |= {family.name for family in ControlPlaneCollector().describe()}
     lines = (ROOT / "docs" / "reference" / "metrics.md").read_text().splitlines()

@@ -32,6 +32,7 @@ from integrations.clusters.base import (
     ObservedRevision,
     ObservedScaling,
     ObservedTransformer,
+    ReadSecrets,
     ReplicaPhase,
     Sample,
     WorkloadIdentity,
@@ -105,6 +106,7 @@ class FakeCluster:
     drift: list[Drift] = field(default_factory=list)
     on_apply: Callable[[Desired], None] = lambda _desired: None
     on_check: Callable[[Desired], None] = lambda _desired: None
+    before_secrets: Callable[[], None] = lambda: None
 
     def apply(self, desired: Desired) -> list[Drift]:
         self._reach()
@@ -116,9 +118,10 @@ class FakeCluster:
             self.deleted.discard(key)
         return self.drift
 
-    def apply_secrets(self, namespace: str, service: str, values: Mapping[str, Mapping[str, str]]) -> None:
+    def apply_secrets(self, namespace: str, service: str, read: ReadSecrets) -> None:
         self._reach()
-        self.secrets[namespace, service] = {name: dict(each) for name, each in values.items()}
+        self.before_secrets()
+        self.secrets[namespace, service] = {name: dict(each) for name, each in read().items()}
 
     def observe(self, namespace: str, service: str) -> Observed:
         self._reach()

@@ -132,7 +132,7 @@ def test_a_token_counts_on_its_own_cluster_alone(cluster: FakeCluster, digest: s
 def test_a_flood_of_tokens_from_one_address_does_not_reach_the_cluster(
     cluster: FakeCluster, digest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access.LookUps, "rate", "3/min")
+    monkeypatch.setattr(access.LookUps, "per_minute", 3)
     answers = [ask(digest, f"a.b.{number}") for number in range(5)]
     assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
     assert int(answers[-1]["Retry-After"].split(".")[0]) <= 60
@@ -140,7 +140,7 @@ def test_a_flood_of_tokens_from_one_address_does_not_reach_the_cluster(
 
 
 def test_one_pod_cannot_ask_without_end(cluster: FakeCluster, digest: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access.Requests, "rate", "2/min")
+    monkeypatch.setattr(access.Requests, "per_minute", 2)
     assert [ask(digest).status_code for _ in range(3)] == [200, 200, 429]
 
 

@@ -14,6 +14,7 @@ from deployments.reconcile.reconciler import Outcome, tick
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_apply, service_delete
 from integrations.clusters.base import Desired, Drift, DriftPolicy, Observed, Sample
 from registry.domain.version_lifecycle import Status
+from sealed_secrets.services import secret_change, secret_create
 from tests.deployments._support.platform import Platform
 
 
@@ -553,6 +554,32 @@ def test_a_worker_whose_lease_ran_out_before_apply_applies_nothing(platform: Pla
     outside = replace(platform.outside, metrics=slow)
     assert tick(InferenceService.objects.get().pk, outside) is Outcome.OVERTAKEN
     assert len(platform.cluster.applied) == applied
+
+
+def test_a_worker_that_is_late_with_values_of_secrets_passes_none(platform: Platform) -> None:
+    """It sleeps between its look at the lease and the driver's lock, while another one passes newer ones."""
+    now, named = platform.clock(), ("default", "hugging-face")
+    secret_create(namespace=named[0], name=named[1], values={"token": "old"}, actor="alice", now=now)
+    platform.version(1)
+    document = platform.document(policy=None)
+    reference = {"secretKeyRef": {"name": named[1], "key": "token"}}
+    document["spec"]["predictor"]["model"]["env"] = [{"name": "MODEL_TOKEN", "valueFrom": reference}]
+    service_apply(document=document, namespace=None, name=None, actor="alice", now=now)
+    platform.turn()
+    service = InferenceService.objects.get()
+
+    def meanwhile() -> None:
+        platform.cluster.before_secrets = lambda: None
+        platform.clock.go_on(LEASE.total_seconds() + 1)
+        secret_change(namespace=named[0], name=named[1], values={"token": "new"}, actor="alice", now=platform.clock())
+        assert tick(service.pk, platform.outside) is Outcome.DONE
+        secret_change(namespace=named[0], name=named[1], values={"token": "newest"}, actor="alice", now=now)
+
+    platform.cluster.before_secrets = meanwhile
+    applied = len(platform.cluster.applied)
+    assert tick(service.pk, platform.outside) is Outcome.OVERTAKEN
+    assert platform.cluster.secrets["default", "digits"] == {"hugging-face": {"token": "new"}}
+    assert len(platform.cluster.applied) == applied + 1, "of the other worker"
 
 
 def test_the_generation_rises_only_with_what_is_wished(platform: Platform) -> None:

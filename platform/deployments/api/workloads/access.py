@@ -15,9 +15,10 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import Throttled
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.throttling import SimpleRateThrottle
+from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
+from accounts.auth import rate_limits
 from clusters.models import Cluster
 from clusters.services.connection import driver_of
 from common.errors import NotAuthenticated, NotPermitted
@@ -31,25 +32,40 @@ _MAX_TOKEN_BYTES = 8192
 _KNOWN_S, _UNKNOWN_S = 60, 10
 
 
-class LookUps(SimpleRateThrottle):
+class _Limit(BaseThrottle):
+    """A limit of requests, of which a minute's may come at once."""
+
+    per_minute = 600
+
+    def key(self, request: Request, view: Any) -> tuple[str, ...]:
+        """Return whose requests count together."""
+        raise NotImplementedError
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        """Return whether the request is within the limit; counts it."""
+        self._verdict = rate_limits.count(self.key(request, view), per_minute=self.per_minute, burst=self.per_minute)
+        return self._verdict.allowed
+
+    def wait(self) -> float:
+        """Return the seconds until the next request is allowed."""
+        return self._verdict.wait_s
+
+
+class LookUps(_Limit):
     """Rate limit of token lookups at a cluster, by client address."""
 
-    rate = "600/min"
-
-    def get_cache_key(self, request: Request, view: Any) -> str:
+    def key(self, request: Request, view: Any) -> tuple[str, ...]:
         """Return the caller's address; ignores forwarding headers."""
-        return f"workload-look-ups:{view.kwargs['cluster']}:{request.META.get('REMOTE_ADDR', '')}"
+        return ("workload-look-ups", view.kwargs["cluster"], request.META.get("REMOTE_ADDR", ""))
 
 
-class Requests(SimpleRateThrottle):
+class Requests(_Limit):
     """Rate limit of requests, by pod."""
 
-    rate = "600/min"
-
-    def get_cache_key(self, request: Request, view: Any) -> str:
+    def key(self, request: Request, view: Any) -> tuple[str, ...]:
         """Return the pod's name."""
         pod = caller_of(request)
-        return f"workload-requests:{view.kwargs['cluster']}:{pod.namespace}:{pod.pod}"
+        return ("workload-requests", view.kwargs["cluster"], pod.namespace, pod.pod)
 
 
 class WorkloadAuthentication(BaseAuthentication):

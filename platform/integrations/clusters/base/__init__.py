@@ -41,7 +41,7 @@ from integrations.clusters.base.desired import (
     may_connect,
 )
 from integrations.clusters.base.drift import Drift, DriftPolicy
-from integrations.clusters.base.driver import ClusterDriver, Finding
+from integrations.clusters.base.driver import ClusterDriver, Finding, ReadSecrets
 from integrations.clusters.base.environment import permitted, refused, why_refused
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.failures import (
@@ -146,6 +146,7 @@ __all__ = [
     "ObservedTransformer",
     "OnStage",
     "Patch",
+    "ReadSecrets",
     "ReplicaEvent",
     "ReplicaPhase",
     "RequestRate",

@@ -31,6 +31,9 @@ class Finding:
     remedy: str = ""
 
 
+ReadSecrets = Callable[[], Mapping[str, Mapping[str, str]]]
+
+
 class ClusterDriver(Protocol):
     """All methods raise `common.errors.Unavailable` where the cluster cannot be reached."""
 
@@ -47,13 +50,14 @@ class ClusterDriver(Protocol):
             namespaces: those with a service that not everybody may call.
         """
 
-    def apply_secrets(self, namespace: str, service: str, values: Mapping[str, Mapping[str, str]]) -> None:
+    def apply_secrets(self, namespace: str, service: str, read: ReadSecrets) -> None:
         """Pass values of secrets that a service's variables name; called before `apply`.
 
         Only for clusters that have no Secrets of their own.
 
         Args:
-            values: by the names of secrets and their keys.
+            read: returns the values by the names of secrets and their keys. Called while no other caller passes any:
+                who is late finds out in it, raises, and passes nothing.
         """
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:

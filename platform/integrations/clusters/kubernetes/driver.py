@@ -33,6 +33,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     OnStage,
     Patch,
+    ReadSecrets,
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
@@ -227,7 +228,7 @@ class KubernetesDriver:
             return found
         return jobs.identity_of(self._api, found) or found
 
-    def apply_secrets(self, namespace: str, service: str, values: Mapping[str, Mapping[str, str]]) -> None:  # noqa: ARG002
+    def apply_secrets(self, namespace: str, service: str, read: ReadSecrets) -> None:  # noqa: ARG002
         """Refuse: pods name the Secrets of their namespace."""
         raise Conflict(f"secrets of {namespace}/{service} are those of its namespace on the cluster")
 

@@ -30,6 +30,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     OnStage,
     Patch,
+    ReadSecrets,
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_BYTES, last_lines
@@ -56,6 +57,7 @@ from integrations.clusters.local.files import (
     read_json,
     secret_env_of,
     secret_values,
+    secrets_files_locked,
     write_json,
 )
 from integrations.clusters.local.jobs import jobs, replays
@@ -86,13 +88,15 @@ class LocalDriver:
             self._forget_secrets(desired.namespace, desired.service)
         return ()  # only the agent changes what runs
 
-    def apply_secrets(self, namespace: str, service: str, values: Mapping[str, Mapping[str, str]]) -> None:
+    def apply_secrets(self, namespace: str, service: str, read: ReadSecrets) -> None:
         """Pass values of secrets to the agent, in a file for its owner alone; the same are not rewritten.
 
         Replicas get them when their processes start.
         """
         place = self._layout.secrets_file(namespace, service)
-        with self._writing(place):
+        # Not the lock of the desired files, for which the agent would wait: `read` may wait for the database.
+        with self._writing(place, secrets_files_locked):
+            values = read()
             place.parent.mkdir(mode=0o700, exist_ok=True)
             with suppress(BadFileError):
                 if secret_values(self._layout, namespace, service) == values:
@@ -115,12 +119,14 @@ class LocalDriver:
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Order the agent to delete the service; it forgets the service when its last process has ended."""
+        is_newest = True
         if (
             self._layout.desired_file(namespace, service).exists()
             or self._layout.status_file(namespace, service).exists()
         ):
-            self._order(Order(Desired(namespace, service, generation, ()), deleted=True))
-        self._forget_secrets(namespace, service)
+            is_newest = self._order(Order(Desired(namespace, service, generation, ()), deleted=True))
+        if is_newest:
+            self._forget_secrets(namespace, service)
 
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as the agent reports it; raises Unavailable without a recent heartbeat of the agent."""
@@ -233,7 +239,9 @@ class LocalDriver:
 
     def _forget_secrets(self, namespace: str, service: str) -> None:
         place = self._layout.secrets_file(namespace, service)
-        with self._writing(place):
+        if not place.exists():
+            return  # as for most services at every tick: no reason to wait for others' values
+        with self._writing(place, secrets_files_locked):
             place.unlink(missing_ok=True)
 
     def _order(self, order: Order) -> bool:
@@ -250,11 +258,13 @@ class LocalDriver:
             return stored is None or stored.desired.generation <= desired.generation
 
     @contextmanager
-    def _writing(self, place: Path) -> Iterator[None]:
+    def _writing(
+        self, place: Path, locked: Callable[[Layout], AbstractContextManager[None]] = desired_files_locked
+    ) -> Iterator[None]:
         """Lock the driver's files to write `place`; raises NoRoom on a full disk, else Unavailable where it fails."""
         try:
             self._layout.desired.mkdir(parents=True, exist_ok=True)
-            with desired_files_locked(self._layout):
+            with locked(self._layout):
                 yield
         except OSError as error:
             if is_no_room(error):

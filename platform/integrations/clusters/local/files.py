@@ -146,7 +146,24 @@ def desired_files_locked(layout: Layout) -> Iterator[None]:
     Raises:
         OSError: the cluster's folder cannot be written.
     """
-    handle = os.open(layout.cluster / ".apply.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    with _locked(layout.cluster / ".apply.lock"):
+        yield
+
+
+@contextmanager
+def secrets_files_locked(layout: Layout) -> Iterator[None]:
+    """Lock the files with values of secrets: no other worker writes or removes one meanwhile; the agent only reads.
+
+    Raises:
+        OSError: the cluster's folder cannot be written.
+    """
+    with _locked(layout.cluster / ".secrets.lock"):
+        yield
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -10,11 +10,26 @@ import pytest
 
 from common.errors import InvalidInput, NotFound, Unavailable
 from common.process_identity import start_ticks
-from integrations.clusters.base import Component, Desired, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+from integrations.clusters.base import (
+    Component,
+    Desired,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+    SecretKeyRef,
+)
 from integrations.clusters.base.failures import MAX_LOG_LINES
 from integrations.clusters.local.documents import cluster_status_to_json, observed_to_json, order_from_json
 from integrations.clusters.local.driver import LocalDriver
-from integrations.clusters.local.files import DESIRED_SCHEMA, ClusterStatus, read_json, write_json, write_text
+from integrations.clusters.local.files import (
+    DESIRED_SCHEMA,
+    ClusterStatus,
+    read_json,
+    secret_values,
+    write_json,
+    write_text,
+)
 from integrations.clusters.local.pid_files import ProcessRecord, write_record
 
 
@@ -170,3 +185,39 @@ def test_the_last_lines_of_a_replica_are_read_without_what_its_environment_holds
     for other in ("digits-00002-0", "../logs/agent", "agent"):
         with pytest.raises(NotFound, match="has no replica"):
             cluster.driver.log("default", "digits", other)
+
+
+def test_values_of_secrets_are_read_while_nobody_else_passes_any(cluster):
+    """A slow worker's values were read before another's; they are in the file before them too."""
+    driver, stored = cluster.driver, lambda: secret_values(cluster.layout, "default", "digits")
+    is_reading, may_go_on = threading.Event(), threading.Event()
+
+    def slowly():
+        is_reading.set()
+        assert may_go_on.wait(20)
+        return {"a": {"k": "older"}}
+
+    slow = threading.Thread(target=driver.apply_secrets, args=("default", "digits", slowly))
+    slow.start()
+    assert is_reading.wait(20)
+    fast = threading.Thread(target=driver.apply_secrets, args=("default", "digits", lambda: {"a": {"k": "newer"}}))
+    fast.start()
+    named = cluster.revision(1, 100, secret_env={"TOKEN": SecretKeyRef("a", "k")})
+    cluster.apply(1, named)  # the desired files, and so the agent, wait for neither
+    fast.join(0.1)
+    assert fast.is_alive()
+    may_go_on.set()
+    slow.join(20)
+    fast.join(20)
+    assert stored() == {"a": {"k": "newer"}}
+
+    def too_late():
+        raise NotFound("the lease is another's")
+
+    with pytest.raises(NotFound):
+        driver.apply_secrets("default", "digits", too_late)
+    assert stored() == {"a": {"k": "newer"}}
+    driver.delete("default", "digits", 0)  # of a worker that is later still
+    assert stored() == {"a": {"k": "newer"}}
+    driver.delete("default", "digits", 2)
+    assert stored() == {}
