@@ -25,6 +25,8 @@ def push_keys() -> None:
             push_to(cluster, now=timezone.now())
         except FairleadError as error:
             logger.warning("the keys of callers wait for cluster %s: %s", cluster.name, error.message)
+        except Exception:  # a fault of ours in one cluster must not keep revocations from the others
+            logger.exception("the keys of callers cannot be sent to cluster %s", cluster.name)
 
 
 @shared_task(name="access.tasks.refresh_issuers", expires=300)

@@ -24,7 +24,7 @@ from integrations import oidc
 logger = logging.getLogger(__name__)
 
 
-@shared_task(name="accounts.tasks.chain_audit")
+@shared_task(name="accounts.tasks.chain_audit", expires=60)
 def chain_audit() -> None:
     """Chain the audit entries that were committed since the last time."""
     audit_chain(now=timezone.now())
@@ -36,7 +36,7 @@ def send_audit(sink: str) -> None:
     audit_send(sink=SinkName(sink), clock=timezone.now)
 
 
-@shared_task(name="accounts.tasks.check_identities")
+@shared_task(name="accounts.tasks.check_identities", expires=600)
 def check_identities() -> None:
     """Ask the provider whether the accounts of users are still there; where it does not answer, try later."""
     provider = oidc.configured()
@@ -50,13 +50,13 @@ def check_identities() -> None:
     identities_check(issuer=provider.issuer, renew=renew, clock=timezone.now)
 
 
-@shared_task(name="accounts.tasks.forget_answers")
+@shared_task(name="accounts.tasks.forget_answers", expires=600)
 def forget_answers() -> None:
     """Delete responses older than their promised retention."""
     answers_forget(now=timezone.now())
 
 
-@shared_task(name="accounts.tasks.forget_sessions")
+@shared_task(name="accounts.tasks.forget_sessions", expires=600)
 def forget_sessions() -> None:
     """Delete the sessions of browsers that ended, the tokens that were made for them alone, and old invitations."""
     import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()

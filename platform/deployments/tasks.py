@@ -97,7 +97,7 @@ def sweep_cluster(cluster_id: int) -> None:
         schedule.sweep_end(cluster_id, claim)
 
 
-@shared_task(name="deployments.tasks.forget")
+@shared_task(name="deployments.tasks.forget", expires=600)
 def forget() -> None:
     """Delete events and measurements older than the settings' limits."""
     now = timezone.now()

@@ -28,14 +28,14 @@ logger = logging.getLogger(__name__)
 _RENEW_EVERY_S = RENEW_EVERY_S
 
 
-@shared_task(name="registry.tasks.sweep")
+@shared_task(name="registry.tasks.sweep", expires=60)
 def sweep() -> None:
     """Send a hint for the versions that have waited longest for their check."""
     for version_id in versions_to_check(now=timezone.now(), limit=MAX_CONCURRENT):
         hints.send(check_version, version_id)
 
 
-@shared_task(name="registry.tasks.delete_unused_files")
+@shared_task(name="registry.tasks.delete_unused_files", expires=600)
 def delete_unused_files() -> None:
     """Delete model files without a version."""
     for each in delete_unused(now=timezone.now()):
@@ -43,7 +43,7 @@ def delete_unused_files() -> None:
     imports.imports_forget(now=timezone.now(), older_than=settings.RETAIN_EVENTS)
 
 
-@shared_task(name="registry.tasks.check_version")
+@shared_task(name="registry.tasks.check_version", expires=60)
 def check_version(version_id: int) -> None:
     """Check whether the version can be served, unless it is claimed or not due."""
     claim = check_begin(version_id=version_id, now=timezone.now(), lease=LEASE)
@@ -109,14 +109,14 @@ def _run(kind: JobKind, claim: Claim, resources: Resources | None = None) -> Job
     )
 
 
-@shared_task(name="registry.tasks.sweep_imports")
+@shared_task(name="registry.tasks.sweep_imports", expires=60)
 def sweep_imports() -> None:
     """Send a hint for the imports that have waited longest."""
     for import_id in due(imports.IMPORT, now=timezone.now(), limit=imports.MAX_CONCURRENT):
         hints.send(import_model, import_id)
 
 
-@shared_task(name="registry.tasks.import_model")
+@shared_task(name="registry.tasks.import_model", expires=60)
 def import_model(import_id: int) -> None:
     """Fetch the import's files and register them, unless it is claimed or not due."""
     row = run(imports.IMPORT, import_id, clock=timezone.now)

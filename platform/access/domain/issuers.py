@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from joserfc.errors import JoseError
+from joserfc.jwk import JWKRegistry
+
 from common.errors import InvalidInput
 
 MOST_KEYS = 32
@@ -18,6 +21,7 @@ _PARTS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}
 _CURVES = {"EC": {"P-256", "P-384", "P-521"}, "OKP": {"Ed25519"}}
 _ALGORITHMS = {"RSA": r"RS(256|384|512)|PS(256|384|512)", "EC": r"ES(256|384|512)", "OKP": "EdDSA"}
 _SHORTEST_RSA_BYTES = 256
+_LARGEST_RSA_EXPONENT = (1 << 33) - 1
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]{1,2000}")
 
 
@@ -69,7 +73,22 @@ def _usable(key: Any) -> dict[str, str] | None:
         return None
     names = (*_PARTS[kind], *(name for name in ("kid", "alg") if name in key))
     said = {name: part for name in names if isinstance(part := key.get(name), str) and _is_right(kind, name, part)}
-    return {"kty": kind, **said} if len(said) == len(names) else None
+    return {"kty": kind, **said} if len(said) == len(names) and _is_key({"kty": kind, **said}) else None
+
+
+def _is_key(members: Mapping[str, str]) -> bool:
+    """Return whether the members are those of a key.
+
+    Where an issuer has no key that Envoy can use, Envoy refuses the keys and revocations of all callers.
+    """
+    try:
+        JWKRegistry.import_key({name: members[name] for name in ("kty", *_PARTS[members["kty"]])}).raw_value  # noqa: B018
+    except (JoseError, ValueError):
+        return False
+    if members["kty"] != "RSA":
+        return True
+    modulus, exponent = (int.from_bytes(_decoded(members[name])) for name in ("n", "e"))
+    return modulus % 2 == 1 and exponent % 2 == 1 and exponent <= _LARGEST_RSA_EXPONENT
 
 
 def _is_right(kind: str, name: str, part: str) -> bool:
@@ -80,11 +99,12 @@ def _is_right(kind: str, name: str, part: str) -> bool:
         return re.fullmatch(_ALGORITHMS[kind], part) is not None
     if name == "crv":
         return part in _CURVES[kind]
-    return _BASE64URL.fullmatch(part) is not None and (name != "n" or _bytes(part) >= _SHORTEST_RSA_BYTES)
+    return _BASE64URL.fullmatch(part) is not None and (name != "n" or len(_decoded(part)) >= _SHORTEST_RSA_BYTES)
 
 
-def _bytes(number: str) -> int:
+def _decoded(number: str) -> bytes:
+    """Return the bytes of a number without leading zeros; empty for a text that is no base64url."""
     try:
-        return len(base64.urlsafe_b64decode(number + "=" * (-len(number) % 4)).lstrip(b"\0"))
+        return base64.urlsafe_b64decode(number + "=" * (-len(number) % 4)).lstrip(b"\0")
     except (ValueError, binascii.Error):
-        return 0
+        return b""

@@ -69,7 +69,7 @@ class SecretChangeSerializer(RequestSerializer[SealedSecret]):
 
 
 class SecretListView(ListAPIView[SealedSecret]):
-    """List secrets of the namespaces that the caller may see, by namespace and name."""
+    """List secrets of the namespaces that the caller may see, oldest first."""
 
     serializer_class = SecretSerializer
     ordering = "id"

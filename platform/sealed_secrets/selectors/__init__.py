@@ -22,9 +22,14 @@ def secret_query(*, token: ApiToken) -> QuerySet[SealedSecret]:
     return SealedSecret.objects.prefetch_related("values").filter(visible(token, Owned.NAMESPACE, "namespace"))
 
 
-def secret_get(*, namespace: str, name: str) -> SealedSecret:
-    """Return one secret; raises NotFound."""
-    found = SealedSecret.objects.prefetch_related("values").filter(namespace=namespace, name=name).first()
+def secret_get(*, namespace: str, name: str, locked: bool = False) -> SealedSecret:
+    """Return one secret; raises NotFound.
+
+    Args:
+        locked: until the end of the transaction.
+    """
+    secrets = SealedSecret.objects.select_for_update() if locked else SealedSecret.objects.prefetch_related("values")
+    found = secrets.filter(namespace=namespace, name=name).first()
     if found is None:
         raise NotFound(f"namespace {namespace[:80]!r} has no secret {name[:80]!r}; `fairlead secrets list` shows them")
     return found

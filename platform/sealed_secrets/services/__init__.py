@@ -68,7 +68,7 @@ def secret_change(
         InvalidInput: a key or value is malformed, or the secret would have too many.
         Conflict: a removed key is used by services, or no key would stay.
     """
-    secret = _locked(namespace, name)
+    secret = secret_get(namespace=namespace, name=name, locked=True)
     new = {key: value for key, value in values.items() if value is not None}
     gone = {key for key, value in values.items() if value is None}
     _check_values(new)
@@ -97,16 +97,11 @@ def secret_delete(*, namespace: str, name: str, actor: str, now: datetime) -> No
         NotFound: no such secret.
         Conflict: services use it; the message names them.
     """
-    secret = _locked(namespace, name)
+    secret = secret_get(namespace=namespace, name=name, locked=True)
     keys = sorted(secret.values.values_list("key", flat=True))
     _refuse_used(secret, None)
     _note(secret, "secret.delete", actor, now, before=keys, after=None)
     secret.delete()
-
-
-def _locked(namespace: str, name: str) -> SealedSecret:
-    found = secret_get(namespace=namespace, name=name)
-    return SealedSecret.objects.select_for_update().get(pk=found.pk)
 
 
 def _refuse_used(secret: SealedSecret, keys: set[str] | None) -> None:

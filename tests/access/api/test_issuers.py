@@ -100,12 +100,18 @@ def test_keys_are_fetched_and_fetched_again(api: Callable[..., APIClient], provi
 def test_secrets_and_keys_that_gateways_cannot_use_are_left_out(api: Callable[..., APIClient]) -> None:
     usable = [ECKey.generate_key("P-384"), OKPKey.generate_key("Ed25519"), RSAKey.generate_key(2048)]
     unusable = [OctKey.generate_key(256), ECKey.generate_key("secp256k1"), OKPKey.generate_key("X25519")]
+    rsa = RSAKey.generate_key(2048).as_dict(private=False)
     keys: list[Any] = [key.as_dict(private=True) for key in (*unusable, *usable)]
     keys += [
         {"kty": "RSA", "n": "x" * 171, "e": "AQAB"},
         {**scenes.PUBLIC_KEYS["keys"][0], "use": "enc"},
         {**scenes.PUBLIC_KEYS["keys"][0], "alg": "none"},
         {**scenes.PUBLIC_KEYS["keys"][0], "x": 'a"b'},
+        {**ECKey.generate_key("P-256").as_dict(private=False), "y": "A" * 43},
+        {"kty": "OKP", "crv": "Ed25519", "x": "AAAA"},
+        {**rsa, "e": "Ag"},
+        {**rsa, "e": "AQAAAAAB"},
+        {**rsa, "n": f"{rsa['n'][:-2]}AA"},
         {"kty": ["RSA"]},
         None,
     ]

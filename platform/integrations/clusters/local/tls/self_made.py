@@ -70,13 +70,13 @@ class SelfMade:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             authority_key = self.folder / "ca.key"
             signer, signs = _read(self.authority), _read_key(authority_key)
-            if signer is None or signs is None or signer.not_valid_after_utc - now < _VALID:
+            if not signer or not signs or not _is_pair(signer, signs) or signer.not_valid_after_utc - now < _VALID:
                 signs = ec.generate_private_key(ec.SECP256R1())
                 signer = _authority(signs, now)
                 _write(authority_key, _pem(signs))
                 _write(self.authority, signer.public_bytes(serialization.Encoding.PEM), mode=0o644)
             own, key = _read(self.certificate), _read_key(self.key)
-            if own is None or key is None or not self._serves(own, signer, now):
+            if not own or not key or not _is_pair(own, key) or not self._serves(own, signer, now):
                 key = ec.generate_private_key(ec.SECP256R1())
                 made = _server(key, signer, signs, sorted(self.names), now)
                 _write(self.key, _pem(key))
@@ -193,6 +193,11 @@ def _read_key(path: Path) -> Key | None:
     except (FileNotFoundError, ValueError, TypeError):
         return None
     return found if isinstance(found, Key) else None
+
+
+def _is_pair(certificate: x509.Certificate, key: Key) -> bool:
+    """Return whether they are of each other: the key is written first, and a crash may follow."""
+    return certificate.public_key() == key.public_key()
 
 
 def _pem(key: Key) -> bytes:

@@ -172,6 +172,15 @@ class TestSelfMade:
         last.verify_directly_issued_by(x509.load_pem_x509_certificate((tmp_path / "tls" / "ca.crt").read_bytes()))
         assert last != after
 
+    @pytest.mark.parametrize("name", ["ca.key", "gateway.key"])
+    def test_a_crash_between_key_and_certificate_is_mended(self, name: str, tmp_path: Path) -> None:
+        self.made(tmp_path / "other")
+        own = self.made(tmp_path)
+        (tmp_path / "other" / "tls" / name).replace(tmp_path / "tls" / name)
+        after = self.made(tmp_path)
+        assert after != own
+        after.verify_directly_issued_by(x509.load_pem_x509_certificate((tmp_path / "tls" / "ca.crt").read_bytes()))
+
     def test_a_folder_that_cannot_be_written_is_one_sentence(self, tmp_path: Path) -> None:
         (tmp_path / "tls").write_text("")
         own = SelfMade(tmp_path / "tls", NAMES)

@@ -102,7 +102,7 @@ def with_keys(live: dict[str, Any], keys: CallerKeys) -> Manifest | None:
     if all(found.get(name) == part for name, part in wanted.items()):
         return None
     known = live["metadata"]
-    metadata = {name: known[name] for name in ("name", "namespace", "labels", "ownerReferences")}
+    metadata = {name: known[name] for name in ("name", "namespace", "labels", "ownerReferences") if name in known}
     spec = {name: found[name] for name in ("targetSelectors", "cors") if name in found} | wanted
     return {"apiVersion": API, "kind": "SecurityPolicy", "metadata": metadata, "spec": spec}
 

@@ -128,6 +128,14 @@ def test_a_policy_that_was_emptied_by_hand_lets_nobody_in() -> None:
     assert renewed["spec"]["authorization"] == {"defaultAction": "Deny", "rules": []}
 
 
+def test_a_copy_that_somebody_made_of_a_policy_gets_other_keys_too() -> None:
+    copied = security_policy()
+    del copied["metadata"]["ownerReferences"]
+    renewed = with_keys(copied, CallerKeys())
+    assert renewed is not None
+    assert "ownerReferences" not in renewed["metadata"]
+
+
 def test_a_patch_cannot_let_the_token_through() -> None:
     of, shares, options = given("base")
     (revision,) = of.revisions
