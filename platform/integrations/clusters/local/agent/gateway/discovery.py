@@ -131,6 +131,11 @@ class _Stream:
             return None
         wanted = known.wanted(resources)
         new = {name: each for name, each in wanted.items() if known.sent.get(name) != each.version}
+        if kind is Kind.EXTENSIONS and len(new) > 1:
+            # Envoy refuses a message as a whole: with one filter each, a refused one keeps no other back.
+            name = min(new)
+            new = {name: new[name]}
+            self.due.add(kind)
         gone = frozenset(known.sent) - frozenset(resources) if known.asked is None else frozenset()
         if not new and not gone and (known.answered or known.asked is not None):
             return None
@@ -231,7 +236,7 @@ class Discovery:
                 stream.changed.clear()
                 for kind in Kind:
                     # A kind that is not set yet is not empty: an Envoy of an earlier agent keeps what it has.
-                    if kind in stream.due and kind in self._resources:
+                    while kind in stream.due and kind in self._resources:
                         stream.due.discard(kind)
                         if message := stream.answer(kind, self._resources[kind]):
                             yield message

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import grpc
 import pytest
 
 from common.errors import Unavailable
+from integrations.clusters.base import CallerKeys
 from integrations.clusters.local.agent.gateway.discovery import Discovery
 from integrations.clusters.local.agent.gateway.routing import Router, Routing
 from integrations.clusters.local.envoy import access, limits
@@ -30,6 +32,7 @@ class FakeEnvoy:
         seen: what it had after each message that changed something that the tests look at.
         sent: kind and names of each message.
         deaf_to: a kind that it does not answer. refuses: a kind that it refuses.
+        dislikes: a resource for which it refuses the message.
     """
 
     def __init__(self) -> None:
@@ -39,6 +42,7 @@ class FakeEnvoy:
         self.sent: list[tuple[Kind, list[str]]] = []
         self.deaf_to: Kind | None = None
         self.refuses: Kind | None = None
+        self.dislikes = ""
         self._requests: asyncio.Queue[Any] = asyncio.Queue()
 
     async def run(self, discovery: Discovery) -> None:
@@ -74,7 +78,7 @@ class FakeEnvoy:
         self.sent.append((kind, sorted(each.name for each in message.resources)))
         if kind is self.deaf_to:
             return
-        if kind is self.refuses:
+        if kind is self.refuses or self.dislikes in [each.name for each in message.resources]:
             self._ask(kind, response_nonce=message.nonce, error_detail={"code": 13, "message": "no such thing"})
             return
         before = set(self.has[kind])
@@ -215,7 +219,7 @@ async def test_a_gateway_without_services_is_answered(router, envoy):
     await router.push(Routing())
     assert envoy.sent == [
         (Kind.CLUSTERS, []),
-        (Kind.EXTENSIONS, sorted((*access.SENT, *limits.SENT))),
+        *((Kind.EXTENSIONS, [name]) for name in sorted((*access.SENT, *limits.SENT))),
         (Kind.SCOPES, []),
     ]
 
@@ -244,6 +248,17 @@ async def test_what_envoy_refuses_is_said_in_its_words(router, envoy):
     assert [kind for kind, _ in envoy.sent].count(Kind.ROUTES) == 2
     assert router.confirmed == FIRST.services
     await router.push(FIRST)  # what it has is no news
+
+
+async def test_a_refused_filter_keeps_no_other_from_envoy(router, envoy):
+    await router.push(FIRST)
+    envoy.dislikes = access.JWT_FILTER
+    keys = CallerKeys(public=({"kty": "EC"},), revoked=("1" * 32,))
+    with pytest.raises(Unavailable, match=f"refuses {access.JWT_FILTER}: no such thing"):
+        await router.push(replace(BOTH, keys=keys))
+    assert "1" * 32 in str(envoy.has[Kind.EXTENSIONS][access.REVOKED_FILTER])
+    await router.push(replace(BOTH, keys=replace(keys, public=())))
+    assert router.confirmed == BOTH.services
 
 
 async def test_an_envoy_that_comes_back_is_sent_what_is_different(router, envoy, discovery, tmp_path):
