@@ -62,7 +62,8 @@ def team_delete(*, name: str, actor: str, now: datetime) -> None:
         team.delete()
     except ProtectedError as error:
         kept = ", ".join(sorted(map(str, error.protected_objects))[:5])
-        raise Conflict(f"team {name!r} has {kept}; delete that first") from error
+        stays = "; a team with keys stays, since usage and the audit log name them: remove its members instead"
+        raise Conflict(f"team {name!r} has {kept}; delete that first{stays}") from error
     audit_record(
         actor=actor, action="team.delete", target=f"teams/{name}", now=now, before={"name": name, "members": members}
     )

@@ -160,7 +160,8 @@ def test_a_team_with_webhooks_is_not_deleted(api: Api, red: APIClient) -> None:
     answer = api(Scope.ADMIN, "root").delete("/api/v1/teams/blue")
     assert (answer.status_code, answer.json()["error"]["message"]) == (
         409,
-        f"team 'blue' has webhook {hook.pk}; delete that first",
+        f"team 'blue' has webhook {hook.pk}; delete that first; a team with keys stays, "
+        "since usage and the audit log name them: remove its members instead",
     )
 
 

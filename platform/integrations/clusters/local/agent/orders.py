@@ -60,7 +60,7 @@ class Orders:
                 self.keys = keys_from_json(read_json(self._layout.keys, KEYS_SCHEMA))
         except FileNotFoundError:
             return
-        except BadFileError as error:
+        except (BadFileError, OSError) as error:
             log.error("%s is ignored, and the keys of before stay in force: %s", self._layout.keys.name, error)
 
     def forget(self, key: Key) -> None:
