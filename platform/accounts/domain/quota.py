@@ -1,9 +1,13 @@
-"""Quotas of a team: how many model versions, how many bytes of them, and its requests a second. Pure."""
+"""Quotas of a team: model versions, their bytes, and rates of its requests. Pure."""
 
 from dataclasses import dataclass
 
+from integrations.clusters.base import MOST_PER_SECOND
+
 MOST_VERSIONS, MOST_BYTES = 2**31 - 1, 2**63 - 1
 """The largest limits that can be set."""
+MOST_ROWS_PER_MINUTE = 60 * MOST_PER_SECOND
+"""The same of rows, of teams and of keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +24,13 @@ class Quota:
 
     Attributes:
         requests_per_second: of its keys, to all services together.
+        rows_per_minute: of the requests of its keys.
     """
 
     max_versions: int | None
     max_bytes: int | None
     requests_per_second: int | None = None
+    rows_per_minute: int | None = None
 
     @property
     def limits_versions(self) -> bool:

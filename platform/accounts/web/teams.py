@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.auth.access import Place, may, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.demand import MOST_APPROVALS, Demand
-from accounts.domain.quota import MOST_BYTES, MOST_VERSIONS, Quota
+from accounts.domain.quota import MOST_BYTES, MOST_ROWS_PER_MINUTE, MOST_VERSIONS, Quota
 from accounts.domain.roles import DEFAULT_TEAM, Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.selectors import owning_team
@@ -95,6 +95,7 @@ def quota_action(request: HttpRequest, team: str) -> HttpResponse:
         _limit(request, "max_versions", most=MOST_VERSIONS),
         _limit(request, "max_bytes", most=MOST_BYTES),
         _limit(request, "requests_per_second", least=1, most=MOST_PER_SECOND),
+        _limit(request, "rows_per_minute", least=1, most=MOST_ROWS_PER_MINUTE),
     )
     quota_set(team=team, quota=quota, actor=page_actor(request), now=timezone.now())
     messages.success(request, "Saved.")
