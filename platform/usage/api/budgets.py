@@ -1,4 +1,4 @@
-"""`/api/v1/teams/{team}/budget`, and of keys and services: what they should or may use in a month, and what they used."""
+"""Budgets of teams, keys and services: what they should or may use in a month, and what they used."""
 
 from typing import Any
 

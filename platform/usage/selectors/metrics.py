@@ -39,9 +39,7 @@ def budget_percents(*, now: datetime) -> dict[tuple[str, str, str, str, str], in
     """
     given = BudgetNotice.objects.filter(month=Month.of(now).first).order_by("percent")
     found = {}
-    for team, key, service, measure, percent in given.values_list(
-        "team__name", "key", "service", "measure", "percent"
-    ):
+    for team, key, service, measure, percent in given.values_list("team__name", "key", "service", "measure", "percent"):
         namespace, _, name = (service or "").partition("/")
         found[team or "", key or "", namespace, name, measure] = percent
     return found

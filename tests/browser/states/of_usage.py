@@ -7,7 +7,7 @@ from django.utils import timezone
 from accounts.services import teams
 from clusters.models import Cluster
 from tests.browser.states.state import PageStates, Stage, State
-from usage.domain.budget import Limits
+from usage.domain.budget import Limits, Owner
 from usage.models import HourlyUsage, LogReading
 from usage.services.budgets import budget_set
 
@@ -18,7 +18,7 @@ LONGEST = "m" * 63
 def _busy(_: Stage) -> str:
     now = timezone.now()
     teams.team_create(name="vision", actor="test", now=now)
-    budget_set(team="vision", limits=Limits(requests=600_000, cost=2000.0), actor="test", now=now)
+    budget_set(owner=Owner.team("vision"), limits=Limits(requests=600_000, cost=2000.0), actor="test", now=now)
     Cluster.objects.update_or_create(
         name="local",
         defaults={"kind": "local", "created_at": now, "prices": {"currency": "EUR", "per_hour": {"replica": 0.5}}},
@@ -45,7 +45,7 @@ def _used_up(_: Stage) -> str:
         requests=10, rows=5000, last_at=hour,
     )  # fmt: skip
     limits = Limits(requests=100, rows=1000, is_enforced=True)
-    budget_set(team="vision", limits=limits, actor="test", now=now)
+    budget_set(owner=Owner.team("vision"), limits=limits, actor="test", now=now)
     return "/usage/?team=vision"
 
 
