@@ -44,7 +44,7 @@ def test_a_new_token_is_shown_once_and_the_list_has_its_key(browser: Browser) ->
     token = answer.split('id="issued-token">')[1].split("<")[0]
     assert token.count(".") == 2
     assert "<html" not in answer
-    assert "<td>nightly<" in answer.split('id="keys"')[1]
+    assert ">nightly</a>" in answer.split('id="keys"')[1]
     assert token not in page(client, "/keys/")
     key = AccessKey.objects.get()
     assert (key.services, key.lifetime_s, key.user) == (["default/*", "fraud/cards"], 48 * 3600, None)
