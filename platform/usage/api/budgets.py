@@ -142,7 +142,7 @@ class ServiceBudgetView(_BudgetView):
 
     @extend_schema(request=BudgetSetSerializer, responses=BudgetSerializer)
     def put(self, request: Request, namespace: str, name: str) -> Response:  # noqa: ARG002
-        """Set the budget of the service, as that of a team; enforced it refuses requests to the service, of all callers.
+        """Set the budget of the service, as that of a team; enforced it refuses requests of all callers to the service.
 
         It stays when the service is deleted, and is that of the next service of this name.
         """
