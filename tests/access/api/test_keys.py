@@ -211,12 +211,12 @@ def test_limits_of_rows_reach_gateways_and_stay_where_they_are_not_named(api: Ca
     client.patch("/api/v1/keys/ci", {"rows_per_minute": 1})
     client.delete("/api/v1/keys/ci")
     assert caller_keys(now=timezone.now()).row_rates == ()
-    for wrong in (0, 60_000_001, "many"):
+    for wrong in (0, 1_000_000_001, "many"):
         assert client.put("/api/v1/teams/default/quota", {**quota, "rows_per_minute": wrong}).status_code == 400
 
 
 @pytest.mark.parametrize("limit", ["requests_per_second", "rows_per_minute"])
-@pytest.mark.parametrize("wrong", [0, -1, 60_000_001, "many", 1.5])
+@pytest.mark.parametrize("wrong", [0, -1, 1_000_000_001, "many", 1.5])
 def test_a_wrong_limit_changes_nothing(api: Callable[..., APIClient], wrong: object, limit: str) -> None:
     client = api(Scope.ADMIN)
     assert client.post("/api/v1/keys", {**BODY, limit: wrong}).status_code == 400

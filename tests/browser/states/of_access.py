@@ -19,7 +19,7 @@ def _keys_busy(_: Stage) -> str:
         scenes.access_key(name)
     AccessKey.objects.filter(name="k" * 63).update(
         requests_per_second=1_000_000,
-        rows_per_minute=60_000_000,
+        rows_per_minute=1_000_000_000,
         services=[f"{'n' * 63}/{'s' * 50}-{each}*" for each in range(3)],
     )
     key_create(
