@@ -10,7 +10,9 @@ class AccessConfig(AppConfig):
     label = "access"
 
     def ready(self) -> None:
-        """Sign the control plane's own calls of services, such as those of the Try page."""
-        from deployments import hooks  # noqa: PLC0415 - now models can be read
+        """Register what services and usage ask of keys, such as the token for calls of the Try page."""
+        from deployments import hooks as of_services  # noqa: PLC0415 - now models can be read
+        from usage import hooks as of_usage  # noqa: PLC0415
 
-        hooks.call_token.register(imported_later("access.services.keys.console_token"))
+        of_services.call_token.register(imported_later("access.services.keys.console_token"))
+        of_usage.team_of_key.register(imported_later("access.selectors.team_of_key"))

@@ -35,6 +35,7 @@ class AccessKey(models.Model):
         services: patterns of the services that it may call (`access.domain.patterns`).
         lifetime_s: of each of its tokens.
         requests_per_second: limit of its requests to all services together; None limits nothing.
+        rows_per_minute: the same of the rows of these requests.
     """
 
     name = models.CharField(max_length=63, unique=True)
@@ -43,6 +44,7 @@ class AccessKey(models.Model):
     services = models.JSONField()
     lifetime_s = models.PositiveIntegerField()
     requests_per_second = models.PositiveIntegerField(null=True)
+    rows_per_minute = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
     revoked_at = models.DateTimeField(null=True)

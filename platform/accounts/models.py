@@ -131,6 +131,7 @@ class Team(models.Model):
     Attributes:
         max_versions, max_bytes: quota of the versions of its models; None for no limit.
         requests_per_second: limit of its keys' requests to all services together; None for no limit.
+        rows_per_minute: the same of the rows of these requests.
     """
 
     name = models.CharField(max_length=63, unique=True)
@@ -138,6 +139,7 @@ class Team(models.Model):
     max_versions = models.PositiveIntegerField(null=True, blank=True)
     max_bytes = models.PositiveBigIntegerField(null=True, blank=True)
     requests_per_second = models.PositiveIntegerField(null=True, blank=True)
+    rows_per_minute = models.PositiveIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name

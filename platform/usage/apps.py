@@ -1,4 +1,4 @@
-"""Usage of services by caller and hour, and budgets of teams."""
+"""Usage of services by caller and hour, and budgets."""
 
 from django.apps import AppConfig
 

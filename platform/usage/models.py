@@ -1,4 +1,4 @@
-"""Usage of services by hour and caller, what was read of the access log, and budgets of teams."""
+"""Usage of services by hour and caller, what was read of the access log, and budgets."""
 
 from django.db import models
 
@@ -40,6 +40,8 @@ class HourlyUsage(models.Model):
         ]
         indexes = [
             models.Index(fields=["team", "hour"], name="usage_of_team"),
+            models.Index(fields=["key", "hour"], name="usage_of_key"),
+            models.Index(fields=["namespace", "service", "hour"], name="usage_of_service"),
             models.Index(fields=["token_id", "last_at"], name="usage_of_token"),
         ]
 
@@ -81,29 +83,47 @@ class LogReading(models.Model):
         return f"{self.lines} lines"
 
 
+def _one_owner(name: str) -> models.CheckConstraint:
+    """Return the constraint that a row is of a team, or of a key, or of a service."""
+    owners = ("team", "key", "service")
+    is_of = [models.Q(**{f"{each}__isnull": each != owner for each in owners}) for owner in owners]
+    return models.CheckConstraint(condition=is_of[0] | is_of[1] | is_of[2], name=name)
+
+
 class Budget(models.Model):
-    """The most that a team's keys should use in a calendar month (UTC); None for no limit.
+    """The most that a team's keys, a key or a service should use in a calendar month (UTC); None for no limit.
+
+    The release before joins the team, which it takes to be there, so it does not see the rows of keys and services.
 
     Attributes:
-        is_enforced: whether it is a quota: gateways refuse the team's keys once a limit is used up.
+        key: name of a key. Names of keys are given once, so the row is of the same key for good.
+        service: `<namespace>/<name>`. The row stays when the service is deleted: it is of the next one of that name.
+        is_enforced: whether it is a quota: gateways refuse requests of the owner once a limit is used up.
         used_up_in: the first day of the month in which a limit was last found used up; None before that.
     """
 
-    team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="budget")
+    team = models.OneToOneField(Team, null=True, on_delete=models.CASCADE, related_name="budget")
+    key = models.CharField(max_length=150, null=True, unique=True)  # noqa: DJ001 - null is in no unique constraint
+    service = models.CharField(max_length=301, null=True, unique=True)  # noqa: DJ001
     requests = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(null=True)
     cost = models.FloatField(null=True)
     is_enforced = models.BooleanField(default=False, db_default=False)
     used_up_in = models.DateField(null=True)
 
+    class Meta:
+        constraints = [_one_owner("budget_of_one")]
+
     def __str__(self) -> str:
-        return f"budget of {self.team}"
+        return f"budget of {self.team or self.key or self.service}"
 
 
 class BudgetNotice(models.Model):
-    """A notice that a team used a share of its budget; written with its webhook deliveries, once a month each."""
+    """A notice that a share of a budget was used; written with its webhook deliveries, once a month each."""
 
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="budget_notices")
+    team = models.ForeignKey(Team, null=True, on_delete=models.CASCADE, related_name="budget_notices")
+    key = models.CharField(max_length=150, null=True)  # noqa: DJ001 - as in `Budget`
+    service = models.CharField(max_length=301, null=True)  # noqa: DJ001
     month = models.DateField()
     measure = models.CharField(max_length=20)
     percent = models.PositiveSmallIntegerField()
@@ -111,8 +131,13 @@ class BudgetNotice(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["team", "month", "measure", "percent"], name="budget_notice_once")
+            _one_owner("budget_notice_of_one"),
+            models.UniqueConstraint(fields=["team", "month", "measure", "percent"], name="budget_notice_once"),
+            models.UniqueConstraint(fields=["key", "month", "measure", "percent"], name="budget_notice_of_key_once"),
+            models.UniqueConstraint(
+                fields=["service", "month", "measure", "percent"], name="budget_notice_of_service_once"
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.team} {self.month:%Y-%m} {self.measure} {self.percent}"
+        return f"{self.team or self.key or self.service} {self.month:%Y-%m} {self.measure} {self.percent}"

@@ -71,6 +71,7 @@ QUOTA: dict[str, Any] = {
     "used_bytes": 7,
     "max_bytes": None,
     "requests_per_second": None,
+    "rows_per_minute": None,
 }
 USAGE: dict[str, Any] = {
     "month": "2026-01",
@@ -215,6 +216,7 @@ CALLS = {
     "keys list": Asked("", {"GET /keys": listed(KEY)}),
     "keys show": Asked("ci", {"GET /keys/ci": KEY}),
     "keys limit": Asked("ci 20", {"PATCH /keys/ci": KEY}),
+    "keys budget": Asked("ci", {"GET /keys/ci/budget": BUDGET}),
     "keys rotate": Asked("ci", {"POST /keys/ci/rotate": KEY}),
     "keys revoke": Asked("ci", {"DELETE /keys/ci": {}}),
     "issuers create": Asked("corp --issuer https://id.example --audience models", {"POST /issuers": ISSUER}),
@@ -226,6 +228,7 @@ CALLS = {
     "secrets list": Asked("", {"GET /secrets": listed(SECRET)}),
     "secrets delete": Asked("hub", {"DELETE /secrets/default/hub": {}}),
     "usage": Asked("", {"GET /usage": USAGE}),
+    "services budget": Asked("s", {"GET /services/default/s/budget": BUDGET}),
     "teams budget": Asked("red", {"GET /teams/red/budget": BUDGET}),
     "tokens create": Asked("--name ci", {"POST /tokens": TOKEN}),
     "tokens list": Asked("", {"GET /tokens": listed(TOKEN)}),

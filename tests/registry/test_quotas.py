@@ -115,6 +115,7 @@ def test_the_api_shows_and_sets_it(client: APIClient) -> None:
         "max_versions": None,
         "max_bytes": None,
         "requests_per_second": None,
+        "rows_per_minute": None,
         "used_versions": 1,
         "used_bytes": len(FILE),
     }
@@ -126,6 +127,7 @@ def test_the_api_shows_and_sets_it(client: APIClient) -> None:
     assert client.get("/api/v1/audit?action=team.quota").json()["results"][0]["after"] == {
         **wanted,
         "requests_per_second": None,
+        "rows_per_minute": None,
     }
 
 

@@ -34,7 +34,7 @@ from accounts.services.teams import team_get
 from common import durations
 from common.http.filters import Filter
 from common.http.request_serializer import RequestSerializer
-from integrations.clusters.base import MOST_PER_SECOND
+from integrations.clusters.base import MOST_PER_SECOND, MOST_ROWS_PER_MINUTE
 
 
 class AccessKeySerializer(serializers.ModelSerializer[AccessKey]):
@@ -55,7 +55,7 @@ class AccessKeySerializer(serializers.ModelSerializer[AccessKey]):
         model = AccessKey
         fields = [
             "name", "team", "user", "services", "created_at", "created_by", "expires_at", "revoked_at", "valid",
-            "tokens", "requests_per_second", "last_used_at",
+            "tokens", "requests_per_second", "rows_per_minute", "last_used_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -87,15 +87,22 @@ class IssuedAccessKeySerializer(AccessKeySerializer):
         return str(self.context["token"])
 
 
-class RateField(serializers.IntegerField):
-    """Limit of a key's requests a second, to all services together."""
+class RatesSerializer(RequestSerializer[AccessKey]):
+    """Limits of the requests of a key to all services together."""
 
-    def __init__(self, **options: Any) -> None:
-        said = "Requests a second to all services together; null for no limit."
-        super().__init__(min_value=1, max_value=MOST_PER_SECOND, allow_null=True, help_text=said, **options)
+    requests_per_second = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=MOST_PER_SECOND, help_text="Null for no limit."
+    )
+    rows_per_minute = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MOST_ROWS_PER_MINUTE,
+        help_text="Rows of these requests; null for no limit.",
+    )
 
 
-class AccessKeyCreateSerializer(RequestSerializer[AccessKey]):
+class AccessKeyCreateSerializer(RatesSerializer):
     """A key to create."""
 
     name = serializers.CharField(max_length=63, help_text="A DNS label, by which services and usage know the caller.")
@@ -113,13 +120,15 @@ class AccessKeyCreateSerializer(RequestSerializer[AccessKey]):
         default=durations.render(DEFAULT_LIFETIME), max_length=40, help_text="Lifetime of each token as a duration."
     )
 
-    requests_per_second = RateField(required=False)
 
+class AccessKeyLimitSerializer(RatesSerializer):
+    """Limits of a key; one that is absent stays."""
 
-class AccessKeyLimitSerializer(RequestSerializer[AccessKey]):
-    """The limit of a key."""
-
-    requests_per_second = RateField()
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a body without a limit."""
+        if not attrs:
+            raise serializers.ValidationError("the body has no limit; expected requests_per_second or rows_per_minute")
+        return attrs
 
 
 class AccessKeyRotateSerializer(RequestSerializer[AccessKey]):
@@ -168,6 +177,7 @@ class KeyListView(ListAPIView[AccessKey]):
             actor=actor_of(request),
             now=timezone.now(),
             requests_per_second=said.get("requests_per_second"),
+            rows_per_minute=said.get("rows_per_minute"),
         )
         return _issued(issued, status.HTTP_201_CREATED)
 
@@ -196,8 +206,7 @@ class KeyDetailView(_OfKey, APIView):
         """Limit the requests of the key. Gateways apply it within seconds."""
         asked = AccessKeyLimitSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        rate = asked.validated_data["requests_per_second"]
-        key_limit(name=name, requests_per_second=rate, actor=actor_of(request), now=timezone.now())
+        key_limit(name=name, limits=asked.validated_data, actor=actor_of(request), now=timezone.now())
         return Response(AccessKeySerializer(key_get(name=name)).data)
 
     @extend_schema(responses={204: None})

@@ -32,6 +32,11 @@ def key_get(*, name: str) -> AccessKey:
     return key
 
 
+def team_of_key(name: str) -> str:
+    """Return the name of the team whose key it is; empty for no such key."""
+    return AccessKey.objects.filter(name=name).values_list("team__name", flat=True).first() or ""
+
+
 def issuer_get(*, name: str) -> TokenIssuer:
     """Return one issuer; raises NotFound."""
     issuer = TokenIssuer.objects.filter(name=name).first()

@@ -2,17 +2,17 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from access.domain.patterns import reaches
 from access.models import AccessKey, KeyToken, SigningKey, TokenIssuer
-from accounts.selectors import team_rates
+from accounts.selectors import team_rates, team_row_rates
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL, driver_now
 from deployments.selectors.services import guarded_namespaces
-from integrations.clusters.base import CallerKeys, IssuerKeys, RequestRate, TeamRate
+from integrations.clusters.base import PREVIEW_SUFFIX, CallerKeys, IssuerKeys, RequestRate, RowRate, TeamRate
 from jobs.services.hints import call_on_commit
-from usage.selectors import teams_over_quota
+from usage.selectors.budgets import used_up
 
 _CLOCK_SKEW = timedelta(minutes=10)
 """A token that has expired here may still be valid by a gateway's clock."""
@@ -33,7 +33,8 @@ def caller_keys(*, now: datetime, namespace: str = "") -> CallerKeys:
     """
     is_away = Q(key__user__is_active=False) | Q(key__user__identity__ended_at__isnull=False)
     revoked = KeyToken.objects.filter(Q(revoked_at__lte=now) | is_away, expires_at__gt=now - _CLOCK_SKEW)
-    limited = AccessKey.objects.filter(revoked_at=None).order_by("id").values_list("name", "requests_per_second")
+    valid = AccessKey.objects.filter(revoked_at=None).order_by("id")
+    exhausted = used_up(now=now)
     return CallerKeys(
         public=tuple(SigningKey.objects.order_by("id").values_list("public", flat=True)),
         revoked=tuple(
@@ -45,10 +46,22 @@ def caller_keys(*, now: datetime, namespace: str = "") -> CallerKeys:
             IssuerKeys(each.name, each.issuer, each.audience, tuple(each.public))
             for each in TokenIssuer.objects.order_by("id")
         ),
-        rates=tuple(RequestRate(key, rate) for key, rate in limited.exclude(requests_per_second=None) if rate),
+        rates=tuple(RequestRate(key, rate) for key, rate in _limits(valid, "requests_per_second")),
         team_rates=tuple(TeamRate(team, rate) for team, rate in team_rates()),
-        exhausted=teams_over_quota(now=now),
+        row_rates=(
+            *(RowRate(rate, key=key) for key, rate in _limits(valid, "rows_per_minute")),
+            *(RowRate(rate, team=team) for team, rate in team_row_rates()),
+        ),
+        exhausted=exhausted.teams,
+        exhausted_keys=tuple(valid.filter(name__in=exhausted.keys).values_list("name", flat=True)),
+        # A preview is the service by another name.
+        exhausted_services=tuple(f"{name}{suffix}" for name in exhausted.services for suffix in ("", PREVIEW_SUFFIX)),
     )
+
+
+def _limits(keys: QuerySet[AccessKey], column: str) -> list[tuple[str, int]]:
+    """Return the names of the keys that have a limit in this column, with it."""
+    return [(name, limit) for name, limit in keys.values_list("name", column) if limit]
 
 
 def push_to(cluster: Cluster, *, now: datetime) -> None:

@@ -1,6 +1,6 @@
 """Changes of keys: created, rotated with an overlap, revoked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -46,6 +46,7 @@ def key_create(
     actor: str,
     now: datetime,
     requests_per_second: int | None = None,
+    rows_per_minute: int | None = None,
 ) -> IssuedKey:
     """Create a key of a team with its first token.
 
@@ -66,6 +67,7 @@ def key_create(
             "services": list(patterns),
             "lifetime_s": int(lifetime.total_seconds()),
             "requests_per_second": requests_per_second,
+            "rows_per_minute": rows_per_minute,
             "created_at": now,
             "created_by": actor,
         },
@@ -79,8 +81,11 @@ def key_create(
 
 
 @transaction.atomic
-def key_limit(*, name: str, requests_per_second: int | None, actor: str, now: datetime) -> AccessKey:
-    """Limit the requests of a key to all services together; None ends the limit.
+def key_limit(*, name: str, limits: Mapping[str, int | None], actor: str, now: datetime) -> AccessKey:
+    """Limit the requests of a key to all services together.
+
+    Args:
+        limits: of `requests_per_second` and `rows_per_minute` those to change; None ends a limit.
 
     Raises:
         NotFound: there is no such key.
@@ -89,9 +94,11 @@ def key_limit(*, name: str, requests_per_second: int | None, actor: str, now: da
     key = _locked(name)
     if key.revoked_at is not None:
         raise Conflict(f"key {name!r} is revoked; create another one")
-    if key.requests_per_second != requests_per_second:
-        before, key.requests_per_second = _described(key), requests_per_second
-        key.save(update_fields=["requests_per_second"])
+    before = _described(key)
+    for column, limit in limits.items():
+        setattr(key, column, limit)
+    if before != _described(key):
+        key.save(update_fields=list(limits))
         audit_record(
             actor=actor, action="key.limit", target=target_of(key), now=now, before=before, after=_described(key)
         )
@@ -170,6 +177,7 @@ def _described(key: AccessKey) -> dict[str, object]:
         "services": key.services,
         "lifetime_s": key.lifetime_s,
         "requests_per_second": key.requests_per_second,
+        "rows_per_minute": key.rows_per_minute,
     }
 
 

@@ -1,4 +1,4 @@
-"""Page of access keys: those of the caller's teams, with forms to create, rotate and revoke them."""
+"""Page of access keys: those of the caller's teams, with forms to create, limit, rotate and revoke them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access.models import AccessKey
 from access.selectors import key_get, key_query
-from access.services.keys import DEFAULT_LIFETIME, DEFAULT_OVERLAP, IssuedKey, key_create, key_revoke, key_rotate
+from access.services.keys import (
+    DEFAULT_LIFETIME,
+    DEFAULT_OVERLAP,
+    IssuedKey,
+    key_create,
+    key_limit,
+    key_revoke,
+    key_rotate,
+)
 from accounts.auth.access import Place, administered, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
@@ -22,6 +30,8 @@ from accounts.selectors.users import user_get
 from accounts.services.teams import team_get, team_query
 from common import durations
 from common.http.error_pages import is_fragment, leave, newest
+from common.http.form_fields import whole_number
+from integrations.clusters.base import MOST_PER_SECOND, MOST_ROWS_PER_MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,20 @@ def key_rotate_action(request: HttpRequest, name: str) -> HttpResponse:
     said = request.POST.get("overlap", "").strip()
     overlap = durations.parse(said, field="overlap") if said else DEFAULT_OVERLAP
     return _page(request, key_rotate(name=name, overlap=overlap, actor=page_actor(request), now=timezone.now()))
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def key_limit_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Limit the requests of a key; an empty field is no limit."""
+    _require_admin_of(request, name)
+    limits = {
+        "requests_per_second": whole_number(request, "requests_per_second", least=1, most=MOST_PER_SECOND),
+        "rows_per_minute": whole_number(request, "rows_per_minute", least=1, most=MOST_ROWS_PER_MINUTE),
+    }
+    key_limit(name=name, limits=limits, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"The limits of key {name} are set; gateways apply them within 5 s.")
+    return leave(request, "access:key-list")
 
 
 @require_POST

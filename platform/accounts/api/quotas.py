@@ -1,5 +1,6 @@
 """`/api/v1/teams/{team}/quota`: limits of a team's model versions and requests, and what is used of them."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.utils import timezone
@@ -16,7 +17,7 @@ from accounts.domain.scopes import Scope
 from accounts.services.quotas import TeamQuota, quota_get, quota_of, quota_set
 from accounts.services.teams import team_get
 from common.http.request_serializer import RequestSerializer
-from integrations.clusters.base import MOST_PER_SECOND
+from integrations.clusters.base import MOST_PER_SECOND, MOST_ROWS_PER_MINUTE
 
 
 class QuotaSerializer(serializers.Serializer[TeamQuota]):
@@ -25,6 +26,7 @@ class QuotaSerializer(serializers.Serializer[TeamQuota]):
     max_versions = serializers.IntegerField(source="quota.max_versions", allow_null=True)
     max_bytes = serializers.IntegerField(source="quota.max_bytes", allow_null=True)
     requests_per_second = serializers.IntegerField(source="quota.requests_per_second", allow_null=True)
+    rows_per_minute = serializers.IntegerField(source="quota.rows_per_minute", allow_null=True)
     used_versions = serializers.IntegerField(source="usage.versions")
     used_bytes = serializers.IntegerField(source="usage.size_bytes")
 
@@ -40,6 +42,13 @@ class QuotaSetSerializer(RequestSerializer[Quota]):
         min_value=1,
         max_value=MOST_PER_SECOND,
         help_text="Of the team's keys, to all services together; it stays where the field is absent.",
+    )
+    rows_per_minute = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MOST_ROWS_PER_MINUTE,
+        help_text="Rows of these requests; it stays where the field is absent.",
     )
 
 
@@ -63,7 +72,6 @@ class QuotaView(APIView):
         """Set the quota of the team. Existing versions stay; further ones that exceed it fail with 409."""
         asked = QuotaSetSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        said = {"requests_per_second": quota_of(team_get(name=team)).requests_per_second, **asked.validated_data}
-        quota = Quota(**said)
+        quota = replace(quota_of(team_get(name=team)), **asked.validated_data)
         quota_set(team=team, quota=quota, actor=actor_of(request), now=timezone.now())
         return Response(QuotaSerializer(quota_get(team=team)).data)

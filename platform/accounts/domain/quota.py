@@ -1,4 +1,4 @@
-"""Quotas of a team: how many model versions, how many bytes of them, and its requests a second. Pure."""
+"""Quotas of a team: model versions, their bytes, and rates of its requests. Pure."""
 
 from dataclasses import dataclass
 
@@ -20,11 +20,13 @@ class Quota:
 
     Attributes:
         requests_per_second: of its keys, to all services together.
+        rows_per_minute: of the requests of its keys.
     """
 
     max_versions: int | None
     max_bytes: int | None
     requests_per_second: int | None = None
+    rows_per_minute: int | None = None
 
     @property
     def limits_versions(self) -> bool:

@@ -159,5 +159,13 @@ def users_who_may(scope: Scope, *, kind: Owned, names: Iterable[str]) -> dict[st
 
 def team_rates() -> list[tuple[str, int]]:
     """Return the teams whose requests are limited, with how many a second, by name."""
-    limited = Team.objects.order_by("name").values_list("name", "requests_per_second")
-    return [(name, rate) for name, rate in limited if rate]
+    return _team_limits("requests_per_second")
+
+
+def team_row_rates() -> list[tuple[str, int]]:
+    """Return the teams the rows of whose requests are limited, with how many a minute, by name."""
+    return _team_limits("rows_per_minute")
+
+
+def _team_limits(column: str) -> list[tuple[str, int]]:
+    return [(name, limit) for name, limit in Team.objects.order_by("name").values_list("name", column) if limit]

@@ -22,7 +22,7 @@ class TeamQuota:
 
 def quota_of(team: Team) -> Quota:
     """Return the quota in a team's row."""
-    return Quota(team.max_versions, team.max_bytes, team.requests_per_second)
+    return Quota(team.max_versions, team.max_bytes, team.requests_per_second, team.rows_per_minute)
 
 
 def quota_get(*, team: str) -> TeamQuota:
@@ -39,7 +39,7 @@ def quota_and_usage(team: Team) -> TeamQuota:
 
 @transaction.atomic
 def quota_set(*, team: str, quota: Quota, actor: str, now: datetime) -> None:
-    """Set the quota of a team; existing versions stay, whatever it is. Gateways apply its rate within seconds.
+    """Set the quota of a team; existing versions stay, whatever it is. Gateways apply its rates within seconds.
 
     Raises NotFound.
     """

@@ -22,7 +22,8 @@ from accounts.services.demands import namespace_demand_set, team_demand_set
 from accounts.services.quotas import quota_and_usage, quota_set
 from common.errors import InvalidInput
 from common.http.error_pages import leave
-from integrations.clusters.base import MOST_PER_SECOND
+from common.http.form_fields import whole_number
+from integrations.clusters.base import MOST_PER_SECOND, MOST_ROWS_PER_MINUTE
 
 _ROLES = {
     Role.VIEWER: "sees models, services and rollouts",
@@ -92,24 +93,14 @@ def quota_action(request: HttpRequest, team: str) -> HttpResponse:
     """Set the quota of the team; an empty field is no limit."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     quota = Quota(
-        _limit(request, "max_versions", most=MOST_VERSIONS),
-        _limit(request, "max_bytes", most=MOST_BYTES),
-        _limit(request, "requests_per_second", least=1, most=MOST_PER_SECOND),
+        whole_number(request, "max_versions", most=MOST_VERSIONS),
+        whole_number(request, "max_bytes", most=MOST_BYTES),
+        whole_number(request, "requests_per_second", least=1, most=MOST_PER_SECOND),
+        whole_number(request, "rows_per_minute", least=1, most=MOST_ROWS_PER_MINUTE),
     )
     quota_set(team=team, quota=quota, actor=page_actor(request), now=timezone.now())
     messages.success(request, "Saved.")
     return leave(request, "accounts:team-detail", team)
-
-
-def _limit(request: HttpRequest, name: str, *, least: int = 0, most: int) -> int | None:
-    text = request.POST.get(name, "").strip()
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most):
-        raise InvalidInput(
-            f"{name} is {text[:40]!r}; expected a whole number from {least} to {most}, or nothing", field=name
-        )
-    return int(text)
 
 
 @require_POST

@@ -97,8 +97,8 @@ def _usage_families() -> tuple[CounterMetricFamily | GaugeMetricFamily, ...]:
         CounterMetricFamily("fairlead_usage_dropped_bytes", "Bytes of the access log that were deleted unread."),
         GaugeMetricFamily(
             "fairlead_budget_used_percent",
-            "Share of a team's budget that was used: 80, or 100.",
-            labels=["team", "measure"],
+            "Share of the budget of a team, a key or a service that was used: 80, or 100.",
+            labels=["team", "key", "namespace", "service", "measure"],
         ),
     )
 
@@ -117,8 +117,8 @@ def _usage() -> tuple[Metric, ...]:
         lines.add_metric(["counted"], reading.lines)
         lines.add_metric(["skipped"], reading.bad)
         dropped.add_metric([], reading.dropped_bytes)
-    for (team, measure), percent in budget_percents(now=now).items():
-        budgets.add_metric([team, measure], percent)
+    for of_budget, percent in budget_percents(now=now).items():
+        budgets.add_metric(of_budget, percent)
     return families
 
 

@@ -48,6 +48,11 @@ def service_get(*, namespace: str, name: str) -> InferenceService:
     return service
 
 
+def has_service(namespace: str, name: str) -> bool:
+    """Return whether there is such a service."""
+    return InferenceService.objects.filter(namespace=namespace, name=name).exists()
+
+
 def service_list(
     *, now: datetime, limit: int | None = None, only: Q | None = None, offset: int = 0
 ) -> list[ServiceView]:

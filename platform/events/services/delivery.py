@@ -145,9 +145,15 @@ def token_made_for_another(token: ApiToken, now: datetime) -> None:
     deliveries_queue([Notice(TOKEN_MADE, now, message, about)])
 
 
-def budget_used(*, team: str, message: str, about: Mapping[str, object], now: datetime) -> None:
-    """Queue that a team used a share of its budget; in the transaction that notes that notice was given."""
-    deliveries_queue([Notice(BUDGET_USED, now, message, {"team": team, **about}, team=team)])
+def budget_used(
+    *, message: str, about: Mapping[str, object], now: datetime, team: str = "", owned: tuple[Owned, str] | None = None
+) -> None:
+    """Queue that a share of a budget was used; in the transaction that notes that notice was given.
+
+    Args:
+        team, owned: the team that may receive it, or what that team owns.
+    """
+    deliveries_queue([Notice(BUDGET_USED, now, message, about, owned, team)])
 
 
 def deliver_soon(delivery_ids: Sequence[int]) -> None:

@@ -4,6 +4,7 @@ import argparse
 
 from fairlead_cli.client import path
 from fairlead_cli.context import Call
+from fairlead_cli.errors import CliError
 from fairlead_cli.output import render
 
 _COLUMNS: render.Columns = {
@@ -13,6 +14,7 @@ _COLUMNS: render.Columns = {
     "services": "services",
     "valid": "valid",
     "requests a second": "requests_per_second",
+    "rows a minute": "rows_per_minute",
     "expires": "expires_at",
     "revoked": "revoked_at",
     "last used": "last_used_at",
@@ -40,6 +42,9 @@ def create_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--requests-per-second", type=int, metavar="NUMBER", help="limit of its requests to all services (no limit)"
     )
+    parser.add_argument(
+        "--rows-per-minute", type=int, metavar="NUMBER", help="limit of the rows of these requests (no limit)"
+    )
 
 
 def create(call: Call) -> None:
@@ -52,6 +57,7 @@ def create(call: Call) -> None:
         "user": options.user,
         "expires_in": options.expires_in,
         "requests_per_second": options.requests_per_second,
+        "rows_per_minute": options.rows_per_minute,
     }
     key = call.client.post("keys", {name: value for name, value in body.items() if value is not None})
     call.show(key, {"key": "token", **_COLUMNS})
@@ -70,13 +76,22 @@ def show_key(call: Call) -> None:
 
 def limit_arguments(parser: argparse.ArgumentParser) -> None:
     key_argument(parser)
-    parser.add_argument("rate", type=_rate, metavar="NUMBER", help="requests a second to all services; `none` ends it")
+    parser.add_argument(
+        "rate", type=_rate, nargs="?", metavar="NUMBER", help="requests a second to all services; `none` ends it"
+    )
+    parser.add_argument(
+        "--rows-per-minute", type=_rate, metavar="NUMBER", help="rows of these requests; `none` ends the limit"
+    )
 
 
 def limit(call: Call) -> None:
-    """Limits the requests of a key a second; gateways apply it within seconds."""
-    key = call.client.patch(path("keys", call.options.name), {"requests_per_second": call.options.rate or None})
-    call.show(key, _COLUMNS)
+    """Limits the requests of a key a second, or their rows a minute; gateways apply it within seconds."""
+    options = call.options
+    asked = {"requests_per_second": options.rate, "rows_per_minute": options.rows_per_minute}
+    limits = {name: limit or None for name, limit in asked.items() if limit is not None}
+    if not limits:
+        raise CliError("no limit is given; expected a NUMBER of requests a second, or --rows-per-minute NUMBER")
+    call.show(call.client.patch(path("keys", options.name), limits), _COLUMNS)
 
 
 def _rate(text: str) -> int:

@@ -22,6 +22,7 @@ _QUOTA: render.Columns = {
     "bytes": "used_bytes",
     "most bytes": "max_bytes",
     "requests a second": "requests_per_second",
+    "rows a minute": "rows_per_minute",
 }
 _PLACES = {"namespace": "namespaces", "model": "models"}
 
@@ -74,15 +75,23 @@ def quota_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         help="most requests of the team's keys to all services together; `none` for no limit",
     )
+    parser.add_argument(
+        "--rows-per-minute", type=_limit, metavar="NUMBER", help="most rows of these requests; `none` for no limit"
+    )
 
 
 def quota(call: Call) -> None:
     """Shows the quota of a team and its usage; with options sets it, as administrators of the installation may."""
     options, address = call.options, path("teams", call.options.team, "quota")
-    asked = {name: getattr(options, name) for name in ("max_versions", "max_bytes", "requests_per_second")}
+    names = ("max_versions", "max_bytes", "requests_per_second", "rows_per_minute")
+    asked = {name: getattr(options, name) for name in names}
     found = call.client.get(address)
     if any(value is not None for value in asked.values()):
-        wanted = {name: found[name] if value is None else _or_none(value) for name, value in asked.items()}
+        wanted = {
+            name: found[name] if value is None else _or_none(value)
+            for name, value in asked.items()
+            if value is not None or name in found
+        }
         found = call.client.put(address, wanted)
     call.show(found, _QUOTA)
 

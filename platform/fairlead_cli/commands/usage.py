@@ -1,10 +1,13 @@
-"""`fairlead usage`: requests, rows, errors and time by caller, service and time; `fairlead teams budget`."""
+"""`fairlead usage`: requests, rows, errors and time by caller, service and time; and commands of budgets."""
 
 import argparse
 from urllib.parse import urlencode
 
 from fairlead_cli.client import path
-from fairlead_cli.context import Call
+from fairlead_cli.commands.keys import key_argument
+from fairlead_cli.commands.services import service_argument
+from fairlead_cli.commands.teams import team_argument
+from fairlead_cli.context import Call, service_path
 from fairlead_cli.output import render
 
 _GROUPS = ("team", "key", "service", "revision", "day", "hour")
@@ -54,8 +57,47 @@ def usage(call: Call) -> None:
     return None
 
 
-def budget_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("team", metavar="TEAM", help="name of the team")
+def team_budget_arguments(parser: argparse.ArgumentParser) -> None:
+    team_argument(parser)
+    _limit_arguments(parser)
+
+
+def team_budget(call: Call) -> None:
+    """Shows the budget of a team and what its keys used this month; with options sets it, as administrators may.
+
+    An enforced budget is a quota: once a limit is used up the gateway refuses the team's keys until the month ends.
+    """
+    _budget(call, path("teams", call.options.team, "budget"))
+
+
+def key_budget_arguments(parser: argparse.ArgumentParser) -> None:
+    key_argument(parser)
+    _limit_arguments(parser)
+
+
+def key_budget(call: Call) -> None:
+    """Shows the budget of a key and what it used this month; with options sets it, as admins of its team may.
+
+    An enforced budget is a quota: once a limit is used up the gateway refuses the key until the month ends.
+    """
+    _budget(call, path("keys", call.options.name, "budget"))
+
+
+def service_budget_arguments(parser: argparse.ArgumentParser) -> None:
+    service_argument(parser)
+    _limit_arguments(parser)
+
+
+def service_budget(call: Call) -> None:
+    """Shows the budget of a service and what all its callers used this month; with options sets it.
+
+    Admins of the team that owns the namespace may set it. An enforced budget is a quota: once a limit is used up the
+    gateway refuses requests to the service until the month ends.
+    """
+    _budget(call, path("services", *service_path(call.options.service), "budget"))
+
+
+def _limit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--requests", type=_limit, metavar="NUMBER", help="most requests of a month; `none` for no limit"
     )
@@ -65,16 +107,12 @@ def budget_arguments(parser: argparse.ArgumentParser) -> None:
         "--enforce",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="make it a quota: refuse the team's keys once a limit is used up",
+        help="make it a quota: refuse requests once a limit is used up",
     )
 
 
-def budget(call: Call) -> None:
-    """Shows the budget of a team and what its keys used this month; with options sets it, as administrators may.
-
-    An enforced budget is a quota: once a limit is used up the gateway refuses the team's keys until the month ends.
-    """
-    options, address = call.options, path("teams", call.options.team, "budget")
+def _budget(call: Call, address: str) -> None:
+    options = call.options
     asked = {"requests": options.requests, "rows": options.rows, "cost": options.cost}
     found = call.client.get(address)
     if options.enforce is not None or any(value is not None for value in asked.values()):

@@ -1,7 +1,8 @@
-"""Budgets: a team's limits of a month, and the shares of them that notice is given of. Pure."""
+"""Budgets: limits of a month of a team, a key or a service, and the shares that notice is given of. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 PERCENTS = (80, 100)
 """Shares of a budget that notice is given of; at the last one an enforced budget refuses requests."""
@@ -10,13 +11,63 @@ MOST_REQUESTS = 10**15
 LEAST_COST, MOST_COST = 0.01, 1e12
 
 
+class OwnerKind(StrEnum):
+    """What has a budget; also the name of what usage is grouped by for it."""
+
+    TEAM = "team"
+    KEY = "key"
+    SERVICE = "service"
+
+
+_REFUSED = {
+    OwnerKind.TEAM: "the keys of {}",
+    OwnerKind.KEY: "requests with key {}",
+    OwnerKind.SERVICE: "requests to {}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose budget it is: a team's, of all its keys; a key's; or a service's, of all its callers.
+
+    Attributes:
+        name: of the team or the key; of a service `<namespace>/<name>`.
+    """
+
+    kind: OwnerKind
+    name: str
+
+    @classmethod
+    def team(cls, name: str) -> "Owner":
+        """Return the team as an owner."""
+        return cls(OwnerKind.TEAM, name)
+
+    @classmethod
+    def key(cls, name: str) -> "Owner":
+        """Return the key as an owner."""
+        return cls(OwnerKind.KEY, name)
+
+    @classmethod
+    def service(cls, namespace: str, name: str) -> "Owner":
+        """Return the service as an owner."""
+        return cls(OwnerKind.SERVICE, f"{namespace}/{name}")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    @property
+    def refused(self) -> str:
+        """Return what gateways refuse once the budget is used up, if it is enforced."""
+        return _REFUSED[self.kind].format(self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """A month's limits; None is no limit.
 
     Attributes:
         cost: in the currency of the prices.
-        is_enforced: whether gateways refuse the team's keys once one of them is used up: a quota.
+        is_enforced: whether gateways refuse requests of the owner once one of them is used up: a quota.
     """
 
     requests: int | None = None

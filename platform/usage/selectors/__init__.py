@@ -1,14 +1,12 @@
 """Usage as other rooms read it, and as a caller may see it."""
 
-from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet, Subquery
 
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.models import ApiToken
-from usage.domain.month import Month
-from usage.models import Budget, HourlyUsage, LogReading
+from usage.models import HourlyUsage, LogReading
 
 
 def last_use_of(token_ids: QuerySet[Any]) -> Subquery:
@@ -20,12 +18,6 @@ def last_use_of(token_ids: QuerySet[Any]) -> Subquery:
 def last_read() -> LogReading | None:
     """Return what was read of the access log and when; None before the first reading."""
     return LogReading.objects.first()
-
-
-def teams_over_quota(*, now: datetime) -> tuple[str, ...]:
-    """Return the names of teams whose enforced budget of the present month (UTC) is used up."""
-    used_up = Budget.objects.filter(is_enforced=True, used_up_in=Month.of(now).first)
-    return tuple(used_up.order_by("team__name").values_list("team__name", flat=True))
 
 
 def usage_query(*, token: ApiToken) -> QuerySet[HourlyUsage]:

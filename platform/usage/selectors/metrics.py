@@ -32,7 +32,14 @@ def usage_counters(*, now: datetime) -> Iterator[Counted]:
         yield Counted(row["namespace"], row["service"], row["team"], *counts)
 
 
-def budget_percents(*, now: datetime) -> dict[tuple[str, str], int]:
-    """Return the highest share, in percent, that notice was given of this month, by team and measure."""
+def budget_percents(*, now: datetime) -> dict[tuple[str, str, str, str, str], int]:
+    """Return the highest share, in percent, that notice was given of this month, by labels.
+
+    These are team, key, namespace, service and measure, of which those of other owners are empty.
+    """
     given = BudgetNotice.objects.filter(month=Month.of(now).first).order_by("percent")
-    return {(each.team.name, each.measure): each.percent for each in given.select_related("team")}
+    found = {}
+    for team, key, service, measure, percent in given.values_list("team__name", "key", "service", "measure", "percent"):
+        namespace, _, name = (service or "").partition("/")
+        found[team or "", key or "", namespace, name, measure] = percent
+    return found

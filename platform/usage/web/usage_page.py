@@ -1,4 +1,4 @@
-"""Usage page: a month's totals, days, services and keys, of one team or all that the viewer may see; budgets."""
+"""Usage page: a month's totals, days, services and keys, of what the viewer may see or narrowed to one; its budget."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,17 +16,20 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.auth.access import Place, may, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
-from accounts.services.teams import team_get, team_query
-from common.errors import InvalidInput
+from accounts.models import ApiToken
+from accounts.services.teams import team_query
+from common.errors import InvalidInput, NotFound, NotPermitted
 from common.http.downloads import Attachment
 from common.http.error_pages import leave
-from usage.domain.budget import LEAST_COST, MOST_COST, MOST_REQUESTS, Limits
+from usage.auth import place_to_see, place_to_set
+from usage.domain.budget import LEAST_COST, MOST_COST, MOST_REQUESTS, Limits, Owner, OwnerKind
 from usage.domain.month import Month
 from usage.domain.report import DEFAULT_GROUPS, Line, total
 from usage.selectors import last_read, usage_query
+from usage.selectors.budgets import is_used_up, limits_of, owner_check, used_by
 from usage.selectors.csv_file import csv_pieces
 from usage.selectors.reports import Asked, busiest, prices, usage_report
-from usage.services.budgets import budget_set, is_used_up, limits_of, used_by
+from usage.services.budgets import budget_set
 
 _DAY_WIDTH = 10
 _HIGHEST = 60
@@ -79,14 +82,18 @@ def usage_page(request: HttpRequest) -> HttpResponse:
     rows = usage_query(token=token)
     lines, has_more = busiest(rows, asked, _MOST_ROWS)
     days = usage_report(rows, asked, ("day",))
-    limits = limits_of(team_get(name=asked.team)) if asked.team else Limits()
-    used = used_by(asked.team, asked.month) if asked.team else None
+    owner = _owner(token, asked)
+    limits = limits_of(owner) if owner else Limits()
+    used = used_by(owner, asked.month) if owner else None
     now = Month.of(timezone.now())
+    narrowed = {name: value for name, value in _narrowing(asked).items() if value}
     context = {
         "month": asked.month,
         "earlier": asked.month.later(-1),
         "later": asked.month.later(1) if asked.month != now else None,
-        "team": asked.team,
+        "asked": asked,
+        "narrowed": urlencode(narrowed),
+        "owner": owner,
         "teams": team_query(token=token).order_by("name").values_list("name", flat=True),
         "rows": _rows(lines),
         "most": _MOST_ROWS if has_more else None,
@@ -98,9 +105,9 @@ def usage_page(request: HttpRequest) -> HttpResponse:
         "limits": limits,
         "shares": () if used is None else _shares(limits, used),
         "is_refused": used is not None and asked.month == now and limits.is_enforced and is_used_up(limits, used),
-        "may_set": may(token, Scope.ADMIN, Place.installation()),
+        "may_set": owner is not None and may(token, Scope.ADMIN, place_to_set(owner)),
         "reading": last_read(),
-        "query": urlencode({"month": str(asked.month), **({"team": asked.team} if asked.team else {})}),
+        "query": urlencode({"month": str(asked.month), **narrowed}),
     }
     return render(request, "usage/usage.html", context)
 
@@ -118,9 +125,12 @@ def usage_export(request: HttpRequest) -> HttpResponseBase:
 
 @require_POST
 @page_scope(Scope.ADMIN)
-def budget_action(request: HttpRequest, team: str) -> HttpResponse:
-    """Set the budget of the team, or delete it; an empty field is no limit."""
-    require(page_token(request), Scope.ADMIN, Place.installation())
+def budget_action(request: HttpRequest, kind: str, name: str) -> HttpResponse:
+    """Set the budget of a team, a key or a service, or delete it; an empty field is no limit."""
+    if kind not in [*OwnerKind] or (kind == OwnerKind.SERVICE) != (name.count("/") == 1):
+        raise NotFound(f"there is no {kind[:20]} {name[:150]}")
+    owner = Owner(OwnerKind(kind), name)
+    require(page_token(request), Scope.ADMIN, place_to_set(owner))
     limits = Limits()
     if request.POST.get("change") != "delete":
         limits = Limits(
@@ -129,9 +139,9 @@ def budget_action(request: HttpRequest, team: str) -> HttpResponse:
             _limit(request, "rows", int, 1, MOST_REQUESTS),
             is_enforced=request.POST.get("enforce") == "on",
         )
-    budget_set(team=team, limits=limits, actor=page_actor(request), now=timezone.now())
-    messages.success(request, f"Team {team} has no budget now." if limits.is_empty else "Saved.")
-    return leave(request, f"{reverse('deployments:usage')}?{urlencode({'team': team})}")
+    budget_set(owner=owner, limits=limits, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"{owner.kind.capitalize()} {name} has no budget now." if limits.is_empty else "Saved.")
+    return leave(request, f"{reverse('deployments:usage')}?{urlencode({kind: name}, safe='/')}")
 
 
 def _limit(request: HttpRequest, name: str, kind: type[Number], least: float, most: float) -> Number | None:
@@ -152,7 +162,30 @@ def _limit(request: HttpRequest, name: str, kind: type[Number], least: float, mo
 
 def _asked(request: HttpRequest) -> Asked:
     month = request.GET.get("month", "").strip()
-    return Asked(Month.parse(month) if month else Month.of(timezone.now()), team=request.GET.get("team", "").strip())
+    names = (request.GET.get(name, "").strip() for name in ("team", "service", "key"))
+    return Asked(Month.parse(month) if month else Month.of(timezone.now()), *names)
+
+
+def _narrowing(asked: Asked) -> dict[str, str]:
+    return {"team": asked.team, "service": asked.service, "key": asked.key}
+
+
+def _owner(token: ApiToken, asked: Asked) -> Owner | None:
+    """Return whose budget the page has: the key's, else the service's, else the team's; None for what has none."""
+    if asked.key:
+        owner = Owner.key(asked.key)
+    elif asked.service.count("/") == 1:
+        owner = Owner(OwnerKind.SERVICE, asked.service)
+    elif asked.team and not asked.service:
+        owner = Owner.team(asked.team)
+    else:
+        return None
+    try:
+        require(token, Scope.READ, place_to_see(owner))
+        owner_check(owner)
+    except (NotFound, NotPermitted):
+        return None  # such as the console's own key, and services that were deleted
+    return owner
 
 
 def _rows(lines: Sequence[Line]) -> list[Row]:

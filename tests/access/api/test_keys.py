@@ -16,7 +16,7 @@ from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, Identity, User
 from accounts.services import teams, user_get_or_create
-from integrations.clusters.base import RequestRate, TeamRate
+from integrations.clusters.base import RequestRate, RowRate, TeamRate
 from tests import scenes
 from usage.models import HourlyUsage
 
@@ -195,16 +195,39 @@ def test_the_limit_of_a_team_reaches_gateways_until_it_is_ended(api: Callable[..
     assert caller_keys(now=timezone.now()).team_rates == ()
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1_000_001, "many", 1.5])
-def test_a_wrong_limit_changes_nothing(api: Callable[..., APIClient], wrong: object) -> None:
+def test_limits_of_rows_reach_gateways_and_stay_where_they_are_not_named(api: Callable[..., APIClient]) -> None:
+    client, quota = api(Scope.ADMIN), {"max_versions": 5, "max_bytes": None}
+    made = client.post("/api/v1/keys", {**BODY, "rows_per_minute": 6000}).json()
+    assert (made["rows_per_minute"], made["requests_per_second"]) == (6000, None)
+    changed = client.patch("/api/v1/keys/ci", {"requests_per_second": 50}).json()
+    assert (changed["rows_per_minute"], changed["requests_per_second"]) == (6000, 50)
+    client.put("/api/v1/teams/default/quota", {**quota, "rows_per_minute": 90_000})
+    assert client.put("/api/v1/teams/default/quota", quota).json()["rows_per_minute"] == 90_000
+    assert caller_keys(now=timezone.now()).row_rates == (RowRate(6000, key="ci"), RowRate(90_000, team="default"))
+    client.put("/api/v1/teams/default/quota", {**quota, "rows_per_minute": None})
+    client.patch("/api/v1/keys/ci", {"rows_per_minute": None})
+    sent = caller_keys(now=timezone.now())
+    assert (sent.row_rates, sent.rates) == ((), (RequestRate("ci", 50),))
+    client.patch("/api/v1/keys/ci", {"rows_per_minute": 1})
+    client.delete("/api/v1/keys/ci")
+    assert caller_keys(now=timezone.now()).row_rates == ()
+    for wrong in (0, 1_000_000_001, "many"):
+        assert client.put("/api/v1/teams/default/quota", {**quota, "rows_per_minute": wrong}).status_code == 400
+
+
+@pytest.mark.parametrize("limit", ["requests_per_second", "rows_per_minute"])
+@pytest.mark.parametrize("wrong", [0, -1, 1_000_000_001, "many", 1.5])
+def test_a_wrong_limit_changes_nothing(api: Callable[..., APIClient], wrong: object, limit: str) -> None:
     client = api(Scope.ADMIN)
-    assert client.post("/api/v1/keys", {**BODY, "requests_per_second": wrong}).status_code == 400
+    assert client.post("/api/v1/keys", {**BODY, limit: wrong}).status_code == 400
     client.post("/api/v1/keys", BODY)
-    refused = client.patch("/api/v1/keys/ci", {"requests_per_second": wrong})
+    refused = client.patch("/api/v1/keys/ci", {limit: wrong})
     assert refused.status_code == 400
-    assert "requests_per_second" in refused.content.decode()
-    assert client.patch("/api/v1/keys/ci", {}).status_code == 400
-    assert caller_keys(now=timezone.now()).rates == ()
+    assert limit in refused.content.decode()
+    nothing = client.patch("/api/v1/keys/ci", {})
+    assert nothing.status_code == 400
+    assert "rows_per_minute" in nothing.content.decode()
+    assert (caller_keys(now=timezone.now()).rates, caller_keys(now=timezone.now()).row_rates) == ((), ())
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ def test_a_viewer_sees_the_keys_of_the_own_teams_and_changes_none(browser: Brows
         client.post("/keys/", {**FORM, "team": "red"}),
         client.post("/keys/of-red/rotate"),
         client.post("/keys/of-red/revoke"),
+        client.post("/keys/of-red/limit", {"rows_per_minute": "1"}),
     ):
         assert refused.status_code == 403
     assert client.post("/keys/of-default/revoke").status_code in {403, 404}
@@ -43,7 +44,7 @@ def test_a_new_token_is_shown_once_and_the_list_has_its_key(browser: Browser) ->
     token = answer.split('id="issued-token">')[1].split("<")[0]
     assert token.count(".") == 2
     assert "<html" not in answer
-    assert "<td>nightly<" in answer.split('id="keys"')[1]
+    assert ">nightly</a>" in answer.split('id="keys"')[1]
     assert token not in page(client, "/keys/")
     key = AccessKey.objects.get()
     assert (key.services, key.lifetime_s, key.user) == (["default/*", "fraud/cards"], 48 * 3600, None)
@@ -119,3 +120,18 @@ def test_the_list_asks_as_often_for_many_keys_as_for_one(
         scenes.access_key(f"k-{number}")
     with django_assert_max_num_queries(12):
         client.get("/keys/")
+
+
+def test_limits_are_shown_and_set(browser: Browser) -> None:
+    scenes.access_key("ci")
+    client = browser()
+    assert not marked(page(client, "/keys/"), "key-limits")
+    client.post("/keys/ci/limit", {"requests_per_second": "20", "rows_per_minute": "9000"})
+    (shown,) = marked(page(client, "/keys/"), "key-limits")
+    assert ("20 requests a second" in shown, "9,000 rows a minute" in shown) == (True, True)
+    for wrong in ({"rows_per_minute": "0"}, {"requests_per_second": "1.5"}, {"rows_per_minute": "1000000001"}):
+        assert client.post("/keys/ci/limit", wrong).status_code == 400
+    client.post("/keys/ci/limit", {"requests_per_second": "", "rows_per_minute": "9000"})
+    assert AccessKey.objects.values_list("requests_per_second", "rows_per_minute").get() == (None, 9000)
+    client.post("/keys/ci/revoke")
+    assert client.post("/keys/ci/limit", {"rows_per_minute": "1"}).status_code == 409

@@ -17,7 +17,11 @@ def _keys_busy(_: Stage) -> str:
     now = timezone.now()
     for name in ("nightly", "k" * 63, "old", "lost"):
         scenes.access_key(name)
-    AccessKey.objects.filter(name="k" * 63).update(services=[f"{'n' * 63}/{'s' * 50}-{each}*" for each in range(3)])
+    AccessKey.objects.filter(name="k" * 63).update(
+        requests_per_second=1_000_000,
+        rows_per_minute=1_000_000_000,
+        services=[f"{'n' * 63}/{'s' * 50}-{each}*" for each in range(3)],
+    )
     key_create(
         name="notebook",
         team=team_get(name="default"),
@@ -47,6 +51,11 @@ def _creates_a_key(page: Page) -> None:
     expect(page.get_by_role("heading", name="Token of key ci")).to_be_visible()
 
 
+def _opens_limits(page: Page) -> None:
+    page.get_by_role("button", name="Limit…").first.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
 def _opens_rotation(page: Page) -> None:
     page.get_by_role("button", name="Rotate…").first.click()
     expect(page.get_by_role("dialog")).to_be_visible()
@@ -59,6 +68,7 @@ PAGES: dict[str, PageStates] = {
             "empty": State(lambda _: "/keys/", "No keys yet"),
             "busy": State(_keys_busy, "nightly"),
             "busy-issued": State(_keys_busy, "Token of key ci", act=_creates_a_key),
+            "busy-limiting": State(_keys_busy, "Limit this key", act=_opens_limits),
             "busy-rotating": State(_keys_busy, "Rotate this key?", act=_opens_rotation),
             "error": State(lambda _: "/keys/", "expected", act=_creates_a_wrong_key, is_refused=True),
         },

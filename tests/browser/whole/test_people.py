@@ -91,8 +91,8 @@ def test_a_token_opens_the_platform_until_it_is_revoked(desk: Desk, platform: Pl
     expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
-@drives("GET key-list", "POST key-list", "POST key-rotate", "POST key-revoke")
-def test_a_key_is_created_rotated_and_revoked(desk: Desk, platform: Platform) -> None:
+@drives("GET key-list", "POST key-list", "POST key-limit", "POST key-rotate", "POST key-revoke")
+def test_a_key_is_created_limited_rotated_and_revoked(desk: Desk, platform: Platform) -> None:
     page = desk.page()
     page.get_by_role("link", name="Keys", exact=True).click()
     page.get_by_label("Name").fill("nightly")
@@ -102,6 +102,10 @@ def test_a_key_is_created_rotated_and_revoked(desk: Desk, platform: Platform) ->
     expect(issued.get_by_role("heading", name="Token of key nightly")).to_be_visible()
     first = issued.locator("code#issued-token").inner_text()
     row = page.locator("#keys").get_by_role("row").filter(has_text="nightly")
+    row.get_by_role("button", name="Limit…").click()
+    row.get_by_label("Rows a minute").fill("9000")
+    row.get_by_role("button", name="Set limits").click()
+    expect(row.get_by_test_id("key-limits")).to_have_text("at most 9,000 rows a minute")
     row.get_by_role("button", name="Rotate…").click()
     row.get_by_label("Overlap").fill("1h")
     row.get_by_role("button", name="Rotate", exact=True).click()
@@ -166,9 +170,11 @@ def test_what_a_member_may_push_follows_the_teams_page(
     page.goto("/teams/vision/")
     page.get_by_label("Most versions").fill("1")
     page.get_by_label("Requests a second").fill("200")
+    page.get_by_label("Rows a minute").fill("12000")
     page.get_by_role("button", name="Set quota").click()
     see(page, "Saved.")
     expect(page.get_by_test_id("team-rate")).to_have_text("at most 200 a second")
+    expect(page.get_by_test_id("team-row-rate")).to_have_text("at most 12,000 a minute")
     file.write_bytes(linear_model(seed=2))
     assert "team 'vision' has 1 of 1 model versions" in push().stderr
     page.get_by_label("Approvals").fill("2")

@@ -97,3 +97,21 @@ def test_requests_of_a_key_are_on_the_page_and_in_its_file(
     page.get_by_role("button", name="Delete budget").click()
     expect(page.get_by_test_id("no-budget")).to_be_visible()
     until(lambda: status(headers=headers) == 400, within_s=60, what="requests of the key")
+
+    page.get_by_role("link", name="nightly-batch").click()
+    page.get_by_label("Most requests").fill("1")
+    page.get_by_label("Refuse requests once it is used up").check()
+    page.get_by_role("button", name="Set budget").click()
+    expect(page.get_by_test_id("used-up")).to_contain_text("nightly-batch")
+    desk.look(page, "usage-quota-of-a-key")
+    sent = platform.home / "cluster" / "keys.json"
+
+    def refused() -> list[str]:
+        return list(json.loads(sent.read_text()).get("exhausted_keys", []))
+
+    until(lambda: refused() == ["nightly-batch"], within_s=60, what="the key at the agent")
+    platform.fairlead("services", "budget", "metered", "--requests", "1", "--enforce")
+    platform.fairlead("keys", "budget", "nightly-batch", "--no-enforce")
+    until(lambda: refused() == [], within_s=60, what="the end of the quota")
+    shown = json.loads(platform.fairlead("services", "budget", "metered", "-o", "json").stdout)
+    assert (shown["enforce"], shown["used_up"]) == (True, True)

@@ -10,14 +10,14 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from access.services.gateways import caller_keys
-from accounts.domain.roles import Role
+from accounts.domain.roles import Owned, Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
 from accounts.services import teams
 from clusters.models import Cluster
 from events.models import WebhookDelivery
 from tests import scenes
-from usage.domain.budget import Limits
+from usage.domain.budget import Limits, Owner
 from usage.models import Budget, BudgetNotice, HourlyUsage
 from usage.services.budgets import budget_set, budgets_check
 
@@ -205,14 +205,41 @@ def test_a_budget_that_is_enforced_is_a_quota_until_it_is_raised_or_the_month_en
         assert refused(now) == ("red",), "blue's budget is not enforced"
     assert refused(now + timedelta(minutes=1)) == (), "another month"
     (message,) = [each for each in _messages() if "100 %" in each and "red" in each]
-    assert "refuses its keys" in message
+    assert "refuses the keys of red" in message
     # raised, before the next check
-    budget_set(team="red", limits=Limits(rows=2000, is_enforced=True), actor="test", now=now)
+    budget_set(owner=Owner.team("red"), limits=Limits(rows=2000, is_enforced=True), actor="test", now=now)
     assert refused(now) == ()
-    budget_set(team="red", limits=Limits(rows=900, is_enforced=True), actor="test", now=now)
+    budget_set(owner=Owner.team("red"), limits=Limits(rows=900, is_enforced=True), actor="test", now=now)
     assert refused(now) == ("red",)
-    budget_set(team="red", limits=Limits(rows=900), actor="test", now=now)
+    budget_set(owner=Owner.team("red"), limits=Limits(rows=900), actor="test", now=now)
     assert refused(now) == ()
+
+
+def test_admins_of_the_owning_team_set_budgets_of_keys_and_services(
+    red: APIClient, api: Callable[..., APIClient]
+) -> None:
+    scenes.service()
+    now = timezone.now()
+    scenes.access_key("ci", team="red")
+    teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
+    used(hour=now)
+    used(hour=now, key="", team="")
+    root, rita, carl = api(Scope.ADMIN), red, api(Scope.ADMIN, "carl")
+    teams.member_set(team="red", username="carl", role=Role.ADMIN, actor="test", now=now)
+    asked = {"requests": 10, "cost": None, "rows": None, "enforce": True}
+    for where, requests in (("/api/v1/keys/ci/budget", 10), ("/api/v1/services/default/digits/budget", 20)):
+        assert rita.put(where, asked).status_code == 403
+        shown = carl.put(where, asked).json()
+        assert (shown["requests"], shown["enforce"], shown["used_up"]) == (10, True, True)
+        assert shown["used_requests"] == requests
+        assert rita.get(where).json() == root.get(where).json() == shown
+        kept = root.put(where, {"requests": 99, "cost": None}).json()
+        assert (kept["requests"], kept["enforce"], kept["used_up"]) == (99, True, False)
+    for missing in ("/api/v1/keys/none/budget", "/api/v1/services/default/none/budget"):
+        for answer in (root.get(missing), root.put(missing, asked)):
+            assert (answer.status_code, "there is no" in answer.content.decode()) == (404, True)
+    scenes.access_key("batch", team="blue")
+    assert rita.get("/api/v1/keys/batch/budget").status_code == 404
 
 
 def test_a_client_of_before_keeps_rows_and_enforcement(red: APIClient, api: Callable[..., APIClient]) -> None:

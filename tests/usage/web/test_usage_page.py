@@ -6,9 +6,10 @@ from django.utils import timezone
 
 from accounts.domain.roles import Role
 from accounts.services import teams
+from tests import scenes
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
-from usage.domain.budget import Limits
+from usage.domain.budget import Limits, Owner
 from usage.models import Budget, HourlyUsage
 from usage.services.budgets import budget_set
 
@@ -55,7 +56,7 @@ def test_the_budget_of_a_team_shows_what_is_used_of_it(browser: Browser) -> None
     used("red", 90)
     client = browser("red", Role.VIEWER)
     assert not marked(page(client, f"{ASKED}&team=red"), "budget")
-    budget_set(team="red", limits=Limits(requests=100, cost=1.0), actor="test", now=timezone.now())
+    budget_set(owner=Owner.team("red"), limits=Limits(requests=100, cost=1.0), actor="test", now=timezone.now())
     shown = page(client, f"{ASKED}&team=red")
     assert marked(shown, "budget")
     assert 'value="90"' in shown
@@ -91,7 +92,7 @@ def test_an_administrator_sets_changes_and_deletes_a_budget(browser: Browser) ->
     client = browser("default", Role.ADMIN)
     asked = "/usage/?team=red"
     assert marked(page(client, asked), "no-budget")
-    where = "/usage/budgets/red"
+    where = "/usage/budgets/team/red"
     said = {"requests": "100", "rows": "", "cost": "2.5", "change": "set"}
     assert client.post(where, said).headers["Location"] == asked
     assert Budget.objects.values_list("requests", "rows", "cost", "is_enforced").get() == (100, None, 2.5, False)
@@ -118,5 +119,51 @@ def test_others_see_no_form_and_may_not_set_it(browser: Browser) -> None:
     client = browser("red", Role.ADMIN)
     shown = page(client, f"{ASKED}&team=red")
     assert not marked(shown, "budget")
-    assert client.post("/usage/budgets/red", {"requests": "1", "change": "set"}).status_code == 403
+    assert client.post("/usage/budgets/team/red", {"requests": "1", "change": "set"}).status_code == 403
     assert not Budget.objects.exists()
+
+
+def test_a_page_of_a_key_or_a_service_shows_and_sets_its_budget(browser: Browser) -> None:
+    scenes.service()
+    scenes.access_key("ci", team="default")
+    client = browser("default", Role.ADMIN)
+    for narrowed, where in (
+        ("key=ci", "/usage/budgets/key/ci"),
+        ("service=default/digits", "/usage/budgets/service/default/digits"),
+    ):
+        assert marked(page(client, f"/usage/?{narrowed}"), "no-budget")
+        answer = client.post(where, {"requests": "100", "enforce": "on", "change": "set"})
+        assert answer.headers["Location"] == f"/usage/?{narrowed}"
+        shown = page(client, f"/usage/?{narrowed}")
+        assert marked(shown, "enforced")
+        assert f'action="{where}"' in shown
+        assert not marked(shown, "no-budget")
+    assert set(Budget.objects.values_list("key", "service")) == {("ci", None), (None, "default/digits")}
+    # The key's, of all that the page is narrowed by.
+    assert "/usage/budgets/key/ci" in page(client, "/usage/?key=ci&service=default/digits&team=default")
+
+
+def test_what_has_no_budget_shows_its_usage_alone(browser: Browser) -> None:
+    used("", 5, service="gone")
+    HourlyUsage.objects.update(key="fairlead-console")
+    client = browser("default", Role.ADMIN)
+    for narrowed in ("key=fairlead-console", "service=default/gone", "service=gone"):
+        shown = page(client, f"{ASKED}&{narrowed}")
+        assert not marked(shown, "budget")
+        assert bool(marked(shown, "usage-total")) == (narrowed != "service=gone")
+    for wrong in ("pool/a", "service/digits", "key/a/b", "key/fairlead-console", "service/default/gone"):
+        assert client.post(f"/usage/budgets/{wrong}", {"requests": "1", "change": "set"}).status_code == 404
+    assert not Budget.objects.exists()
+
+
+def test_keys_of_others_have_no_budget_on_the_page(browser: Browser) -> None:
+    teams.team_create(name="blue", actor="test", now=timezone.now())
+    scenes.access_key("batch", team="blue")
+    used("blue", 7)
+    budget_set(owner=Owner.key("batch"), limits=Limits(requests=7), actor="test", now=timezone.now())
+    client = browser("red", Role.ADMIN)
+    for name in ("batch", "none"):
+        shown = page(client, f"{ASKED}&key={name}")
+        assert marked(shown, "no-usage")
+        assert not marked(shown, "budget")
+        assert client.post(f"/usage/budgets/key/{name}", {"requests": "1", "change": "set"}).status_code == 404
