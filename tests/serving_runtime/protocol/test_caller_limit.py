@@ -22,7 +22,6 @@ from serving_runtime.protocol.http.wire.connection import Connection as HttpConn
 from serving_runtime.protocol.http.wire.limits import HttpLimits
 from serving_runtime.protocol.http.wire.listener import Listener
 from serving_runtime.protocol.http2 import frames
-from serving_runtime.protocol.http2.connection import Connection as Http2Connection
 from tests.serving_runtime._support.http2_peer import Frame, Peer, Transport, headers
 from tests.serving_runtime._support.http_listener import Desk, Ticket, post, serving, until
 
@@ -39,7 +38,7 @@ MESSAGE = b"\0\0\0\0\0"
 
 
 def test_the_header_is_the_one_that_the_gateway_sets_and_removes_from_what_clients_send() -> None:
-    assert caller_limit.HEADER == access.CALLER_LIMIT_HEADER.encode()
+    assert access.CALLER_LIMIT_HEADER.encode() == caller_limit.HEADER
     assert access.CALLER_LIMIT_HEADER in access.OURS
 
 

@@ -6,9 +6,9 @@
     fairlead-limits-body     size of a body, which is in memory before it goes on; off for services without that limit
 
 All follow the check of keys: who is refused uses up nothing, and a caller is the name of a verified key, which no
-client can set. Requests at once of each caller are counted by the replicas, since Envoy counts none by caller: the
-routes send them their share of the limit in a header. A bucket holds the requests of one second and refills continuously. Where a limit changes, the buckets
-of its filter begin full.
+client can set. A bucket holds the requests of one second and refills continuously. Where a limit changes, the buckets
+of its filter begin full. Requests at once of each caller are counted by the replicas, since Envoy counts none by
+caller: the routes send them their share of the limit in a header.
 """
 
 from collections.abc import Iterator
