@@ -91,12 +91,20 @@ def test_the_page_shows_the_limits_of_requests() -> None:
     client = signed_in()
     assert marked(text(client, DETAIL), "request-limits") == []
     InferenceService.objects.update(
-        limits={"requestsPerSecond": 731, "perCaller": {"requestsPerSecond": 17}, "requestBytes": 65536}
+        limits={
+            "requestsPerSecond": 731,
+            "perCaller": {"requestsPerSecond": 17, "concurrentRequests": 23},
+            "requestBytes": 65536,
+        }
     )
     (shown,) = marked(text(client, DETAIL), "request-limits")
     assert "731" in shown
     assert "17" in shown
     assert "64.0 KiB" in shown
+    assert "23 unanswered" in shown
+    InferenceService.objects.update(limits={"perCaller": {"concurrentRequests": 29}})
+    (shown,) = marked(text(client, DETAIL), "request-limits")
+    assert " ".join(shown.split()) == "Limits: 29 unanswered requests of each caller."
 
 
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:
