@@ -48,7 +48,10 @@ def test_the_header_is_the_one_that_the_gateway_sets_and_removes_from_what_clien
         ({}, 0),
         ({b"fairlead-caller-limit": b"4"}, 4),
         ({b"fairlead-caller-limit": b"10000"}, 10_000),
-        *(({b"fairlead-caller-limit": each}, 0) for each in (b"", b"0", b"-1", b"4.0", b" 4", b"\xb2", b"9" * 4000)),
+        *(
+            ({b"fairlead-caller-limit": each}, 0)
+            for each in (b"", b"0", b"-1", b"4.0", b" 4", "²".encode("latin-1"), b"9" * 4000)
+        ),
     ],
 )
 def test_only_a_number_is_a_limit(headers: Mapping[bytes, bytes], limit: int) -> None:
