@@ -4,9 +4,11 @@ import asyncio
 import subprocess
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import grpc
 import httpx
@@ -24,6 +26,7 @@ dynamic_batching {{ preferred_batch_size: [ {ROWS} ] max_queue_delay_microsecond
 """
 """Requests wait until there are ROWS rows of them: a test decides when they are answered."""
 SERVICE = "/inference.GRPCInferenceService"
+THREADS = ThreadPoolExecutor(4 * LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +79,14 @@ class Client:
             return await _status(call(message(rows), metadata=[*self._headers.items()], timeout=60))
 
     async def stream(self, rows: int = 1) -> int:
-        async def requests() -> AsyncIterator[bytes]:
-            yield message(rows)
-
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{self._process.grpc}") as channel:
+        """Use a thread: grpc.aio may report INTERNAL where a call is refused before its first message is sent."""
+        with grpc.insecure_channel(f"127.0.0.1:{self._process.grpc}") as channel:
             stream = channel.stream_stream(f"{SERVICE}/ModelStreamInfer")
-            call = stream(requests(), metadata=[*self._headers.items()], timeout=60)
-            return await _status(_answers(call))
+            call = stream(iter([message(rows)]), metadata=[*self._headers.items()], timeout=60)
+            try:
+                return await asyncio.get_running_loop().run_in_executor(THREADS, _read, call)
+            finally:
+                call.cancel()
 
     async def send(self, kind: str, rows: int = 1) -> int:
         """Return 200 for an answer, 429 for a refusal; raises for anything else."""
@@ -90,9 +94,15 @@ class Client:
         return status
 
 
-async def _answers(call: object) -> None:
-    async for answer in call:  # type: ignore[attr-defined]
-        assert not proto.message("inference.ModelStreamInferResponse").FromString(answer).error_message
+def _read(call: Any) -> int:
+    try:
+        for answer in call:
+            assert not proto.message("inference.ModelStreamInferResponse").FromString(answer).error_message
+    except grpc.RpcError:
+        if call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and "too many requests at once" in call.details():
+            return 429
+        raise
+    return 200
 
 
 async def _status(call: object) -> int:
