@@ -43,6 +43,7 @@ class ErrorKind(enum.Enum):
     ALREADY_EXISTS = enum.auto()
     UNAVAILABLE = enum.auto()
     EXHAUSTED = enum.auto()
+    TOO_MANY_REQUESTS = enum.auto()
     UNSUPPORTED = enum.auto()
     CANCELLED = enum.auto()
     UNKNOWN = enum.auto()

@@ -1,7 +1,7 @@
 """Statuses of errors: one table for HTTP and one for gRPC, by the kind of the error.
 
 Every answer with an error, every log line and every recorded event has its status from here. The HTTP statuses are
-Triton's error map (INTERNAL 500, NOT_FOUND 404, UNAVAILABLE 503, UNSUPPORTED 501, all else 400), and 403.
+Triton's error map (INTERNAL 500, NOT_FOUND 404, UNAVAILABLE 503, UNSUPPORTED 501, all else 400), 403, and 429.
 """
 
 from serving_runtime.common.errors import ErrorKind, ServingError
@@ -15,6 +15,7 @@ HTTP_STATUS = {
     ErrorKind.ALREADY_EXISTS: 400,
     ErrorKind.UNAVAILABLE: 503,
     ErrorKind.EXHAUSTED: 503,
+    ErrorKind.TOO_MANY_REQUESTS: 429,
     ErrorKind.UNSUPPORTED: 501,
     ErrorKind.CANCELLED: 400,
     ErrorKind.UNKNOWN: 400,
@@ -29,6 +30,7 @@ GRPC_STATUS = {
     ErrorKind.ALREADY_EXISTS: "ALREADY_EXISTS",
     ErrorKind.UNAVAILABLE: "UNAVAILABLE",
     ErrorKind.EXHAUSTED: "RESOURCE_EXHAUSTED",
+    ErrorKind.TOO_MANY_REQUESTS: "RESOURCE_EXHAUSTED",
     ErrorKind.UNSUPPORTED: "UNIMPLEMENTED",
     ErrorKind.CANCELLED: "CANCELLED",
     ErrorKind.UNKNOWN: "UNKNOWN",

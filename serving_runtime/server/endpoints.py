@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol import revision
+from serving_runtime.protocol.caller_limit import UnansweredRequests
 from serving_runtime.protocol.grpc.access import HEADER_PREFIX
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
@@ -49,6 +50,7 @@ def http_listener(
     taps: Taps,
     *,
     memory: RequestMemory,
+    unanswered: UnansweredRequests,
     secured: ssl.SSLContext | None = None,
 ) -> Listener:
     json_floats.compiler.allowed &= options.http.compiled_json
@@ -69,7 +71,16 @@ def http_listener(
 
     found, keeps_header = application()
     own_headers = revision.header_line(options.revision)
-    listener = Listener(found, sock, limits, keeps_header, own_headers=own_headers, memory=memory, secured=secured)
+    listener = Listener(
+        found,
+        sock,
+        limits,
+        keeps_header,
+        own_headers=own_headers,
+        memory=memory,
+        unanswered=unanswered,
+        secured=secured,
+    )
     settings.log.on_change.append(lambda: listener.change(*application()))
 
     def follow() -> None:
@@ -120,7 +131,13 @@ def again_and_again(look: Callable[[], None], interval_s: float) -> None:
 
 
 def grpc_server(
-    options: Options, engine: Engine, settings: RuntimeSettings, taps: Taps, *, memory: RequestMemory
+    options: Options,
+    engine: Engine,
+    settings: RuntimeSettings,
+    taps: Taps,
+    *,
+    memory: RequestMemory,
+    unanswered: UnansweredRequests,
 ) -> Http2GrpcServer:
     """Return the server; raises ValueError, naming the flag, for invalid certificates."""
     policy = CallPolicy(
@@ -139,4 +156,4 @@ def grpc_server(
     services += [ReflectionService(version, names | reflection.NAMES) for version in reflection.VERSIONS]
     if options.grpc.server != H2:
         logger.warning("--grpc-server=%s has no effect: gRPC is served by %s; leave it out", options.grpc.server, H2)
-    return Http2GrpcServer(services, options.grpc.settings, policy, memory)
+    return Http2GrpcServer(services, options.grpc.settings, policy, memory, unanswered)

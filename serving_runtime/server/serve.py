@@ -27,6 +27,7 @@ from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.engine.serving.observers import Observers
 from serving_runtime.protocol import tls
+from serving_runtime.protocol.caller_limit import UnansweredRequests
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.http.wire.listener import Listener
 from serving_runtime.protocol.request_memory import RequestMemory, default_limit_bytes
@@ -188,6 +189,7 @@ class Server:
         self._secured: ssl.SSLContext | None = None
         self._taps = open_taps(options)
         self._request_memory = _request_memory(options)
+        self._unanswered = UnansweredRequests()
         tracer = Tracer(options.trace, _sink(options))
         self._engine = make_engine(options, Observers(tracer, self._taps))
         self._engine.shared_memory.copies = self._request_memory.copies
@@ -248,7 +250,14 @@ class Server:
     def _grpc_server(self) -> Http2GrpcServer:
         options = self._options.grpc
         try:
-            server = grpc_server(self._options, self._engine, self._settings, self._taps, memory=self._request_memory)
+            server = grpc_server(
+                self._options,
+                self._engine,
+                self._settings,
+                self._taps,
+                memory=self._request_memory,
+                unanswered=self._unanswered,
+            )
         except ValueError as error:
             raise StartError(str(error)) from error
         reuse_port = options.settings.reuse_port
@@ -294,6 +303,7 @@ class Server:
                 http,
                 self._taps,
                 memory=self._request_memory,
+                unanswered=self._unanswered,
                 secured=self._secured,
             )
             await listen(self._http, self._options.http.address, self._places["http"], "http")

@@ -417,8 +417,8 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     )
     limits = serializers.JSONField(
         help_text=(
-            "Limits of its requests: `requestsPerSecond` and `rowsPerMinute`, in `perCaller` of each caller, "
-            "`requestBytes` of each body; empty without any."
+            "Limits of its requests: `requestsPerSecond` and `rowsPerMinute`, in `perCaller` of each caller, with "
+            "`concurrentRequests` of unanswered ones, `requestBytes` of each body; empty without any."
         )
     )
     created_at = serializers.DateTimeField()

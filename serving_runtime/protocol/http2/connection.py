@@ -7,6 +7,7 @@ The Host handles requests: it makes the streams. `dispatch` reads incoming frame
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -68,6 +69,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         streams: the open ones, by number.
+        on_closed: called when a stream has ended, for any reason, by its number.
         max_streams, interpret, open_stream: of the host; the last for this connection.
         last_accepted: the highest number of an accepted stream.
         inbound: grants windows beyond the default ones.
@@ -83,6 +85,7 @@ class Connection(asyncio.Protocol):
         self.interpret = host.interpret
         self.open_stream = partial(host.stream, self)
         self.streams: dict[int, Stream] = {}
+        self.on_closed: dict[int, Callable[[], None]] = {}
         self.last_accepted = frames.LAST_STREAM_ID
         self.inbound = InboundBudget()
         self.out: Outbound
@@ -165,6 +168,8 @@ class Connection(asyncio.Protocol):
     def finished(self, stream: Stream) -> None:
         """Drop a stream whose answer is complete; a client that still sends gets RST_STREAM with NO_ERROR."""
         del self.streams[stream.id]
+        if self.on_closed:
+            self._closed(stream.id)
         if self.inbound.holders:
             self.inbound.release(stream)
         if not stream.ended:
@@ -185,12 +190,19 @@ class Connection(asyncio.Protocol):
         if stream is None:
             return
         stream.finished = True
+        if self.on_closed:
+            self._closed(stream_id)
         self.out.forget(stream)
         if self.inbound.holders:
             self.inbound.release(stream)
         stream.on_gone()
         if self._draining and not self.streams:
             self._close_if_drained()
+
+    def _closed(self, stream_id: int) -> None:
+        on_closed = self.on_closed.pop(stream_id, None)
+        if on_closed is not None:
+            on_closed()
 
     # Called by the host
 

@@ -6,6 +6,7 @@ limits:
   perCaller:
     requestsPerSecond: 20     of each caller
     rowsPerMinute: 60000
+    concurrentRequests: 4     unanswered ones of each caller, in each revision
   requestBytes: 1048576       of the body of each request
 limits: {}                    none
 """
@@ -20,8 +21,11 @@ _RATE = "requestsPerSecond"
 _ROWS = "rowsPerMinute"
 _PER_CALLER = "perCaller"
 _BYTES = "requestBytes"
+_CONCURRENT = "concurrentRequests"
 MOST_BYTES = 64 * 1024 * 1024
 """Of a request's body where there is a limit: the gateway then has it in memory before it goes on."""
+MOST_CONCURRENT = 10_000
+"""Unanswered requests of a caller where there is a limit."""
 
 
 def parse_limits(spec: Document) -> Limits | None:
@@ -40,6 +44,7 @@ def parse_limits(spec: Document) -> Limits | None:
         request_bytes=_number(limits, _BYTES, MOST_BYTES),
         rows_per_minute=_rows(limits),
         caller_rows_per_minute=None if per_caller is None else _rows(per_caller),
+        caller_concurrent_requests=None if per_caller is None else _number(per_caller, _CONCURRENT, MOST_CONCURRENT),
     )
     for part in (limits, *([] if per_caller is None else [per_caller])):
         part.refuse_unknown()
@@ -48,7 +53,8 @@ def parse_limits(spec: Document) -> Limits | None:
 
 def limits_json(limits: Limits) -> dict[str, Any]:
     """Return limits as the file has them."""
-    per_caller = _said({_RATE: limits.caller_requests_per_second, _ROWS: limits.caller_rows_per_minute})
+    rates = {_RATE: limits.caller_requests_per_second, _ROWS: limits.caller_rows_per_minute}
+    per_caller = _said({**rates, _CONCURRENT: limits.caller_concurrent_requests})
     whole = {_RATE: limits.requests_per_second, _ROWS: limits.rows_per_minute, _BYTES: limits.request_bytes}
     return _said({**whole, _PER_CALLER: per_caller or None})
 
@@ -63,6 +69,7 @@ def stored_limits(value: Any) -> Limits:
         request_bytes=value.get(_BYTES),
         rows_per_minute=value.get(_ROWS),
         caller_rows_per_minute=per_caller.get(_ROWS),
+        caller_concurrent_requests=per_caller.get(_CONCURRENT),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from serving_runtime import proto
 from serving_runtime.common.errors import InvalidArgument, ServingError, Unsupported
-from serving_runtime.protocol import callers
+from serving_runtime.protocol import caller_limit, callers
 from serving_runtime.protocol.grpc.access import Sent
 from serving_runtime.protocol.grpc.methods import DirectMethod
 from serving_runtime.protocol.grpc.on_http2 import messages
@@ -51,6 +51,7 @@ class Head(NamedTuple):
         accepts: compression that answers may have.
         fields: all headers.
         caller: whom the metadata name; empty without one.
+        caller_limit: of the caller's unanswered requests; 0 for none.
     """
 
     endpoint: Endpoint | None = None
@@ -61,12 +62,14 @@ class Head(NamedTuple):
     accepts: frozenset[str] = frozenset()
     fields: Fields = ()
     caller: bytes = b""
+    caller_limit: int = 0
 
     def of(self, fields: Fields) -> "Head":
         """Return the head of a call whose headers differ only in fields that are not read here."""
         return Head(
-            self.endpoint, self.error, self.http_status, self.timeout_s, self.coding, self.accepts, fields, self.caller
-        )
+            self.endpoint, self.error, self.http_status, self.timeout_s, self.coding, self.accepts, fields,
+            self.caller, self.caller_limit,
+        )  # fmt: skip
 
     @property
     def metadata(self) -> Sent:
@@ -96,6 +99,7 @@ def interpret(fields: Fields, endpoints: Mapping[bytes, Endpoint]) -> Head:
             accepts=_accepted(by_name.get(b"grpc-accept-encoding", b"")),
             fields=fields,
             caller=callers.named(by_name),
+            caller_limit=caller_limit.sent(by_name),
         )
     except ServingError as error:
         return Head(error=error)

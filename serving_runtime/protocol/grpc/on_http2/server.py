@@ -3,9 +3,11 @@
 import asyncio
 import socket
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from serving_runtime.protocol import tls
+from serving_runtime.protocol.caller_limit import TooManyRequests, UnansweredRequests
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.on_http2 import heads
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RefusedCall
@@ -36,6 +38,7 @@ class Http2GrpcServer:
         settings: GrpcSettings,
         policy: CallPolicy,
         memory: RequestMemory | None = None,
+        unanswered: UnansweredRequests | None = None,
     ) -> None:
         """Take the services; raises ValueError, naming the flag, for unusable certificates."""
         self._services = services
@@ -55,6 +58,7 @@ class Http2GrpcServer:
             for service in services
             for name, endpoint in _endpoints(service, policy).items()
         }
+        self._unanswered = unanswered if unanswered is not None else UnansweredRequests()
         self.max_streams = MAX_STREAMS
         self.turns = ReadTurns()
         self._connections: dict[Connection, Lifetime] = {}
@@ -126,6 +130,13 @@ class Http2GrpcServer:
         endpoint = head.endpoint
         if endpoint is None:
             return RefusedCall(connection, stream_id, head, self._calls)
+        if head.caller_limit:
+            caller = head.caller or connection.peer
+            try:
+                self._unanswered.enter(caller, head.caller_limit)
+            except TooManyRequests as error:
+                return RefusedCall(connection, stream_id, heads.Head(error=error), self._calls)
+            connection.on_closed[stream_id] = partial(self._unanswered.leave, caller)
         kind = StreamCall if endpoint.streams else UnaryCall
         return kind(connection, stream_id, head, endpoint, self._calls)
 

@@ -19,6 +19,7 @@ import httptools
 from serving_runtime.common.errors import ServingError
 from serving_runtime.common.request import Cancellable
 from serving_runtime.protocol import callers
+from serving_runtime.protocol.caller_limit import TooManyRequests, UnansweredRequests
 from serving_runtime.protocol.http.wire import large_body, response_writer
 from serving_runtime.protocol.http.wire.inflation import inflate
 from serving_runtime.protocol.http.wire.limits import (
@@ -64,6 +65,7 @@ class Host(Protocol):
     memory: RequestMemory
     now: float
     turns: ReadTurns
+    unanswered: UnansweredRequests
 
     def add(self, connection: "Connection") -> None: ...
 
@@ -84,6 +86,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._memory = listener.memory
         self._held_bytes = 0  # of the request that is being answered
+        self._counted: bytes | None = None  # its caller, where it is counted among unanswered requests
         self._reader = RequestReader(self, listener.limits, listener.keeps_header, listener.memory)
         self._progress: Progress | None = None
         self._waiting: deque[tuple[Request, bool, int]] = deque()  # complete, whether each keeps alive, what it holds
@@ -260,6 +263,13 @@ class Connection(asyncio.Protocol):
         reply = self._reply
         if request.method == b"HEAD":
             request, reply = request._replace(method=b"GET"), self._reply_head
+        if request.caller_limit:
+            try:
+                self._listener.unanswered.enter(request.caller, request.caller_limit)
+            except TooManyRequests as error:
+                reply(error_response(error))
+                return
+            self._counted = request.caller
         if request.window_bits is None:
             self._hand_over(request, reply)
         else:
@@ -319,6 +329,12 @@ class Connection(asyncio.Protocol):
     def _release(self) -> None:
         self._memory.held_bytes -= self._held_bytes
         self._held_bytes = 0
+        if self._counted is not None:
+            self._leave(self._counted)
+
+    def _leave(self, caller: bytes) -> None:
+        self._counted = None
+        self._listener.unanswered.leave(caller)
 
     def _forget_waiting(self) -> None:
         for _, _, held_bytes in self._waiting:
@@ -329,6 +345,8 @@ class Connection(asyncio.Protocol):
         self._answering = False
         self._memory.held_bytes -= self._held_bytes
         self._held_bytes = 0
+        if self._counted is not None:
+            self._leave(self._counted)
         self._since = self._listener.now
         if not keep_alive:
             self._finished = True

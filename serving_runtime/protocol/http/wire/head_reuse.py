@@ -100,8 +100,9 @@ class _KnownHead(NamedTuple):
         if len(data) - at != content_length or content_length > self.most_bytes or json_length == -1:
             return None
         return Request(
-            known.method, known.target, data, at, json_length, known.accept_encoding, headers, False, None, known.caller
-        )
+            known.method, known.target, data, at, json_length, known.accept_encoding, headers, False, None,
+            known.caller, known.caller_limit,
+        )  # fmt: skip
 
 
 class KnownHeads:

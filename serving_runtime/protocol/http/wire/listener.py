@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from serving_runtime.protocol import tls
+from serving_runtime.protocol.caller_limit import UnansweredRequests
 from serving_runtime.protocol.http.wire.connection import Connection
 from serving_runtime.protocol.http.wire.limits import DISCARD_EVERY_S, HttpLimits
 from serving_runtime.protocol.http.wire.message import STATUS_LINES, Application
@@ -26,6 +27,7 @@ class Listener:
 
     Attributes:
         memory: memory of unfinished requests, of all listeners that share it.
+        unanswered: requests of callers with a limit, of all listeners that share it.
         turns: read turns of connections that send much.
         keeps_header: selects the headers that requests carry to the application, None for none.
         begun: beginnings of answers, by status: the status line, and headers of all answers.
@@ -45,11 +47,13 @@ class Listener:
         *,
         own_headers: bytes = b"",
         memory: RequestMemory | None = None,
+        unanswered: UnansweredRequests | None = None,
         secured: ssl.SSLContext | None = None,
     ) -> None:
         self.application = application
         self.limits = limits
         self.memory = memory if memory is not None else RequestMemory()
+        self.unanswered = unanswered if unanswered is not None else UnansweredRequests()
         self.turns = ReadTurns()
         self.keeps_header = keeps_header
         self.begun: Mapping[int, bytes] = {status: line + own_headers for status, line in STATUS_LINES.items()}

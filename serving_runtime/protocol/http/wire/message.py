@@ -28,6 +28,7 @@ class Request(NamedTuple):
         headers: those that the application keeps, names as sent.
         window_bits: compression of the body, for zlib; None without one.
         caller: by headers or address (protocol.callers).
+        caller_limit: of the caller's unanswered requests (protocol.caller_limit); 0 for none.
     """
 
     method: bytes
@@ -40,6 +41,7 @@ class Request(NamedTuple):
     http_1_0: bool = False
     window_bits: int | None = None
     caller: bytes = b""
+    caller_limit: int = 0
 
 
 class BodyWriter(Protocol):

@@ -12,7 +12,7 @@ from typing import Protocol
 import httptools
 import numpy as np
 
-from serving_runtime.protocol import callers
+from serving_runtime.protocol import caller_limit, callers
 from serving_runtime.protocol.http.wire.compression import BadCompression, window_bits
 from serving_runtime.protocol.http.wire.head_reuse import KnownHeads
 from serving_runtime.protocol.http.wire.limits import HttpLimits
@@ -112,7 +112,7 @@ class RequestReader:
         self._json_length: int | None = None
         self._accept_encoding = b""
         self._headers: list[tuple[bytes, bytes]] | None = None
-        self._names: dict[bytes, bytes] | None = None  # headers of the caller
+        self._names: dict[bytes, bytes] | None = None  # headers of the caller and its limit
         self._window_bits: int | None = None
         self._refusal: Response | None = None
         self._refused = False
@@ -204,6 +204,8 @@ class RequestReader:
         )  # fmt: skip
         if self._headers is not None or http_1_0:
             request = request._replace(headers=tuple(self._headers or ()), http_1_0=http_1_0)
+        if self._names is not None and caller_limit.HEADER in self._names:
+            request = request._replace(caller_limit=caller_limit.sent(self._names))
         if self._window_bits is not None:
             request = request._replace(window_bits=self._window_bits)
         elif keep_alive and self._content_length == self.received_bytes:
@@ -328,4 +330,5 @@ _TAKEN: dict[bytes, Callable[[RequestReader, bytes], None]] = {
     callers.CALLER: lambda reader, value: reader._take_caller(callers.CALLER, value),
     callers.ISSUER: lambda reader, value: reader._take_caller(callers.ISSUER, value),
     callers.SUBJECT: lambda reader, value: reader._take_caller(callers.SUBJECT, value),
+    caller_limit.HEADER: lambda reader, value: reader._take_caller(caller_limit.HEADER, value),
 }

@@ -35,6 +35,11 @@ def parsed(limits: Any) -> Limits | None:
             {"rowsPerMinute": 9, "perCaller": {"requestsPerSecond": 2, "rowsPerMinute": 5}},
             Limits(caller_requests_per_second=2, rows_per_minute=9, caller_rows_per_minute=5),
         ),
+        ({"perCaller": {"concurrentRequests": 10_000}}, Limits(caller_concurrent_requests=10_000)),
+        (
+            {"perCaller": {"requestsPerSecond": 20, "concurrentRequests": 1}},
+            Limits(None, 20, caller_concurrent_requests=1),
+        ),
     ],
 )
 def test_each_form_is_read_and_stored(said: Any, limits: Limits) -> None:
@@ -61,6 +66,10 @@ def test_a_file_without_them_says_nothing_and_an_old_service_has_none() -> None:
         {"perCaller": {"requests": 20}},
         {"perCaller": {"requestsPerSecond": -1}},
         {"perCaller": {"requestBytes": 1}},
+        {"perCaller": {"concurrentRequests": 0}},
+        {"perCaller": {"concurrentRequests": 10_001}},
+        {"perCaller": {"concurrentRequests": "4"}},
+        {"concurrentRequests": 4},
         {"requestBytes": 0},
         {"requestBytes": 67_108_865},
         {"requestBytes": "1Mi"},

@@ -94,7 +94,7 @@ def test_the_page_shows_the_limits_of_requests() -> None:
         limits={
             "requestsPerSecond": 731,
             "rowsPerMinute": 4321,
-            "perCaller": {"requestsPerSecond": 17, "rowsPerMinute": 987},
+            "perCaller": {"requestsPerSecond": 17, "rowsPerMinute": 987, "concurrentRequests": 23},
             "requestBytes": 65536,
         }
     )
@@ -104,6 +104,10 @@ def test_the_page_shows_the_limits_of_requests() -> None:
     assert "4321" in shown
     assert "987" in shown
     assert "64.0 KiB" in shown
+    assert "23 unanswered" in shown
+    InferenceService.objects.update(limits={"perCaller": {"concurrentRequests": 29}})
+    (shown,) = marked(text(client, DETAIL), "request-limits")
+    assert " ".join(shown.split()) == "Limits: 29 unanswered for each caller."
 
 
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:

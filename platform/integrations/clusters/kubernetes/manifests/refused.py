@@ -61,6 +61,15 @@ _INSTEAD = {
         "0, so that a rollback would not take clients away from the canary; leave it out, or give the first clients "
         "the canary by the match of a step"
     ),
+    "caller_concurrent_requests": (
+        "perCaller.concurrentRequests cannot be kept on Kubernetes: each replica would need its share with every "
+        "request, which changes with the number of replicas, and a route of the Gateway API adds fixed headers only; "
+        "leave it out, or limit the callers by perCaller.requestsPerSecond"
+    ),
+    "request_bytes": (
+        "requestBytes cannot be kept on Kubernetes: Envoy Gateway limits bodies on whole routes, by holding each "
+        "request back until it is complete, so that gRPC streams would get no answer; leave it out"
+    ),
 }
 
 

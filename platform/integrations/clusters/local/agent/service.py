@@ -173,6 +173,7 @@ class Service:
                 self._routed.get(name, 0),
                 mirror_percent=wanted[name].mirror_percent if name in wanted else 0,
                 match=wanted[name].match if name in wanted else (),
+                replicas=running.ready,
             )
             for name, running in sorted(self._running.items())
             if running.ready

@@ -44,7 +44,18 @@ SCOPE_HEADER = "fairlead-scope"
 ISSUER_HEADER = "fairlead-issuer"
 SUBJECT_HEADER = "fairlead-subject"
 """`iss` and `sub` of a token of another issuer."""
-OURS = (CALLER_HEADER, KEY_HEADER, TEAM_HEADER, USER_HEADER, SCOPE_HEADER, ISSUER_HEADER, SUBJECT_HEADER)
+CALLER_LIMIT_HEADER = "fairlead-caller-limit"
+"""How many requests of its caller a replica answers at once; written by a service's routes (limits.py)."""
+OURS = (
+    CALLER_HEADER,
+    KEY_HEADER,
+    TEAM_HEADER,
+    USER_HEADER,
+    SCOPE_HEADER,
+    ISSUER_HEADER,
+    SUBJECT_HEADER,
+    CALLER_LIMIT_HEADER,
+)
 """Removed from every request that arrives."""
 
 _TOKENS_IN_CACHE = 4096

@@ -7,7 +7,8 @@
 
 All follow the check of keys: who is refused uses up nothing, and a caller is the name of a verified key, which no
 client can set. A bucket holds the requests of one second and refills continuously. Where a limit changes, the buckets
-of its filter begin full.
+of its filter begin full. Requests at once of each caller are counted by the replicas, since Envoy counts none by
+caller: the routes send them their share of the limit in a header.
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 from integrations.clusters.base import CallerKeys, Limits
 from integrations.clusters.local.envoy.access import (
     CALLER_HEADER,
+    CALLER_LIMIT_HEADER,
     QUOTA,
     QUOTA_OF_KEY,
     QUOTA_OF_SERVICE,
@@ -85,6 +87,12 @@ def of_service(limits: Limits) -> Json:
     if most is None:
         return rates | _UNBUFFERED
     return rates | {BODY_FILTER: {"@type": f"{_BUFFER}PerRoute", "buffer": {"max_request_bytes": most}}}
+
+
+def of_replicas(limits: Limits, replicas: int) -> list[Json]:
+    """Return the headers for a revision's replicas: the share of each in the requests at once of a caller."""
+    most = limits.caller_concurrent_requests
+    return [] if most is None else [_written(CALLER_LIMIT_HEADER, str(-(-most // max(replicas, 1))))]
 
 
 def of_stream(limits: Limits) -> Json:

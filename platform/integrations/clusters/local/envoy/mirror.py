@@ -9,6 +9,7 @@ a timeout and counts it on the shadow's own clusters just as the gateway's liste
 
 from typing import Any
 
+from integrations.clusters.local.envoy.access import CALLER_LIMIT_HEADER
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 
@@ -30,7 +31,10 @@ def mirror_policy(namespace: str, revision: str, use: ClusterUse, percent: int) 
         "cluster": SHADOWS,
         "runtime_fraction": {"default_value": {"numerator": percent, "denominator": "HUNDRED"}},
         "disable_shadow_host_suffix_append": True,
-        "request_headers_mutations": [{"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}}],
+        "request_headers_mutations": [
+            {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}},
+            {"remove": CALLER_LIMIT_HEADER},  # of the replicas that answer; a shadow gets each copy
+        ],
     }
 
 

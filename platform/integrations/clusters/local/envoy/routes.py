@@ -8,6 +8,7 @@ listener puts into JSON. A preview is one more service, `digits-preview`, whose 
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from integrations.clusters.local.envoy import access, cors, limits
@@ -195,6 +196,7 @@ def _unserved(service: ServiceRoute) -> str:
 
 
 def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
+    added = limits.of_replicas(service.limits, backend.replicas)
     return {
         "name": cluster_name(service.namespace, backend.revision, use),
         "weight": backend.share_percent,
@@ -204,6 +206,7 @@ def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
                 "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
             }
         ],
+        **({"request_headers_to_add": added} if added else {}),
     }
 
 
@@ -212,7 +215,7 @@ def _by_version(service: ServiceRoute) -> Iterator[tuple[str, list[Backend]]]:
     for version in sorted({backend.model_version for backend in service.backends}, key=lambda text: (len(text), text)):
         serving = [backend for backend in service.backends if backend.model_version == version]
         if not any(backend.share_percent for backend in serving):
-            serving = [Backend(backend.revision, version, share_percent=1) for backend in serving]
+            serving = [replace(backend, share_percent=1) for backend in serving]
         yield version, serving
 
 

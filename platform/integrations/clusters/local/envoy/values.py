@@ -63,6 +63,7 @@ class Backend:
         share_percent: of requests that name no version; over a service's backends they sum to 100, or to 0.
         mirror_percent: share of the inference requests that name no version of which it gets a copy.
         match: requests that name no version and match all of these are its own; empty gives it its share only.
+        replicas: how many take requests.
     """
 
     revision: str
@@ -70,6 +71,7 @@ class Backend:
     share_percent: int
     mirror_percent: int = 0
     match: tuple[HeaderMatch, ...] = ()
+    replicas: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,3 +134,19 @@ def test_limits_that_the_driver_cannot_enforce_are_refused_by_name() -> None:
     for limits, name in ((Limits(rows_per_minute=5), "rowsPerMinute"), (Limits(caller_rows_per_minute=5), "perCaller")):
         with pytest.raises(InvalidInput, match=rf"spec\.limits of digits: {name}.* cannot be kept on Kubernetes"):
             render(replace(of, limits=limits), shares, options)
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        (
+            Limits(caller_concurrent_requests=4),
+            r"perCaller\.concurrentRequests cannot be kept on Kubernetes: .*replicas",
+        ),
+        (Limits(5, 5, request_bytes=1000), r"requestBytes cannot be kept on Kubernetes: .* gRPC streams"),
+    ],
+)
+def test_limits_that_kubernetes_cannot_keep_are_refused_with_the_reason(limits: Limits, sentence: str) -> None:
+    of, shares, options = given("base")
+    with pytest.raises(InvalidInput, match=rf"^spec\.limits of digits: {sentence}.*; leave it out"):
+        render(replace(of, limits=limits), shares, options)
