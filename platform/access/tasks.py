@@ -22,7 +22,7 @@ def push_keys() -> None:
     """
     for cluster in sorted(Cluster.objects.all(), key=lambda each: (each.kind != LOCAL, each.name)):
         try:
-            push_to(cluster, now=timezone.now())
+            push_to(cluster, clock=timezone.now)
         except FairleadError as error:
             logger.warning("the keys of callers wait for cluster %s: %s", cluster.name, error.message)
         except Exception:  # a fault of ours in one cluster must not keep revocations from the others

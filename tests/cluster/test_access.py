@@ -150,7 +150,7 @@ def test_a_service_of_the_platform_asks_for_keys_that_its_own_api_made(
         return httpx.request(method, url, headers=sent, timeout=20, trust_env=False).status_code
 
     def push() -> None:
-        push_to(registered, now=timezone.now())
+        push_to(registered, clock=timezone.now)
 
     push()
     until(lambda: answers(made["ci"]) == 200, "the key is valid", 5)

@@ -59,6 +59,11 @@ def key_create(
         raise InvalidInput(f"name is {name!r}; names that begin with {_RESERVED} are the platform's", field="name")
     patterns = parse_patterns(services)
     _check(lifetime, "expires_in", LONGEST_LIFETIME)
+    if user is not None and not user.memberships.filter(team=team).exists():
+        raise Conflict(
+            f"user {user.username!r} is no member of team {team.name!r}; a key of the team can be a member's only",
+            field="user",
+        )
     key, created = AccessKey.objects.get_or_create(
         name=name,
         defaults={

@@ -101,8 +101,9 @@ def _push_soon() -> None:
 
 @transaction.atomic
 def _give_notice(budget: Budget, month: Month, used: Crossing, now: datetime) -> None:
-    if Budget.objects.select_for_update().filter(pk=budget.pk).first() is None:  # one worker at a time
-        return
+    present = Budget.objects.select_for_update().filter(pk=budget.pk).first()  # one worker at a time
+    if present is None or limits_in(present) != limits_in(budget):
+        return  # it was set meanwhile, which deleted its notices
     owner, values = owner_of(budget), {"month": month.first, "measure": used.measure, "percent": used.percent}
     _, is_new = BudgetNotice.objects.get_or_create(**_columns(owner), **values, defaults={"at": now})
     if not is_new:

@@ -11,7 +11,7 @@ from joserfc.jwk import KeySet
 from rest_framework.test import APIClient
 
 from access.models import AccessKey, KeyToken, SigningKey
-from access.services.gateways import caller_keys
+from access.services.gateways import caller_keys, revoked_tokens
 from accounts.domain.roles import Role
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry, Identity, User
@@ -101,9 +101,9 @@ def test_a_namespace_gets_the_revoked_tokens_that_could_call_its_services(api: C
         client.delete(f"/api/v1/keys/{name}")
     now = timezone.now()
     assert caller_keys(now=now).revoked == tuple(revoked.values())
-    assert caller_keys(now=now, namespace="default").revoked == (revoked["all"], revoked["here"])
-    assert caller_keys(now=now, namespace="prod").revoked == (revoked["all"], revoked["other"])
-    assert caller_keys(now=now, namespace="pro").revoked == (revoked["all"],)
+    assert revoked_tokens(now=now, namespace="default") == (revoked["all"], revoked["here"])
+    assert revoked_tokens(now=now, namespace="prod") == (revoked["all"], revoked["other"])
+    assert revoked_tokens(now=now, namespace="pro") == (revoked["all"],)
 
 
 def test_a_revoked_key_is_refused_and_its_name_is_nobodys(api: Callable[..., APIClient]) -> None:
@@ -123,6 +123,17 @@ def test_revocations_are_forgotten_once_no_gateways_clock_can_take_the_token(api
     api(Scope.ADMIN).delete("/api/v1/keys/ci")
     assert len(caller_keys(now=timezone.now() + timedelta(hours=1)).revoked) == 1
     assert caller_keys(now=timezone.now() + timedelta(hours=2)).revoked == ()
+
+
+def test_a_key_of_a_person_belongs_to_a_team_of_that_person(api: Callable[..., APIClient]) -> None:
+    now = timezone.now()
+    user_get_or_create(username="bea", now=now)
+    teams.team_create(name="red", actor="root", now=now)
+    answer = api(Scope.ADMIN).post("/api/v1/keys", {**BODY, "team": "red", "user": "bea"})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (409, "user")
+    assert not AccessKey.objects.exists()
+    teams.member_set(team="red", username="bea", role=Role.VIEWER, actor="root", now=now)
+    assert api(Scope.ADMIN).post("/api/v1/keys", {**BODY, "team": "red", "user": "bea"}).status_code == 201
 
 
 def test_a_persons_key_says_so_and_is_refused_while_the_person_is_away(api: Callable[..., APIClient]) -> None:
