@@ -71,8 +71,8 @@ def key_create(
         },
     )
     if not created:
-        was = "was revoked, and its name is not given again" if key.revoked_at else "is there already; rotate it"
-        raise Conflict(f"key {name!r} {was}; or choose another name", field="name")
+        was = "was revoked, and its name stays taken; " if key.revoked_at else "is there already; rotate it, or "
+        raise Conflict(f"key {name!r} {was}choose another name", field="name")
     issued = IssuedKey(key, _issue(key, now))
     audit_record(actor=actor, action="key.create", target=target_of(key), now=now, after=_described(key))
     return issued
