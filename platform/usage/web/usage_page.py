@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -94,6 +95,8 @@ def usage_page(request: HttpRequest) -> HttpResponse:
         "bars": _bars(days),
         "width": _DAY_WIDTH * (asked.month.end - asked.month.start).days,
         "height": _HIGHEST,
+        "first_day": asked.month.start.date(),
+        "last_day": (asked.month.end - timedelta(days=1)).date(),
         "currency": prices().currency,
         "limits": limits,
         "shares": () if used is None else _shares(limits, used),
@@ -182,7 +185,7 @@ def _shares(limits: Limits, used: Line) -> list[Share]:
         ("Cost", used.cost, limits.cost),
     )
     return [
-        Share(name, amount, limit, min(int((amount or 0) * 100 / limit), 999))
+        Share(name, amount, limit, int((amount or 0) * 100 / limit))
         for name, amount, limit in found
         if limit is not None
     ]
