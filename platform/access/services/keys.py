@@ -14,6 +14,7 @@ from access.services.gateways import push_soon
 from access.services.signing import sign
 from accounts.models import Team, User
 from accounts.services import audit_record
+from common.durations import render
 from common.errors import Conflict, InvalidInput, NotFound
 from common.identifiers import check_dns_label
 from common.randomness import new_id
@@ -175,4 +176,4 @@ def _described(key: AccessKey) -> dict[str, object]:
 
 def _check(length: timedelta, field: str, longest: timedelta) -> None:
     if not timedelta(0) < length <= longest:
-        raise InvalidInput(f"{field} is {length}; expected a second to {longest.days} days", field=field)
+        raise InvalidInput(f"{field} is {render(length)}; expected 1s to {render(longest)}", field=field)
