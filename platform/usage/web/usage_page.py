@@ -148,7 +148,7 @@ def _limit(request: HttpRequest, name: str, kind: type[Number], least: float, mo
     if not least <= value <= most:
         sort = "whole number" if kind is int else "number"
         raise InvalidInput(
-            f"{name} is {text[:40]!r}; expected a {sort} from {least:g} to {most:.0e}, or nothing", field=name
+            f"{name} is {text[:40]!r}; expected a {sort} from {least:g} to {most:,.0f}, or nothing", field=name
         )
     return value
 
