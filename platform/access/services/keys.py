@@ -14,6 +14,7 @@ from access.services.gateways import push_soon
 from access.services.signing import sign
 from accounts.models import Team, User
 from accounts.services import audit_record
+from common.durations import render
 from common.errors import Conflict, InvalidInput, NotFound
 from common.identifiers import check_dns_label
 from common.randomness import new_id
@@ -78,8 +79,8 @@ def key_create(
         },
     )
     if not created:
-        was = "was revoked, and its name is not given again" if key.revoked_at else "is there already; rotate it"
-        raise Conflict(f"key {name!r} {was}; or choose another name", field="name")
+        was = "was revoked, and its name stays taken; " if key.revoked_at else "is there already; rotate it, or "
+        raise Conflict(f"key {name!r} {was}choose another name", field="name")
     issued = IssuedKey(key, _issue(key, now))
     audit_record(actor=actor, action="key.create", target=target_of(key), now=now, after=_described(key))
     return issued
@@ -188,4 +189,4 @@ def _described(key: AccessKey) -> dict[str, object]:
 
 def _check(length: timedelta, field: str, longest: timedelta) -> None:
     if not timedelta(0) < length <= longest:
-        raise InvalidInput(f"{field} is {length}; expected a second to {longest.days} days", field=field)
+        raise InvalidInput(f"{field} is {render(length)}; expected 1s to {render(longest)}", field=field)

@@ -28,7 +28,7 @@ from integrations.clusters.base import MOST_PER_SECOND, MOST_ROWS_PER_MINUTE
 _ROLES = {
     Role.VIEWER: "sees models, services and rollouts",
     Role.DEPLOYER: "changes them as well",
-    Role.ADMIN: "also says who belongs to the team, and manages its webhooks",
+    Role.ADMIN: "also says who belongs to the team, and manages its access keys and webhooks",
 }
 
 

@@ -5,6 +5,7 @@
 and beside these `"details": ["one sentence", ...]` where the message is about several things.
 """
 
+import re
 from typing import Any
 
 from django.conf import settings
@@ -32,6 +33,19 @@ _CODES = {
     exceptions.UnsupportedMediaType: "unsupported_media_type",
     exceptions.Throttled: "throttled",
 }
+
+# The framework's codes of faults in a field, as the end of a sentence that begins with the field. {limit} is the
+# number of the framework's message, with its unit where that has one.
+_FAULTS = {
+    "required": "is missing",
+    "null": "is null; expected a value",
+    "blank": "is empty; expected text",
+    "min_value": "is too small; expected at least {limit}",
+    "max_value": "is too large; expected at most {limit}",
+    "min_length": "is too short; expected at least {limit}",
+    "max_length": "is too long; expected at most {limit}",
+}
+_LIMIT = re.compile(r"-?\d+(?:\.\d+)?(?: characters| elements)?")
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
@@ -79,7 +93,16 @@ def _first(detail: Any, path: str = "") -> tuple[str, str]:
         # A list of dictionaries has one entry for each item of the input, empty where the item is valid.
         index, inner = next((i, entry) for i, entry in enumerate(detail) if entry or i == len(detail) - 1)
         return _first(inner, f"{path}[{index}]" if isinstance(inner, dict) else path)
-    return path, (f"{path}: {detail}" if path else str(detail))
+    return path, _sentence(path, str(detail), getattr(detail, "code", ""))
+
+
+def _sentence(path: str, message: str, code: str) -> str:
+    if not path:
+        return message
+    limit = _LIMIT.search(message)
+    if (fault := _FAULTS.get(code)) is None or ("{limit}" in fault and limit is None):
+        return f"{path}: {message}"
+    return f"{path} {fault.format(limit=limit.group() if limit else '')}"
 
 
 def _unexpected(error: Exception, context: dict[str, Any]) -> Response:

@@ -4,14 +4,16 @@ A dry run shows the plan; the change itself carries out the same plan. So both m
 done twice.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from accounts.models import Team, User
 from common.files.plans import Outcome, Planned
 from deployments import mapping
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
-from deployments.domain.service_file import plain_secrets
+from deployments.domain.service_file import access_json, plain_secrets, stored_access
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import foreseen_of
 from deployments.models import InferenceService, Rollout
@@ -116,7 +118,32 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_r
 
 
 def _of_file(change: Change) -> tuple[str, ...]:
-    return plain_secrets(spec_of(change.service))
+    return (*plain_secrets(spec_of(change.service)), *_kept(change), *_unknown_callers(change.service))
+
+
+def _kept(change: Change) -> Iterator[str]:
+    """Yield a warning for each field that the file leaves out and the service keeps."""
+    service, was = change.service, _was(change)
+    left_out = set() if was is None else was.document["spec"].keys() - service.document["spec"].keys()
+    if "access" in left_out:
+        callers = access_json(stored_access(service.access))
+        yield f"spec.access is left out, so the service keeps {callers if isinstance(callers, str) else 'its callers'}"
+    if "limits" in left_out and service.limits:
+        yield "spec.limits is left out, so the service keeps its limits; write limits: {} to end them"
+
+
+def _unknown_callers(service: InferenceService) -> Iterator[str]:
+    """Yield a warning for each kind of names in `spec.access` that the installation does not have."""
+    callers = stored_access(service.access).callers
+    if callers is None or service.document["spec"].get("access") is None:
+        return
+    for kind, names, rows, column in (
+        ("teams", callers.teams, Team, "name"),
+        ("users", callers.users, User, "username"),
+    ):
+        known = rows.objects.filter(**{f"{column}__in": names}).values_list(column, flat=True) if names else ()
+        if unknown := [name for name in names if name not in set(known)]:
+            yield f"spec.access.{kind} names {', '.join(unknown[:5])}, which this installation does not have"
 
 
 def _warnings(policy: Policy) -> tuple[str, ...]:

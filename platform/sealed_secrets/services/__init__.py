@@ -122,7 +122,7 @@ def _check_values(values: Mapping[str, str]) -> None:
     for key, value in values.items():
         if not is_secret_key(key):
             raise InvalidInput(
-                f"the key {key[:80]!r} is none; expected 1 to 253 letters, digits, dots, underscores and hyphens",
+                f"values has the key {key[:80]!r}; expected 1 to 253 letters, digits, dots, underscores and hyphens",
                 field="values",
             )
         if not 0 < len(value) <= MAX_VALUE_CHARACTERS or "\0" in value:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -101,6 +102,8 @@ def usage_page(request: HttpRequest) -> HttpResponse:
         "bars": _bars(days),
         "width": _DAY_WIDTH * (asked.month.end - asked.month.start).days,
         "height": _HIGHEST,
+        "first_day": asked.month.start.date(),
+        "last_day": (asked.month.end - timedelta(days=1)).date(),
         "currency": prices().currency,
         "limits": limits,
         "shares": () if used is None else _shares(limits, used),
@@ -155,7 +158,7 @@ def _limit(request: HttpRequest, name: str, kind: type[Number], least: float, mo
     if not least <= value <= most:
         sort = "whole number" if kind is int else "number"
         raise InvalidInput(
-            f"{name} is {text[:40]!r}; expected a {sort} from {least:g} to {most:.0e}, or nothing", field=name
+            f"{name} is {text[:40]!r}; expected a {sort} from {least:g} to {most:,.0f}, or nothing", field=name
         )
     return value
 
@@ -215,7 +218,7 @@ def _shares(limits: Limits, used: Line) -> list[Share]:
         ("Cost", used.cost, limits.cost),
     )
     return [
-        Share(name, amount, limit, min(int((amount or 0) * 100 / limit), 999))
+        Share(name, amount, limit, int((amount or 0) * 100 / limit))
         for name, amount, limit in found
         if limit is not None
     ]

@@ -101,6 +101,34 @@ def test_every_error_has_the_one_shape(
     assert ("WWW-Authenticate" in response.headers) == (status == 401)
 
 
+class Limited(serializers.Serializer[object]):
+    number = serializers.IntegerField(min_value=1, max_value=9)
+    text = serializers.CharField(max_length=3)
+    entries = serializers.ListField(child=serializers.CharField(), max_length=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"number": 0}, "number is too small; expected at least 1"),
+        ({"number": 10}, "number is too large; expected at most 9"),
+        ({"number": None}, "number is null; expected a value"),
+        ({"number": "x"}, "number: A valid integer is required."),
+        ({"text": ""}, "text is empty; expected text"),
+        ({"text": "abcd"}, "text is too long; expected at most 3 characters"),
+        ({"entries": ["a", "b", "c"]}, "entries is too long; expected at most 2 elements"),
+        ({"entries": ["a", ""]}, "entries.1 is empty; expected text"),
+        ({"text": ...}, "text is missing"),
+    ],
+)
+def test_a_fault_of_a_field_names_the_field_and_what_it_takes(changed: dict[str, object], message: str) -> None:
+    given = {"number": 1, "text": "abc", "entries": ["a"], **changed}
+    body = Limited(data={name: value for name, value in given.items() if value is not ...})
+    with pytest.raises(serializers.ValidationError) as caught:
+        body.is_valid(raise_exception=True)
+    assert answer(caught.value).data["error"]["message"] == message
+
+
 def test_throttling_says_when_to_come_back() -> None:
     response = answer(exceptions.Throttled(wait=4.2))
     assert (response.status_code, response.headers["Retry-After"]) == (429, "5")

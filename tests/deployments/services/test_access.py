@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from accounts.models import Team
 from clusters.models import Cluster
 from common.errors import InvalidInput
 from deployments.domain.service_file import stored_access, stored_cors
 from deployments.mapping import service_state
 from deployments.models import InferenceService
 from deployments.selectors.services import guarded_namespaces
-from deployments.services import access_by_default, service_apply
+from deployments.services import access_by_default, service_apply, service_plan
 from integrations.clusters.base import Access, Cors
 from tests.deployments._support.fakes import FakeCluster
 from tests.deployments._support.platform import Platform
@@ -45,6 +46,32 @@ def test_a_file_without_it_changes_nothing(platform: Platform, settings: Setting
     platform.version(2)
     again = platform.apply(uri="models:/digits/2")
     assert again.access is None
+
+
+def test_a_dry_run_warns_of_what_a_file_leaves_out_and_of_names_that_are_not_there(platform: Platform) -> None:
+    platform.version(1)
+    Team.objects.create(name="fraud", created_at=platform.clock())
+
+    def warned(**fields: Any) -> list[str]:
+        document = platform.document(policy=None)
+        document["spec"] |= fields
+        planned = service_plan(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
+        planned.carry_out()
+        return list(planned.plan.warnings)
+
+    assert warned(access={"teams": ["fraud", "fruad"], "keys": ["ci"]}, limits={"requestsPerSecond": 5}) == [
+        "spec.access.teams names fruad, which this installation does not have"
+    ]
+    assert warned() == [
+        "spec.access is left out, so the service keeps its callers",
+        "spec.limits is left out, so the service keeps its limits; write limits: {} to end them",
+    ]
+    assert warned() == []
+    assert warned(access={"users": ["mallory"]}) == [
+        "spec.access.users names mallory, which this installation does not have"
+    ]
+    assert warned(access="authenticated") == []
+    assert warned() == ["spec.access is left out, so the service keeps authenticated"]
 
 
 def test_namespaces_of_guarded_services_get_keys_and_no_others(platform: Platform) -> None:

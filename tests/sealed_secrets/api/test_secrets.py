@@ -67,7 +67,7 @@ def test_a_secret_is_created_changed_and_deleted_and_its_values_are_never_return
     ("body", "words"),
     [
         ({"values": {}}, "values has no key"),
-        ({"values": {"a b": "planted"}}, "the key 'a b' is none"),
+        ({"values": {"a b": "planted"}}, "values has the key 'a b'"),
         ({"values": {"a": ""}}, ""),
         ({"values": {"a": "planted" + "x" * MAX_VALUE_CHARACTERS}}, ""),
         ({"values": {"a": ["planted"]}}, ""),

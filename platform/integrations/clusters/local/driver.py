@@ -68,6 +68,7 @@ from integrations.machine.limits import Level, Limit
 from integrations.metrics import pages
 
 STALE_AFTER_S = 10.0
+_GATEWAY = "gateway"
 _STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "watcher", "agent", "holder")
 
 
@@ -197,13 +198,7 @@ class LocalDriver:
             seen = self.inventory()
         except Unavailable as error:
             return [Finding("agent", False, error.message, "start the platform with `fairlead up`")]
-        parts = [
-            Finding(
-                part.name, part.ready, part.message or f"{part.name} runs", "" if part.ready else _remedy(part.name)
-            )
-            for part in seen.components
-        ]
-        return [*parts, *map(_finding, seen.limits)]
+        return [*map(_part, seen.components), *map(_finding, seen.limits)]
 
     def check_namespace(self, namespace: str) -> None:
         """Accept any namespace: here it is only a name."""
@@ -291,8 +286,14 @@ class LocalDriver:
                 yield Component(name, ready=is_alive(record), restarts=record.restarts, message=record.message)
 
 
+def _part(part: Component) -> Finding:
+    # A gateway that serves has a message only for a fault, as of its certificate.
+    ok = part.ready and not (part.name == _GATEWAY and part.message)
+    return Finding(part.name, ok, part.message or f"{part.name} runs", "" if ok else _remedy(part.name))
+
+
 def _remedy(part: str) -> str:
-    return "make room on that disk" if part == DISK else "see the log of `fairlead up`"
+    return "make room on that disk" if part == DISK else "see the logs of `fairlead up`, in `logs/` of its home"
 
 
 def _finding(limit: Limit) -> Finding:

@@ -46,6 +46,8 @@ def test_the_status_says_what_is_wrong_and_a_new_agent_takes_up_what_changed(clu
     assert "ends within a certificate" in gateway["message"]
     assert "goes on with the certificate of before, which is valid until" in gateway["message"]
     assert presented(cluster.url) == whole
+    found = next(each for each in cluster.driver.findings(()) if each.about == "gateway")
+    assert (found.ok, found.message) == (False, gateway["message"])
 
     cluster.stop(signal.SIGKILL)
     (tmp_path / "new").mkdir()
