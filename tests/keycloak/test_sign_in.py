@@ -197,9 +197,7 @@ def test_roles_of_the_realm_give_roles_where_a_mapper_writes_them(page: Page, re
     assert roles("alice") == {"vision": Role.ADMIN}
 
 
-def test_a_name_takes_no_local_administrator_over_and_an_invitation_links_the_account(
-    page: Page, realm: Realm
-) -> None:
+def test_a_name_takes_no_local_administrator_over_and_an_invitation_links_the_account(page: Page, realm: Realm) -> None:
     secret = scenes.token(Scope.ADMIN, "root")
     subject = realm.add_user("root")
     sign_in(page, "root")
@@ -343,7 +341,7 @@ def test_people_sign_in_and_are_confirmed_after_keycloak_rotated_its_key(page: P
     realm.add_user("alice")
     sign_in(page, "alice")
     signed_in(page, "alice")
-    realm.rotate_key()
+    realm.add_key(priority=200)
     assert check().ended_at is None
     sign_out(page)
     sign_in(page, "alice")
@@ -360,8 +358,7 @@ def test_a_secret_that_is_wrong_ends_no_ones_work(page: Page, realm: Realm) -> N
     assert works(secret)
     page.get_by_role("button", name="Sign out").click()
     sign_in(page, "alice")
-    expect(refused(page)).to_contain_text("refused the sign-in")
-    print("SECRET", page.get_by_role("alert").inner_text())
+    expect(refused(page)).to_contain_text("refused the sign-in: unauthorized_client")
 
 
 def test_two_tabs_sign_in_one_after_the_other(context: BrowserContext, realm: Realm, fairlead: str) -> None:
@@ -376,23 +373,3 @@ def test_two_tabs_sign_in_one_after_the_other(context: BrowserContext, realm: Re
         page.wait_for_url(f"{fairlead}{path}")
         signed_in(page, "alice")
         assert Identity.objects.get().sealed_refresh_token
-
-
-def test_expired(context: BrowserContext, realm: Realm, fairlead: str, settings) -> None:
-    realm.add_user("alice")
-    client, scope = realm.client_key(CLIENT_ID), realm.scope_id("offline_access")
-    realm.admin("DELETE", f"clients/{client}/optional-client-scopes/{scope}")
-    first, second = context.new_page(), context.new_page()
-    for page in (first, second):
-        page.goto("/signin/")
-        page.get_by_role("link", name=BUTTON).click()
-        expect(page.locator("#kc-login")).to_be_visible()
-    sign_in_there(first, "alice")
-    signed_in(first, "alice")
-    second.wait_for_timeout(2000)
-    print("TABS", second.url, second.locator("body").inner_text()[:600])
-    if second.locator("#kc-login").is_visible():
-        sign_in_there(second, "alice")
-    second.wait_for_timeout(3000)
-    print("TABS", second.url, second.locator("body").inner_text()[:600])
-    assert 0

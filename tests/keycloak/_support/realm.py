@@ -1,5 +1,7 @@
 """A realm of Keycloak as an administrator would make it for Fairlead, and what a test changes there."""
 
+import base64
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,18 +85,41 @@ class Realm:
         """Return `sub` of a client's tokens."""
         return str(self.admin("GET", f"clients/{self.client_key(client_id)}/service-account-user").json()["id"])
 
-    def rotate_key(self) -> str:
-        """Let a new RSA key sign from now on, the one before only verify; return the new one's id in tokens."""
+    def add_key(self, *, priority: int, is_active: bool = True) -> str:
+        """Add an RSA key, and return its id in the admin API; the active one with the highest priority signs."""
         parent = str(self.server.admin("GET", f"realms/{self.name}").json()["id"])
+        config = {"priority": [str(priority)], "enabled": ["true"], "active": [str(is_active).lower()]}
         key = {
-            "name": "rotated",
+            "name": f"rsa-{priority}",
             "providerId": "rsa-generated",
             "providerType": "org.keycloak.keys.KeyProvider",
             "parentId": parent,
-            "config": {"priority": ["200"], "enabled": ["true"], "active": ["true"], "algorithm": ["RS256"]},
+            "config": config | {"algorithm": ["RS256"]},
         }
-        self.admin("POST", "components", key)
-        return str(self.admin("GET", "keys").json()["active"]["RS256"])
+        return self.admin("POST", "components", key).headers["Location"].rpartition("/")[2]
+
+    def change_key(self, key: str, **config: str) -> None:
+        """Change settings of a key."""
+        found = self.admin("GET", f"components/{key}").json()
+        changed = {name: [value] for name, value in config.items()}
+        self.admin("PUT", f"components/{key}", found | {"config": found["config"] | changed})
+
+    @staticmethod
+    def signed_by(token: str) -> str:
+        """Return the id of the key that signed a token."""
+        head = token.split(".")[0]
+        return str(json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))["kid"])
+
+    def tokens_of_person(self) -> dict[str, str]:
+        """Return an ID token and a refresh token of a person, by the password."""
+        self.change_client(CLIENT_ID, directAccessGrantsEnabled=True)
+        if not self.admin("GET", "users?username=alice&exact=true").json():
+            self.add_user("alice")
+        form = {"grant_type": "password", "scope": "openid", "username": "alice", "password": PASSWORD}
+        secret = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
+        answer = httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=form | secret, timeout=60)
+        assert answer.is_success, answer.text
+        return dict(answer.json())
 
     def token(self, client_id: str) -> str:
         """Return an access token of a client's service account."""
