@@ -26,6 +26,8 @@ _CLIENT = "provider"
 _PAGE, _ASKED_OFFLINE = "page", "asked_offline"
 """What the session keeps of a sign-in beside Authlib's values, under the same `state`: tabs sign in side by side."""
 _SCOPE_REFUSALS = {"invalid_scope", "not_allowed", "unauthorized_client"}
+_FOR_NOW = {"temporarily_unavailable", "server_error"}
+"""Of RFC 6749, section 4.1.2.1: they say nothing about the account."""
 
 
 class AccountGone(NotAuthenticated):
@@ -230,6 +232,8 @@ def _errors_of(provider: Provider, *, asked_offline: bool = False) -> Iterator[N
     except OAuthError as error:
         if error.error == "access_denied":
             raise NotAuthenticated(f"the sign-in was refused or given up at {host}") from error
+        if error.error in _FOR_NOW:
+            raise Unavailable(f"{host} did not finish the sign-in: {_reason(error)}; begin it again") from error
         kind = ScopeRefused if asked_offline and error.error in _SCOPE_REFUSALS else NotAuthenticated
         raise kind(f"{host} refused the sign-in: {_reason(error)}") from error
     except (AuthlibBaseError, JoseError, RuntimeError, KeyError, ValueError) as error:

@@ -26,7 +26,7 @@ def test_tokens_still_open_models_and_a_sign_in_says_what_is_wrong(
     server.stop()
     platform.change(_REFRESH)
     with platform.client() as client:
-        assert "does not answer" in client.get("issuers/corp")["failure"]
+        assert "did not answer" in client.get("issuers/corp")["failure"]
     assert call(platform, token).status_code == 200
     answer = httpx.get(f"{platform.url}/signin/provider/", timeout=30)
     assert answer.status_code == 503

@@ -107,7 +107,7 @@ class Realm:
     @staticmethod
     def signed_by(token: str) -> str:
         """Return the id of the key that signed a token."""
-        head = token.split(".")[0]
+        head = token.split(".", maxsplit=1)[0]
         return str(json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))["kid"])
 
     def tokens_of_person(self) -> dict[str, str]:

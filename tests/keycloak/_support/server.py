@@ -14,7 +14,7 @@ from tests.keycloak._support.distribution import distribution, java_options
 from tests.servers.parts import free_port
 
 Json = dict[str, Any]
-_START_S = 180.0
+_START_S = 400.0
 _ADMIN, _PASSWORD = "admin", "a-password-of-the-tests"
 
 
