@@ -143,6 +143,7 @@ def test_a_person_signs_in_with_pkce_and_out_of_both(page: Page, realm: Realm, f
     assert (identity.issuer, identity.subject) == (realm.issuer, subject)
     assert identity.sealed_refresh_token
     assert roles("alice") == {"default": Role.VIEWER}
+    assert realm.admin("GET", f"users/{subject}/sessions").json() == [], "the offline session replaces it"
 
     secret = cli_token("alice")
     sign_out(page)
@@ -326,6 +327,7 @@ def test_where_keycloak_gives_no_offline_session_tokens_end_a_day_after_the_sign
     sign_in_there(page, "alice")
     signed_in(page, "alice")
     assert Identity.objects.get().sealed_refresh_token == ""
+    assert len(realm.admin("GET", f"users/{subject}/sessions").json()) == 1, "other clients ask for no password"
     secret = cli_token("alice")
     assert works(secret, after=timedelta(hours=23))
     assert not works(secret, after=timedelta(hours=25))

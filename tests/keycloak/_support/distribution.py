@@ -40,13 +40,16 @@ def distribution() -> Path:
 
 def java_options() -> dict[str, str]:
     """Return the environment that programs of Keycloak run in: no more memory than the tests need."""
-    return {**os.environ, "JAVA_OPTS_KC_HEAP": "-Xms64m -Xmx512m", "KC_RUN_IN_CONTAINER": "false"}
+    return {**os.environ, "JAVA_OPTS_KC_HEAP": "-Xms64m -Xmx512m"}
+
+
+def _require(program: str, package: str) -> None:
+    if shutil.which(program) is None:
+        raise MissingPartError(f"{program} is not installed; install the Debian package {package}")
 
 
 def _require_java() -> None:
-    for name, package in (("java", "default-jre-headless"), ("mvn", "maven")):
-        if shutil.which(name) is None:
-            raise MissingPartError(f"{name} is not installed; install the Debian package {package}")
+    _require("java", "default-jre-headless")
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(\d+)', done.stderr)
     if found is None or int(found[1]) < _JAVA:
@@ -70,6 +73,7 @@ def _fill(folder: Path) -> None:
 
 
 def _fetch(scratch: Path) -> None:
+    _require("mvn", "maven")
     artifact = f"org.keycloak:keycloak-quarkus-dist:{VERSION}:tar.gz"
     # A repository of its own: the archive would stay in the person's.
     command = ["mvn", "--batch-mode", "--quiet", f"-Dmaven.repo.local={scratch / 'repository'}", _COPY]
