@@ -80,7 +80,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	done
 
 ##@ Work on it
-.PHONY: check golden pictures test test-sqlite test-browser test-cluster test-images suites bench fuzz
+.PHONY: check golden pictures test test-sqlite test-browser test-cluster test-images test-keycloak suites bench fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -98,8 +98,8 @@ TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-
 IN_ORDER := $(TOGETHER) -p tests.suites.order
 
 ON_SERVERS = $(if $(SQLITE),,$(BIN)/python -m tests.servers)
-ELSEWHERE := tests/browser/% tests/cluster/%
-EVERYWHERE = $(ON_SERVERS) $(PYTEST) -m "not browser and not cluster and not images"
+ELSEWHERE := tests/browser/% tests/cluster/% tests/keycloak/%
+EVERYWHERE = $(ON_SERVERS) $(PYTEST) -m "not browser and not cluster and not images and not keycloak"
 test: setup-dev ## the whole Python suite, end-to-end tests included, on a PostgreSQL and a Redis of their own (SQLITE=1: on neither; CHANGED=1: what your change can affect; FILE="tests/a/test_b.py::test_c …")
 ifdef FILE
 	$(if $(filter tests/cluster/%,$(FILE)),@$(BIN)/python -m tests.cluster.binaries)
@@ -144,6 +144,10 @@ suites: setup-dev ## all suites, SIDE_BY_SIDE=2 at a time (1: on one core), and 
 # Not in .ci/run: a first build takes ten minutes, and few machines let a test start a Docker engine.
 test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own; IMAGES as of images)
 	IMAGES="$(IMAGES)" FAIRLEAD_TEST_NETWORK=machine $(PYTEST) tests/docker
+
+# Not in .ci/run: it needs Java and Maven, which fetches Keycloak once.
+test-keycloak: setup-dev ## sign-in, removal of people and tokens of callers against a real Keycloak
+	$(PYTEST) tests/keycloak -m keycloak -p no:xdist
 
 bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUICK=1: eleven minutes; ONLY="fairlead triton"; POINTS=image_mean/json; RECORD=1: keep as the figures to compare with)
 	@$(BIN)/python -m benchmarks.serving $(if $(QUICK),--quick) $(if $(RECORD),--record) $(if $(ONLY),--only $(ONLY)) $(if $(POINTS),--points $(POINTS))

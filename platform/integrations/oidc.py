@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from common.errors import NotAuthenticated, Unavailable
 
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 10.0
 _LONGEST_REASON = 200
 _OFFLINE = "offline_access"
-_ASKED_OFFLINE = "oidc_asked_offline"
+_CLIENT = "provider"
+_PAGE, _ASKED_OFFLINE = "page", "asked_offline"
+"""What the session keeps of a sign-in beside Authlib's values, under the same `state`: tabs sign in side by side."""
 _SCOPE_REFUSALS = {"invalid_scope", "not_allowed", "unauthorized_client"}
+_FOR_NOW = {"temporarily_unavailable", "server_error"}
+"""Of RFC 6749, section 4.1.2.1: they say nothing about the account."""
 
 
 class AccountGone(NotAuthenticated):
@@ -78,11 +82,14 @@ def configured() -> Provider | None:
     )
 
 
-def begin(request: HttpRequest, provider: Provider, *, back_to: str, is_offline: bool = True) -> HttpResponse:
+def begin(
+    request: HttpRequest, provider: Provider, *, back_to: str, page: str = "", is_offline: bool = True
+) -> HttpResponse:
     """Return the redirect to the provider; the session keeps the values that its answer is checked against.
 
     Args:
         back_to: the full redirect URL, as registered at the provider.
+        page: what `page_of` returns when the user comes back.
         is_offline: requests a refresh token too, where the provider offers the scope `offline_access`.
 
     Raises:
@@ -94,9 +101,15 @@ def begin(request: HttpRequest, provider: Provider, *, back_to: str, is_offline:
         if is_offline and _OFFLINE not in scopes and _OFFLINE in client.server_metadata.get("scopes_supported", ()):
             scopes.append(_OFFLINE)
         client.client_kwargs["scope"] = " ".join(scopes)
-        request.session[_ASKED_OFFLINE] = _OFFLINE in scopes
-        answer: HttpResponse = client.authorize_redirect(request, back_to)
-    return answer
+        begun = client.create_authorization_url(back_to)
+        kept = {_PAGE: page, _ASKED_OFFLINE: _OFFLINE in scopes}
+        client.save_authorize_data(request, redirect_uri=back_to, **kept, **begun)
+    return HttpResponseRedirect(begun["url"])
+
+
+def page_of(request: HttpRequest) -> str:
+    """Return the page that the sign-in began with whose answer this request has; read it before `finish`."""
+    return str(_begun(request).get(_PAGE, ""))
 
 
 def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) -> SignIn:
@@ -110,7 +123,7 @@ def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) 
         NotAuthenticated: refused there, or not begun in this browser, or the answer cannot be trusted.
         Unavailable: the provider does not answer.
     """
-    asked_offline = bool(request.session.pop(_ASKED_OFFLINE, False))
+    asked_offline = bool(_begun(request).get(_ASKED_OFFLINE))
     with _errors_of(provider, asked_offline=asked_offline):
         client = _client(provider)
         token = client.authorize_access_token(request)
@@ -166,12 +179,19 @@ def signout_url(provider: Provider, *, back_to: str) -> str | None:
     return url
 
 
+def _begun(request: HttpRequest) -> Mapping[str, Any]:
+    """Return what the session keeps of the sign-in whose answer this request has; empty for none."""
+    from authlib.integrations.django_client import DjangoIntegration  # noqa: PLC0415
+
+    return DjangoIntegration(_CLIENT).get_state_data(request.session, request.GET.get("state")) or {}
+
+
 def _client(provider: Provider) -> "DjangoOAuth2App":
     """Return Authlib's client with the provider's metadata loaded."""
     from authlib.integrations.django_client import OAuth  # noqa: PLC0415
 
     client = OAuth().register(
-        "provider",
+        _CLIENT,
         client_id=provider.client_id,
         client_secret=provider.client_secret,
         server_metadata_url=f"{provider.issuer}/.well-known/openid-configuration",
@@ -212,6 +232,8 @@ def _errors_of(provider: Provider, *, asked_offline: bool = False) -> Iterator[N
     except OAuthError as error:
         if error.error == "access_denied":
             raise NotAuthenticated(f"the sign-in was refused or given up at {host}") from error
+        if error.error in _FOR_NOW:
+            raise Unavailable(f"{host} did not finish the sign-in: {_reason(error)}; begin it again") from error
         kind = ScopeRefused if asked_offline and error.error in _SCOPE_REFUSALS else NotAuthenticated
         raise kind(f"{host} refused the sign-in: {_reason(error)}") from error
     except (AuthlibBaseError, JoseError, RuntimeError, KeyError, ValueError) as error:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 Reader = Callable[[str], str | None]
-_MODULE_MARK = re.compile(r"^pytestmark\s*=.*\bmark\.(cluster|browser|images)\b", re.MULTILINE)
+_MODULE_MARK = re.compile(r"^pytestmark\s*=.*\bmark\.(cluster|browser|images|keycloak)\b", re.MULTILINE)
 _CLUSTER = re.compile(r"\bmark\.cluster\b|\bdef test_\w+\([^)]*\banywhere\b")
 
 

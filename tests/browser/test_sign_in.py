@@ -49,12 +49,13 @@ def page(context: BrowserContext) -> Page:
     return context.new_page()
 
 
-def sign_in_there(page: Page, account: str) -> None:
-    """Fill in the provider's own pages."""
+def sign_in_there(page: Page, account: str, *, is_asked: bool = True) -> None:
+    """Fill in the provider's own pages; it asks once whether the client may know who signs in."""
     page.get_by_placeholder("Enter any login").fill(account)
     page.get_by_placeholder("and password").fill("any")
     page.get_by_role("button", name="Sign-in").click()
-    page.get_by_role("button", name="Continue").click()
+    if is_asked:
+        page.get_by_role("button", name="Continue").click()
 
 
 def test_who_signs_in_at_the_provider_lands_on_the_page_that_was_wanted_and_signs_out_of_both(
@@ -204,6 +205,21 @@ def test_a_provider_that_refuses_the_scope_of_refresh_tokens_is_asked_without_it
     assert Identity.objects.get().sealed_refresh_token == ""
 
 
+def test_two_tabs_each_land_where_they_began_and_keep_the_refresh_token(
+    context: BrowserContext, provider: openid.Provider, server: str
+) -> None:
+    del provider  # started
+    tabs = {"/models/": context.new_page(), "/tokens/": context.new_page()}
+    for path, page in tabs.items():
+        page.goto(path)
+        page.get_by_role("link", name=BUTTON).click()
+        expect(page.get_by_placeholder("Enter any login")).to_be_visible()
+    for path, page in tabs.items():
+        sign_in_there(page, "alice", is_asked=path == "/models/")
+        page.wait_for_url(f"{server}{path}")
+        assert Identity.objects.get().sealed_refresh_token
+
+
 def test_what_goes_wrong_is_told_where_one_can_try_again(
     page: Page, provider: openid.Provider, settings: Settings, complaints: list[str]
 ) -> None:
@@ -216,6 +232,12 @@ def test_what_goes_wrong_is_told_where_one_can_try_again(
     page.goto("/signin/provider/back?code=stolen&state=guessed")
     expect(told).to_have_text(
         "This sign-in did not begin in this browser, or took longer than an hour; begin it again."
+    )
+
+    for_now = {"error": "temporarily_unavailable", "error_description": "authentication_expired"}
+    page.goto(f"/signin/provider/back?{urlencode(for_now)}")
+    expect(told).to_contain_text(
+        "did not finish the sign-in: temporarily_unavailable authentication_expired; begin it again."
     )
 
     page.goto("/signin/?next=/models/")

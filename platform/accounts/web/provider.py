@@ -20,8 +20,6 @@ from accounts.web.signin import destination, signin_form
 from common.errors import FairleadError, NotAuthenticated
 from integrations import oidc
 
-_NEXT_KEY = "signin_next"
-
 
 @never_cache
 @require_GET
@@ -38,10 +36,10 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 def _lead_there(request: HttpRequest, wanted: str, *, is_offline: bool = True) -> HttpResponse:
     try:
-        answer = oidc.begin(request, _provider(), back_to=_ours("accounts:provider-back"), is_offline=is_offline)
+        back_to = _ours("accounts:provider-back")
+        answer = oidc.begin(request, _provider(), back_to=back_to, page=wanted, is_offline=is_offline)
     except FairleadError as error:
         return signin_form(request, wanted=wanted, provider_error=error)
-    request.session[_NEXT_KEY] = wanted
     if not request.user.is_authenticated:
         request.session.set_expiry(invitations.TIME_TO_SIGN_IN_S)
     return answer
@@ -53,7 +51,7 @@ def back(request: HttpRequest) -> HttpResponse:
     """Open a session for a user returning from the provider, and redirect to the requested page."""
     rate_limits.check_signin(request)
     provider, now = _provider(), timezone.now()
-    wanted = str(request.session.get(_NEXT_KEY, ""))
+    wanted = oidc.page_of(request)
     names = {"username_claim": settings.OIDC_USERNAME_CLAIM, "groups_claim": settings.OIDC_GROUPS_CLAIM}
     try:
         answer = oidc.finish(request, provider, wanted=claims_wanted(**names))
@@ -71,7 +69,6 @@ def back(request: HttpRequest) -> HttpResponse:
             rate_limits.count_failed_signin(request)
             session_refuse(request=request, reason=error.message, now=now)
         return signin_form(request, wanted=wanted, provider_error=error)
-    request.session.pop(_NEXT_KEY, None)
     invitations.forget(request)
     return redirect(destination(request, wanted))
 
