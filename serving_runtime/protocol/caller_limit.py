@@ -18,7 +18,7 @@ class TooManyRequests(ServingError):  # noqa: N818 - as the others in errors.py
     """As many requests of the caller are unanswered as its limit allows."""
 
     kind = ErrorKind.TOO_MANY_REQUESTS
-    reason = FailureReason.REJECTED
+    reason = FailureReason.OTHER  # the caller is to blame, not the revision
     retry_after_s = 1
 
 

@@ -36,7 +36,7 @@ JSON_COST = 3
 class TooMuchUnfinished(ServingError):  # noqa: N818 - as the others in errors.py
     """Unfinished requests hold all the memory that they may."""
 
-    kind = ErrorKind.EXHAUSTED
+    kind = ErrorKind.UNAVAILABLE
     reason = FailureReason.REJECTED
     retry_after_s = 1
 

@@ -22,8 +22,9 @@ from integrations.metrics import pages
 
 Row = tuple[str, Mapping[str, str], float]
 
-# gRPC: statuscodes.md. Codes that blame the request; every other code but OK blames the server.
-_GRPC_CLIENT_ERRORS = frozenset({1, 3, 5, 6, 7, 9, 10, 11, 16})
+# gRPC: statuscodes.md. Codes that blame the request, or its caller as RESOURCE_EXHAUSTED (8) does: a message too large,
+# or a limit of callers. Every other code but OK blames the server.
+_GRPC_CLIENT_ERRORS = frozenset({1, 3, 5, 6, 7, 8, 9, 10, 11, 16})
 _GRPC_STATUS = re.compile(r"envoy_cluster_grpc_ModelInfer_(\d+)$")
 _HISTOGRAM = "fairlead_inference_request_duration_us_bucket"
 _OF_REQUESTS = frozenset({"nv_inference_request_success", "nv_inference_request_failure", _HISTOGRAM})

@@ -86,7 +86,7 @@ def page(started_at: str, *, names: tuple[str, ...] = ("digits-00001", "digits-0
             lines.append(f'envoy_cluster_upstream_rq_xx{{envoy_response_code_class="2",{labels}}} 50')
             lines.append(f'envoy_cluster_upstream_rq_xx{{envoy_response_code_class="4",{labels}}} 2')
             lines.append(f'envoy_cluster_upstream_rq_xx{{envoy_response_code_class="5",{labels}}} 1')
-        for code, count in {0: 40, 3: 5, 13: 6, 14: 7}.items():
+        for code, count in {0: 40, 3: 4, 8: 1, 13: 6, 14: 7}.items():
             lines.append(f"envoy_cluster_grpc_ModelInfer_{code}{{{labels}}} {count}")
     return "\n".join(lines) + "\n"
 
