@@ -156,6 +156,10 @@ bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUIC
 bench-fairness: setup-dev ## a polite client alone, beside a greedy one as one caller, and as two (a minute)
 	@$(BIN)/python -m benchmarks.serving.fairness
 
+.PHONY: bench-scale
+bench-scale: setup-dev ## turns of services in rollout on clusters that answer after 4, 30 and 100 ms (eight minutes; ARGS="--clusters 12 --rolling 300")
+	@$(BIN)/python -m benchmarks.scale.turns $(ARGS)
+
 .PHONY: bench-gpu
 bench-gpu: setup-dev ## the server beside the same torch module alone, on an NVIDIA GPU (DEVICE=cpu: try the script without; RECORD=1)
 	@$(BIN)/python -m benchmarks.gpu $(if $(DEVICE),--device $(DEVICE)) $(if $(RECORD),--record)

@@ -21,7 +21,9 @@ class Cluster(models.Model):
             "problems", "seen_at"}; empty without one.
         gpus: of its nodes, observed at `gpus_at` (`services.gpu_assignment`); None before the first observation.
         prices: what an hour of a replica costs (`services.prices`); empty where not set.
-        checked_at: when the worker last observed it; `problem` is why that failed.
+        checked_at: when the worker last tried to observe it; `problem` is why that failed.
+        observed_at: when the worker last observed it; `unseen` are the times, each as [begin, end], in which it could
+            not or was off (`domain.unseen`).
         silent_since, silent_looks: since when it does not answer, and the failed attempts; None and 0 while it answers.
             `look_at` is the next attempt.
         swept_until: the claim of the sweep that has it now; it expires by itself.
@@ -41,6 +43,8 @@ class Cluster(models.Model):
     gpus_at = models.DateTimeField(null=True)
     prices = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     checked_at = models.DateTimeField(null=True)
+    observed_at = models.DateTimeField(null=True)
+    unseen = models.JSONField(default=list, db_default=models.Value([], output_field=models.JSONField()))
     problem = models.TextField(blank=True)
     silent_since = models.DateTimeField(null=True)
     silent_looks = models.PositiveIntegerField(default=0)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from clusters.domain.unseen import periods_json, stored, with_gap
 from clusters.models import Cluster
 from clusters.services.connection import allows_python
 from deployments.domain.policy import match_json
@@ -32,6 +33,7 @@ from integrations.clusters.base import (
 from integrations.machine.limits import Limit, noted, rose
 
 _OF_SILENCE = ("silent_since", "silent_looks", "look_at")
+_OF_OBSERVATION = ("checked_at", "observed_at", "unseen")
 _WELL = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
 
@@ -162,9 +164,9 @@ def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
             events.append(Event(cluster=cluster, seq=cluster.event_seq, at=now, kind=kind, message=message))
     cluster.limits = rows
     cluster.components = {component.name: _component(component) for component in nodes.components}
-    cluster.checked_at, cluster.problem = now, ""
-    cluster.silent_since, cluster.silent_looks, cluster.look_at = None, 0, None
-    cluster.save(update_fields=["components", "limits", "event_seq", "checked_at", "problem", *_OF_SILENCE])
+    _observed(cluster, now)
+    cluster.problem = ""
+    cluster.save(update_fields=["components", "limits", "event_seq", "problem", *_OF_OBSERVATION, *_OF_SILENCE])
     Event.objects.bulk_create(events)
     if events:
         deliveries_queue(of_cluster(cluster.name, events))
@@ -181,10 +183,20 @@ def note_silence(*, cluster_id: int, problem: str, now: datetime) -> None:
     cluster.save(update_fields=["checked_at", "problem", *_OF_SILENCE])
 
 
+@transaction.atomic
 def note_refusal(*, cluster_id: int, problem: str, now: datetime) -> None:
     """Record that the cluster answers, but refuses access to its components."""
-    quiet = dict.fromkeys(("silent_since", "look_at"))
-    Cluster.objects.filter(pk=cluster_id).update(checked_at=now, problem=problem, silent_looks=0, **quiet)
+    cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
+    _observed(cluster, now)
+    cluster.problem = problem
+    cluster.save(update_fields=["problem", *_OF_OBSERVATION, *_OF_SILENCE])
+
+
+def _observed(cluster: Cluster, now: datetime) -> None:
+    periods = with_gap(stored(cluster.unseen), observed_at=cluster.observed_at, now=now)
+    cluster.checked_at = cluster.observed_at = now
+    cluster.unseen = periods_json(periods)
+    cluster.silent_since, cluster.silent_looks, cluster.look_at = None, 0, None
 
 
 def pause_after(looks: int) -> timedelta:

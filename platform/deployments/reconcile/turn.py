@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
+from clusters.domain.unseen import PLANNED, stored, unseen
 from deployments.domain.rollout import RolloutState
 from deployments.domain.service_state.service_lifecycle import is_confirmed
+from deployments.domain.waits.service import Condition
 from deployments.models import InferenceService, Rollout
 from deployments.reconcile.participants.metric_queries import Ask, no_prometheus
 from deployments.reconcile.service_change import Change
 from integrations.clusters.base import ClusterDriver, Observed, Sample
 
-BLIND = timedelta(minutes=1)
-"""A longer time without a look at the cluster (all was off, or the cluster away) counts for no hold and no deadline."""
 Metrics = Callable[[Observed], Sequence[Sample]]
 Found = TypeVar("Found")
 
@@ -67,7 +67,7 @@ class Turn:
         seen: the cluster's observation; None where it cannot be read, and `problem` says why.
         state: the state of the rollout in progress, with its policy, as it was read; None without one.
         is_confirmed: the gateway does as was desired when the turn began.
-        unseen: how long the reconciler did not see the service; zero while ticks follow each other as usual.
+        unseen: how long the reconciler could not see the service; zero while its cluster is observed as planned.
     """
 
     read: Change
@@ -118,10 +118,15 @@ class Turn:
 
 
 def _unseen(service: InferenceService, rollout: Rollout | None, now: datetime) -> timedelta:
-    """Return how long the reconciler did not see the service.
+    """Return how long the reconciler could not see the service.
 
     The time before a rollout began does not count: settled services have fewer ticks.
     """
     since = service.seen_at or now
-    gap = now - (since if rollout is None else max(since, rollout.attempt_started_at))
-    return gap if gap >= BLIND else timedelta(0)
+    since = since if rollout is None else max(since, rollout.attempt_started_at)
+    if now - since <= PLANNED:
+        return timedelta(0)
+    if service.standing == Condition.CLUSTER_UNAVAILABLE:
+        return unseen((), observed_at=None, since=since, now=now)  # turns since then could not see it
+    cluster = service.cluster
+    return unseen(stored(cluster.unseen), observed_at=cluster.observed_at, since=since, now=now)

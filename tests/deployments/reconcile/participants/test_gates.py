@@ -20,6 +20,7 @@ from rest_framework.test import APIClient
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from accounts.services import teams
+from clusters.domain.unseen import PLANNED
 from deployments.domain.phases import Phase
 from deployments.models import WebhookQuestion
 from deployments.reconcile.participants.gates import question_begin, question_end, questions_due
@@ -269,7 +270,7 @@ def test_undecided_at_its_deadline_a_person_decides_and_time_that_nobody_saw_doe
     deadline = WebhookQuestion.objects.get().deadline_at
     platform.turn(seconds=7200)
     assert platform.rollout().reason_code == "WaitingForWebhook", "the control plane was off"
-    assert WebhookQuestion.objects.get().deadline_at - deadline == timedelta(seconds=7200)
+    assert WebhookQuestion.objects.get().deadline_at - deadline == timedelta(seconds=7200) - PLANNED
     for _ in range(16):
         platform.turn(seconds=40)
     rollout = platform.rollout()

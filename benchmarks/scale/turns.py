@@ -1,0 +1,289 @@
+"""How often a control plane turns to services in rollout, whose clusters answer after a latency, and what a turn takes.
+
+    python -m benchmarks.scale.turns [--clusters 1] [--rolling 100] [--settled 100] [--latency-ms 4 30 100]
+                                     [--workers 1] [--threads 12] [--seconds 60]
+
+Real web-less installation: PostgreSQL, Redis, beat, watcher and workers as the chart starts them. Only the API servers
+are stood in for (`api_server`), one process for all clusters, on the same cores. Services are applied, come alive, and
+those that roll stay at their first step. Then for each latency the times of their turns are read from the database,
+and requests, processor time and transactions are counted.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from statistics import quantiles
+from typing import Any, NamedTuple
+
+import django
+import httpx
+
+from tests.servers.parts import free_port
+from tests.servers.postgres import postgres
+from tests.servers.redis import redis
+
+ROOT = Path(__file__).parents[2]
+_PATIENCE_S = 900.0
+_LOOK_S = 0.1
+_SETTLES_S = 15.0
+_CELERY = ("-m", "celery", "--app=control_plane")
+_WORKER = ("worker", "--pool=threads", "--without-gossip", "--without-mingle", "--loglevel=WARNING")
+
+
+class Measured(NamedTuple):
+    """One latency.
+
+    Attributes:
+        p50_s, p99_s, longest_s: between the turns of a service that rolls.
+        turns: of rolling services in a second.
+        requests: of the API servers in a second, by method and kind.
+        processor_ms: of all processes of the control plane, for each turn of a rolling service.
+        commits: of the database, in a second.
+    """
+
+    latency_ms: float
+    p50_s: float
+    p99_s: float
+    longest_s: float
+    turns: float
+    requests: Mapping[str, float]
+    processor_ms: float
+    commits: float
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clusters", type=int, default=1)
+    parser.add_argument("--rolling", type=int, default=100, help="services in rollout, over all clusters (100)")
+    parser.add_argument("--settled", type=int, default=100, help="others, over all clusters (100)")
+    parser.add_argument("--latency-ms", type=float, nargs="+", default=[4.0, 30.0, 100.0])
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=12, help="of each worker (12)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of measuring, for each latency (60)")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-turns-")))
+        database, broker = stack.enter_context(postgres()), stack.enter_context(redis())
+        _set_up(home, database.url, broker.url)
+        servers = stack.enter_context(_api_servers(home))
+        names = _apply(servers, options)
+        running = [stack.enter_context(_started(home, name, command)) for name, command in _processes(options)]
+        found = _measure(names, servers, [each.pid for each in running], options)
+    print("\n".join(_lines(found)))
+
+
+def _set_up(home: Path, database_url: str, broker_url: str) -> None:
+    os.environ |= {
+        "DJANGO_SETTINGS_MODULE": "control_plane.settings",
+        "FAIRLEAD_DATABASE_URL": database_url,
+        "FAIRLEAD_BROKER_URL": broker_url,
+        "FAIRLEAD_HOME": str(home),
+        "FAIRLEAD_SECRET_KEY": "only-for-measuring-" + "x" * 40,
+        "FAIRLEAD_LOG_LEVEL": "WARNING",
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "platform"), str(ROOT))),
+    }
+    django.setup()
+    from django.core.management import call_command  # noqa: PLC0415 - what reads Django's settings
+
+    call_command("migrate", verbosity=0)
+
+
+class ApiServers(NamedTuple):
+    """The process that stands in for the API servers."""
+
+    url: str
+    authority: Path
+
+    def ask(self, path: str) -> dict[str, Any]:
+        """Return what one of its own pages says."""
+        return dict(httpx.get(f"{self.url}{path}", verify=str(self.authority), trust_env=False, timeout=30).json())
+
+
+@contextmanager
+def _api_servers(home: Path) -> Iterator[ApiServers]:
+    certificate, key, port = home / "api.crt", home / "api.key", free_port()
+    subject = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
+    made = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", *subject)
+    subprocess.run([*made, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    files = ("--certificate", str(certificate), "--key", str(key))
+    command = ("-m", "benchmarks.scale.api_server", "--port", str(port), "--latency-ms", "1", *files)
+    with _started(home, "api-servers", command):
+        servers = ApiServers(f"https://127.0.0.1:{port}", certificate)
+        _until(lambda: _answers(servers), "the API servers")
+        yield servers
+
+
+def _answers(servers: ApiServers) -> bool:
+    try:
+        return "objects" in servers.ask("/counts")
+    except httpx.HTTPError:
+        return False
+
+
+@contextmanager
+def _started(home: Path, name: str, command: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    with (home / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, *command], stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGKILL)  # nothing of it is kept
+        process.wait()
+
+
+def _processes(options: argparse.Namespace) -> Iterator[tuple[str, Sequence[str]]]:
+    for number in range(options.workers):
+        own = (f"--concurrency={options.threads}", f"--hostname=worker-{number}@here")
+        yield f"worker-{number}", (*_CELERY, *_WORKER, *own)
+    yield "beat", (*_CELERY, "beat", "--pidfile=", "--loglevel=WARNING")
+    yield "watcher", ("-m", "django", "watch_clusters")
+
+
+def _apply(servers: ApiServers, options: argparse.Namespace) -> list[str]:
+    """Apply clusters and services; returns the names of those that are to roll."""
+    from django.utils import timezone  # noqa: PLC0415
+
+    from clusters.services.clusters import cluster_apply  # noqa: PLC0415
+    from deployments.services import service_apply  # noqa: PLC0415
+    from tests.deployments._support.cluster_files import LEAST, pem  # noqa: PLC0415
+    from tests.deployments._support.platform import Platform  # noqa: PLC0415
+
+    platform = Platform()
+    for number in (1, 2):
+        platform.version(number)
+    policy = {"steps": [{"weight": 10, "hold": "12h"}], "progressDeadline": "24h"}
+    platform.policy(name="slow", **policy)
+    authority = pem(servers.authority.read_text())
+    for number in range(options.clusters):
+        there = {"server": f"{servers.url}/c/{number}", "certificate-authority-data": authority}
+        kubeconfig = {
+            "current-context": "it",
+            "clusters": [{"name": "it", "cluster": there}],
+            "users": [{"name": "robot", "user": {"token": "measured"}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "robot"}}],
+        }
+        own = {"connection": {"kubeconfig": kubeconfig}, "reach": "apiServer"}
+        file = {**LEAST, "name": f"cluster-{number}", "artifacts": {"claim": "models", "root": "/artifacts"}, **own}
+        cluster_apply(document=file, name=None, actor="bench", now=timezone.now())
+    rolling = [f"rolling-{number:05}" for number in range(options.rolling)]
+    settled = [f"settled-{number:05}" for number in range(options.settled)]
+    for number, name in enumerate((*rolling, *settled)):
+        document = platform.document(policy="slow")
+        document["metadata"]["name"] = name
+        document["spec"]["cluster"] = f"cluster-{number % options.clusters}"
+        service_apply(document=document, namespace=None, name=None, actor="bench", now=timezone.now())
+    _say(f"applied {len(rolling) + len(settled)} services on {options.clusters} clusters")
+    return rolling
+
+
+def _measure(
+    names: Sequence[str], servers: ApiServers, processes: Sequence[int], options: argparse.Namespace
+) -> list[Measured]:
+    from django.utils import timezone  # noqa: PLC0415
+
+    from deployments.models import InferenceService, Rollout  # noqa: PLC0415
+    from deployments.services import rollout_start  # noqa: PLC0415
+
+    ready = InferenceService.objects.filter(phase="Ready")
+    _until(lambda: ready.count() == options.rolling + options.settled, "all services to be ready")
+    for name in names:
+        rollout_start(namespace="default", name=name, version="2", policy=None, actor="bench", now=timezone.now())
+    held = Rollout.objects.exclude(confirmed_at=None)
+    _until(lambda: held.count() == len(names), "all rollouts to hold their first step")
+    found = []
+    for latency_ms in options.latency_ms:
+        _say(f"{latency_ms:g} ms")
+        servers.ask(f"/latency/{latency_ms}")
+        time.sleep(max(_SETTLES_S, options.seconds / 4))
+        found.append(_measured(latency_ms, servers, processes, options.seconds))
+    return found
+
+
+def _measured(latency_ms: float, servers: ApiServers, processes: Sequence[int], seconds: float) -> Measured:
+    from django.db import connection  # noqa: PLC0415
+
+    from deployments.models import InferenceService  # noqa: PLC0415
+
+    rows = InferenceService.objects.filter(name__startswith="rolling-").values_list("pk", "ticked_at")
+    times: dict[int, list[float]] = defaultdict(list)
+    asked, used, commits = Counter(_requests(servers)), _processor_s(processes), _commits(connection)
+    began = time.monotonic()
+    while (passed := time.monotonic() - began) < seconds:
+        for key, at in rows.all():
+            if at is not None and (not times[key] or times[key][-1] != at.timestamp()):
+                times[key].append(at.timestamp())
+        time.sleep(_LOOK_S)
+    asked = Counter(_requests(servers)) - asked
+    turns = sum(len(each) - 1 for each in times.values())
+    # A service without a turn had an interval as long as the measuring, at least.
+    gaps = [later - earlier for each in times.values() for earlier, later in pairwise(each)]
+    gaps += [seconds for each in times.values() if len(each) < 2]
+    cuts = quantiles(gaps, n=100)
+    return Measured(
+        latency_ms,
+        cuts[49],
+        cuts[98],
+        max(gaps),
+        turns / passed,
+        {name: count / passed for name, count in asked.most_common()},
+        1000 * (_processor_s(processes) - used) / max(turns, 1),
+        (_commits(connection) - commits) / passed,
+    )
+
+
+def _requests(servers: ApiServers) -> dict[str, int]:
+    return {name: int(count) for name, count in servers.ask("/counts").items() if name != "objects"}
+
+
+def _processor_s(processes: Sequence[int]) -> float:
+    ticks = 0
+    for pid in processes:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _commits(connection: Any) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+        return int(cursor.fetchone()[0])
+
+
+def _lines(found: Sequence[Measured]) -> Iterator[str]:
+    yield "| latency | p50 | p99 | longest | turns/s | requests/s | requests/turn | processor ms/turn | commits/s |"
+    yield "| --- " * 9 + "|"
+    for each in found:
+        total = sum(each.requests.values())
+        cells = [f"{each.latency_ms:g} ms", *(f"{value:.1f} s" for value in (each.p50_s, each.p99_s, each.longest_s))]
+        cells += [f"{each.turns:.1f}", f"{total:.0f}", f"{total / max(each.turns, 0.01):.1f}"]
+        yield f"| {' | '.join([*cells, f'{each.processor_ms:.0f}', f'{each.commits:.0f}'])} |"
+    for each in found:
+        yield f"{each.latency_ms:g} ms: " + json.dumps({name: round(value, 1) for name, value in each.requests.items()})
+
+
+def _until(holds: Callable[[], bool], what: str) -> None:
+    ends = time.monotonic() + _PATIENCE_S
+    while not holds():
+        if time.monotonic() > ends:
+            sys.exit(f"gave up waiting for {what}")
+        time.sleep(0.5)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
