@@ -23,7 +23,7 @@ def team_get(*, name: str) -> Team:
     """Return one team; raises NotFound."""
     team = Team.objects.filter(name=name).first()
     if team is None:
-        raise NotFound(f"there is no team {name[:150]!r}; make it first")
+        raise NotFound(f"there is no team {name[:150]!r}; create it with `fairlead teams create`")
     return team
 
 

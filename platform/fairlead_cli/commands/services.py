@@ -31,9 +31,21 @@ _COLUMNS: render.Columns = {
     "rollout": lambda row: _rollout(row.get("rollout")),
     "reason": "reason",
 }
+
+
+def _names(value: object) -> str:
+    """Return a policy or limits in a line: `authenticated`, `teams fraud, risk`, `requestsPerSecond 5`."""
+    if not isinstance(value, Mapping):
+        return str(value or "-")
+    parts = (each if isinstance(each, list) else [_names(each)] for each in value.values())
+    return "; ".join(f"{name} {', '.join(map(str, part))}" for name, part in zip(value, parts, strict=True)) or "-"
+
+
 _FACTS: render.Columns = {
     **_COLUMNS,
     "policy": "policy",
+    "access": lambda row: _names(row.get("access")),
+    "limits": lambda row: _names(row.get("limits")),
     "url": "url",
     "preview": "preview_url",
     "created": "created_at",

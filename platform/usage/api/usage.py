@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from accounts.auth.access import Place
 from accounts.auth.permissions import caller_token
+from common.errors import InvalidInput
 from common.http.downloads import Attachment
 from usage.domain.month import Month
 from usage.domain.report import DEFAULT_GROUPS, GROUPS, Line, parse_groups
@@ -78,6 +79,9 @@ class _Usage(APIView):
         query = self.request.query_params
         month = Month.parse(query["month"]) if "month" in query else Month.of(timezone.now())
         by = parse_groups(query.get("by", ""))
+        service = query.get("service", "")
+        if service and service.count("/") != 1:
+            raise InvalidInput(f"service is {service[:150]!r}; expected NAMESPACE/NAME", field="service")
         asked = Asked(month, *(query.get(name, "") for name in ("team", "service", "key")))
         return month, by, usage_report(usage_query(token=caller_token(self.request)), asked, by)
 

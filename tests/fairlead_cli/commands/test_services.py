@@ -235,6 +235,16 @@ def test_show_lists_the_revisions(fairlead: Fairlead, api: Any) -> None:
     assert said.splitlines()[-1].split() == ["digits-00001", "1", "stable", "1/2", "-", "100", "%", "100", "%", "0"]
 
 
+def test_show_names_callers_and_limits(fairlead: Fairlead, api: Any) -> None:
+    limits = {"requestsPerSecond": 5, "perCaller": {"rowsPerMinute": 9}}
+    api.on("GET /services/default/digits", SERVICE | {"access": {"teams": ["fraud", "risk"]}, "limits": limits})
+
+    _, said, _ = fairlead("services", "show", "digits")
+
+    assert "teams fraud, risk\n" in said
+    assert "requestsPerSecond 5; perCaller rowsPerMinute 9\n" in said
+
+
 def test_show_says_which_gpu_and_why(fairlead: Fairlead, api: Any) -> None:
     slice_ = "nvidia.com/mig-1g.10gb"
     placement = {"asked": "auto", "resource": slice_, "products": ["NVIDIA-A30"], "why": "5 GiB measured on a CPU"}

@@ -87,7 +87,7 @@ def test_usage_by_what_is_asked(red: APIClient) -> None:
     first = red.get("/api/v1/usage?month=2026-02").json()["lines"][0]
     assert (first["errors"], first["rows"], first["bytes_in"], first["bytes_out"]) == (1, 20, 5, 7)
     assert first["model_seconds"] == 36.0
-    for bad in ("month=2026-13", "month=x", "by=user", "month=2026-01%0A"):
+    for bad in ("month=2026-13", "month=x", "by=user", "month=2026-01%0A", "service=digits"):
         refused = red.get(f"/api/v1/usage?{bad}")
         assert refused.status_code == 400
         assert refused.json()["error"]["field"] == bad.partition("=")[0]
