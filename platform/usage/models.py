@@ -81,6 +81,22 @@ class LogReading(models.Model):
         return f"{self.lines} lines"
 
 
+class Collector(models.Model):
+    """What a process that counts usage on Kubernetes stored last, written with the sums.
+
+    Attributes:
+        name: of the process.
+        batch: the number of the last batch; one with this number is not stored a second time.
+    """
+
+    name = models.CharField(max_length=100, unique=True)
+    batch = models.BigIntegerField(default=0, db_default=0)
+    stored_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.batch}"
+
+
 class Budget(models.Model):
     """The most that a team's keys should use in a calendar month (UTC); None for no limit.
 

@@ -1,13 +1,13 @@
-"""Lines of the gateway's access log, and their sums by hour and caller. Pure.
+"""Entries of a gateway's access log, and their sums by hour and caller. Pure.
 
-Envoy escapes what clients send. What is read is checked nevertheless: a file may be cut off, or somebody else's. Rows
-are what a replica says, whose model may be hostile: they count only as far as the request's bytes could hold so many,
-and a wrong text is one row.
+On one machine an entry is a line of JSON; `record.py` has those of Envoy Gateway. Envoy escapes what clients send. What
+is read is checked nevertheless: a file may be cut off, or somebody else's. Rows are what a replica says, whose model may
+be hostile: they count only as far as the request's bytes could hold so many, and a wrong text is one row.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -22,8 +22,8 @@ MOST_ROWS = 10_000_000
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-class BadLineError(ValueError):
-    """A line is not one of the gateway's; the message says why."""
+class BadEntryError(ValueError):
+    """An entry is not one of the gateway's; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,20 @@ class Sums:
     model_us: int = 0
     last_at: datetime = _NEVER
 
+    def include(self, other: "Sums") -> None:
+        """Add the sums of other requests."""
+        for name in ("requests", "errors", "rows", "bytes_in", "bytes_out", "model_us"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.last_at = max(self.last_at, other.last_at)
+
 
 @dataclass(slots=True)
 class Read:
     """What a piece of a log says.
 
     Attributes:
-        lines: that are the gateway's, whether they are counted or not.
-        bad: lines that are not; `why` is of the first.
+        lines: entries that are the gateway's, whether they are counted or not.
+        bad: entries that are not; `why` is of the first.
     """
 
     sums: dict[Group, Sums] = field(default_factory=dict)
@@ -84,27 +90,39 @@ def read_lines(lines: Iterable[bytes]) -> Read:
     read = Read()
     for line in lines:
         try:
-            _add(read.sums, line)
+            add(read.sums, said := _parsed(line), _revision(text(said, "upstream")))
             read.lines += 1
-        except BadLineError as error:
+        except BadEntryError as error:
             read.bad += 1
             read.why = read.why or str(error)
     return read
 
 
-def _add(sums: dict[Group, Sums], line: bytes) -> None:
-    """Add one line; calls of health and metadata, and those of no service, are not counted."""
+def _parsed(line: bytes) -> Mapping[str, object]:
     try:
         said = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadLineError(f"not JSON: {line[:80]!r}") from error
+        raise BadEntryError(f"not JSON: {line[:80]!r}") from error
     if not isinstance(said, dict):
-        raise BadLineError(f"not an object: {line[:80]!r}")
-    at = _time(said)
-    namespace, _, service = _text(said, "service").partition("/")
+        raise BadEntryError(f"not an object: {line[:80]!r}")
+    return said
+
+
+def add(sums: dict[Group, Sums], said: Mapping[str, object], revision: str) -> None:
+    """Add one entry; calls of health and metadata, and those of no service, are not counted.
+
+    Args:
+        said: what the gateway says, by the names of `integrations.clusters.local.envoy.access_log`.
+        revision: the one that it was sent to, or would have been.
+
+    Raises:
+        BadEntryError: a value is none that the gateway writes.
+    """
+    at = time_of(said)
+    namespace, _, service = text(said, "service").partition("/")
     if not service or not str(said.get("path")).endswith(_INFER):
         return
-    key = _text(said, "key")
+    key = text(said, "key")
     counts = {name: _number(said, name) for name in ("bytes_in", "bytes_out", "model_us")}
     # Lines of an Envoy that a former release started have no attempts.
     reached = said.get("attempts") != 0 if "attempts" in said else bool(counts["model_us"])
@@ -112,16 +130,15 @@ def _add(sums: dict[Group, Sums], line: bytes) -> None:
         at.replace(minute=0, second=0, microsecond=0),
         namespace,
         service,
-        _revision(_text(said, "upstream")) if reached else "",
-        _text(said, "team"),
+        revision if reached else "",
+        text(said, "team"),
         key,
-        "" if key == CONSOLE else _text(said, "token_id"),  # each view of the console has a token of its own
-        _text(said, "user"),
+        "" if key == CONSOLE else text(said, "token_id"),  # each view of the console has a token of its own
+        text(said, "user"),
     )
-    status, grpc_status = _number(said, "status"), _number(said, "grpc_status")
+    failed = not 0 < _number(said, "status") < 400 or _number(said, "grpc_status") != 0
     added = sums.setdefault(group, Sums())
     added.requests += 1
-    failed = not 0 < status < 400 or grpc_status != 0
     added.errors += failed
     added.rows += 0 if failed else _rows(said, counts["bytes_in"])
     for name, count in counts.items():
@@ -129,22 +146,23 @@ def _add(sums: dict[Group, Sums], line: bytes) -> None:
     added.last_at = max(added.last_at, at)
 
 
-def _time(said: dict[str, object]) -> datetime:
+def time_of(said: Mapping[str, object]) -> datetime:
+    """Return when the request of an entry began; raises BadEntryError."""
     try:
-        at = datetime.fromisoformat(_text(said, "time"))
+        at = datetime.fromisoformat(text(said, "time"))
         return at.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise BadLineError(
+        raise BadEntryError(
             f"time is {str(said.get('time'))[:40]!r}; expected one such as 2026-01-31T12:00:00Z"
         ) from error
 
 
-def _rows(said: dict[str, object], bytes_in: int) -> int:
+def _rows(said: Mapping[str, object], bytes_in: int) -> int:
     """Return the rows of a request; a row takes a byte at least."""
-    text = said.get("rows") or said.get("grpc_rows")
-    if not isinstance(text, str) or not _ROWS.fullmatch(text):
+    rows = said.get("rows") or said.get("grpc_rows")
+    if not isinstance(rows, str) or not _ROWS.fullmatch(rows):
         return 1
-    return max(1, min(int(text), MOST_ROWS, bytes_in))
+    return max(1, min(int(rows), MOST_ROWS, bytes_in))
 
 
 def _revision(upstream: str) -> str:
@@ -153,19 +171,20 @@ def _revision(upstream: str) -> str:
     return parts[1] if len(parts) == 3 else ""
 
 
-def _text(said: dict[str, object], name: str) -> str:
+def text(said: Mapping[str, object], name: str) -> str:
+    """Return a text of an entry, empty where it has none; raises BadEntryError."""
     found = said.get(name)
     if found is None:
         return ""
     if not isinstance(found, str) or len(found) > _LONGEST or not found.isprintable():
-        raise BadLineError(f"{name} is {str(found)[:40]!r}; expected a text of at most {_LONGEST} printable characters")
+        raise BadEntryError(f"{name} is {str(found)[:40]!r}; expected a text of at most {_LONGEST} printable characters")
     return found
 
 
-def _number(said: dict[str, object], name: str) -> int:
+def _number(said: Mapping[str, object], name: str) -> int:
     found = said.get(name)
     if found is None:
         return 0
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < _MOST:
-        raise BadLineError(f"{name} is {str(found)[:40]!r}; expected a whole number")
+        raise BadEntryError(f"{name} is {str(found)[:40]!r}; expected a whole number")
     return found
