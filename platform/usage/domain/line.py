@@ -1,8 +1,8 @@
 """Entries of a gateway's access log, and their sums by hour and caller. Pure.
 
 On one machine an entry is a line of JSON; `record.py` has those of Envoy Gateway. Envoy escapes what clients send. What
-is read is checked nevertheless: a file may be cut off, or somebody else's. Rows are what a replica says, whose model may
-be hostile: they count only as far as the request's bytes could hold so many, and a wrong text is one row.
+is read is checked nevertheless: a file may be cut off, or somebody else's. Rows are what a replica says, whose model
+may be hostile: they count only as far as the request's bytes could hold so many, and a wrong text is one row.
 """
 
 import json
@@ -177,7 +177,9 @@ def text(said: Mapping[str, object], name: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str) or len(found) > _LONGEST or not found.isprintable():
-        raise BadEntryError(f"{name} is {str(found)[:40]!r}; expected a text of at most {_LONGEST} printable characters")
+        raise BadEntryError(
+            f"{name} is {str(found)[:40]!r}; expected a text of at most {_LONGEST} printable characters"
+        )
     return found
 
 

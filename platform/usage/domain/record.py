@@ -21,7 +21,7 @@ MOST_GROUPS = 10_000
 _ABSENT = "-"
 _NUMBERS = ("status", "grpc_status", "bytes_in", "bytes_out", "model_us", "attempts")
 _NUMBER = re.compile("[0-9]{1,16}")
-_ROUTE = re.compile(rf"(?P<address>.+?)(-version-[0-9]+|-match(-[0-9]+)?)?(-host)?")
+_ROUTE = re.compile(r"(?P<address>.+?)(-version-[0-9]+|-match(-[0-9]+)?)?(-host)?")
 """A route's name (`manifests.routes`) and the address that it is of: a service or its preview."""
 
 
@@ -61,9 +61,7 @@ def merge(into: dict[Group, Sums], added: Mapping[Group, Sums], most: int = MOST
     return left_out
 
 
-def by_service(
-    sums: Mapping[Group, Sums], services: Set[tuple[str, str]]
-) -> tuple[dict[Group, Sums], int]:
+def by_service(sums: Mapping[Group, Sums], services: Set[tuple[str, str]]) -> tuple[dict[Group, Sums], int]:
     """Return the sums by service, or preview of one, and how many requests are of none.
 
     Args:

@@ -31,8 +31,8 @@ FIELDS = {
     "rows": f"%RESP(fairlead-rows):{_LONGEST_ROWS}%",
     "grpc_rows": f"%TRAILER(fairlead-rows):{_LONGEST_ROWS}%",
 }
-"""As on one machine (`local.envoy.access_log`), but for `namespace` and `route`, the route's, and `backend`, the name of
-the Service that it chose. Envoy writes `-` for what is not there."""
+"""As on one machine (`local.envoy.access_log`), but for `namespace` and `route`, which are the route's, and `backend`,
+the name of the Service that it chose. Envoy writes `-` for what is not there."""
 
 
 def settings(backend: Manifest, token: str) -> Manifest:
