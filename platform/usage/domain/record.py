@@ -50,7 +50,7 @@ def _add(sums: dict[Group, Sums], record: Mapping[str, str], now: datetime) -> N
     add(sums, {**said, "service": f"{namespace}/{route}" if namespace else ""}, revision_of(text(said, "backend")))
 
 
-def merge(into: dict[Group, Sums], added: Mapping[Group, Sums], most: int = MOST_GROUPS) -> int:
+def merge(into: dict[Group, Sums], added: Mapping[Group, Sums], most: int) -> int:
     """Add sums to others; returns how many requests found no place, since there are so many groups already."""
     left_out = 0
     for group, sums in added.items():

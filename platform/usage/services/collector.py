@@ -16,7 +16,7 @@ from prometheus_client import Counter, Gauge
 
 from usage import hooks
 from usage.domain.line import Group, Sums
-from usage.domain.record import by_service, merge, read_records
+from usage.domain.record import MOST_GROUPS, by_service, merge, read_records
 from usage.models import Collector
 from usage.services.hours import hours_add
 
@@ -50,7 +50,7 @@ class UsageCollector:
         """Add records to what will be stored; beyond a bound of groups they are dropped and counted as such."""
         read = read_records(records, now)
         with self._lock:
-            dropped = merge(self._pending, read.sums)
+            dropped = merge(self._pending, read.sums, MOST_GROUPS)
         RECORDS.labels("read").inc(read.lines)
         RECORDS.labels("bad").inc(read.bad)
         RECORDS.labels("dropped").inc(dropped)

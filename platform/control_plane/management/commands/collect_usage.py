@@ -36,9 +36,6 @@ class Command(BaseCommand):
                 f"FAIRLEAD_USAGE_COLLECTOR_TOKEN has {len(token)} characters, fewer than {_LEAST_TOKEN}; set it, or "
                 "FAIRLEAD_USAGE_COLLECTOR_TOKEN_FILE to a file with the text that gateways send"
             )
-        stopped = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stopped.set())
         collector = UsageCollector(f"{socket.gethostname()[:60]}:{os.getpid()}:{uuid.uuid4().hex[:16]}")
         try:
             receiver = LogsReceiver(
@@ -46,6 +43,9 @@ class Command(BaseCommand):
             )
         except OSError as error:
             raise CommandError(f"FAIRLEAD_USAGE_COLLECTOR_ADDRESS: {error}") from error
+        stopped = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
         receiver.start()
         serve(settings.USAGE_COLLECTOR_METRICS_ADDRESS)
         while not stopped.wait(_EVERY_S):
