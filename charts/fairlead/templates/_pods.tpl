@@ -129,6 +129,11 @@ securityContext:
 {{- with .metrics }}
 - {name: {{ . }}, value: "$(POD_IP):8082"}
 {{- end }}
+{{- if eq .component "usage-collector" }}
+- {name: FAIRLEAD_USAGE_COLLECTOR_ADDRESS, value: "$(POD_IP):4317"}
+- name: FAIRLEAD_USAGE_COLLECTOR_TOKEN
+  valueFrom: {secretKeyRef: {name: {{ required "usage.collector.enabled is true, but usage.collector.existingSecret is empty; name the Secret with token" .root.Values.usage.collector.existingSecret }}, key: token}}
+{{- end }}
 {{- if and (eq .component "web") (include "fairlead.defaultsOf" .root) (not (hasKey .root.Values.settings "FAIRLEAD_METRICS_ACCESS")) }}
 - {name: FAIRLEAD_METRICS_ACCESS, value: token}
 {{- end }}
