@@ -63,11 +63,11 @@ class LogsReceiver:
         self._server.stop(grace_s).wait()
 
 
-class _Logs(grpc.GenericRpcHandler):
+class _Logs(grpc.GenericRpcHandler):  # type: ignore[type-arg] - generic in the stubs alone
     def __init__(self, token: str, take: Callable[[Records], None]) -> None:
         self._expected, self._take = f"Bearer {token}".encode(), take
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
         if handler_call_details.method != METHOD:
             return None
         sent = dict(handler_call_details.invocation_metadata or ()).get("authorization", "")
