@@ -117,6 +117,29 @@ def test_clients_of_a_guarded_service_cannot_forge_one_either(service: Guarded) 
     assert {name: seen[name] for name in seen.keys() & {*OURS}} == ours
 
 
+@pytest.mark.parametrize("used", [{"exhausted": ("fraud",)}, {"exhausted_keys": ("ci",)}])
+def test_used_quotas_refuse_their_callers_on_every_route_until_they_open(
+    service: Guarded, used: dict[str, tuple[str, ...]]
+) -> None:
+    service.driver.apply_keys(KEYS, ["default"])
+    service.until_confirmed(GUARDED)
+    service.until_answered(200, token())
+    service.driver.apply_keys(replace(KEYS, **used), ["default"])
+    service.until_answered(403, token(), within_s=5)
+    assert "a quota of the month is used up" in service.http("main", token()).json()["error"]
+    other = token(key="other", team="readers", token_id="9" * 32)
+    assert {service.http(route, other).status_code for route in ROUTES} == {200}
+    with grpc.insecure_channel(urlsplit(service.harness.gateway.url).netloc) as channel:
+        assert {service.grpc(channel, call, token()) for call in CALLS} == {"PERMISSION_DENIED"}
+        assert service.grpc(channel, "main", other) == "OK"
+    service.until_confirmed(GUARDED, limits=Limits(100))  # the driver's next apply has them too
+    service.until_answered(403, token())
+    service.driver.apply_keys(replace(KEYS, exhausted_services=("default/digits",)), ["default"])
+    service.until_answered(403, other, within_s=5)
+    service.driver.apply_keys(KEYS, ["default"])
+    service.until_answered(200, token(), within_s=5)
+
+
 @pytest.mark.parametrize("access", [GUARDED, ANYBODY], ids=["guarded", "public"])
 def test_web_pages_of_named_origins_may_call(service: Guarded, access: Access | None) -> None:
     service.driver.apply_keys(KEYS, ["default"])

@@ -63,7 +63,7 @@ class LogsReceiver:
         self._server.stop(grace_s).wait()
 
 
-class _Logs(grpc.GenericRpcHandler):  # type: ignore[type-arg] - generic in the stubs alone
+class _Logs(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs alone
     def __init__(self, token: str, take: Callable[[Records], None]) -> None:
         self._expected, self._take = f"Bearer {token}".encode(), take
 

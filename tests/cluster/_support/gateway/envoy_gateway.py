@@ -81,7 +81,7 @@ class EnvoyGateway:
     def exporting(self, token: str) -> Iterator[tuple[str, int]]:
         """Inside the block, export its access log as the documentation says, to the address that is given."""
         place = f"10.62.{os.getpid() // 256 % 256}.{os.getpid() % 256}", free_port()
-        reference = {"name": _COLLECTOR, "port": place[1]}
+        reference = {"name": _COLLECTOR, "namespace": NAMESPACE, "port": place[1]}
         with address(place[0]):
             self._make_service(*place)
             self._set_access_log({"settings": [settings(reference, token)]})
@@ -97,8 +97,8 @@ class EnvoyGateway:
         endpoints = {"addressType": "IPv4", "endpoints": [{"addresses": [ip]}], "ports": ports}
         with self._plane.client() as api:
             for path, body in (
-                (f"/api/v1/namespaces/{_SYSTEM}/services", {"spec": {"ports": ports}}),
-                (f"/apis/discovery.k8s.io/v1/namespaces/{_SYSTEM}/endpointslices", endpoints),
+                (f"/api/v1/namespaces/{NAMESPACE}/services", {"spec": {"ports": ports}}),
+                (f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices", endpoints),
             ):
                 api.delete(f"{path}/{_COLLECTOR}")
                 api.post(path, json={"metadata": named, **body}).raise_for_status()
