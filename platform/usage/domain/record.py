@@ -1,7 +1,9 @@
 """Log records of Envoy Gateway's Envoys, and the service that each route belongs to. Pure.
 
-A record says a route and a backend, by their names in Kubernetes; what they belong to is looked up when the sums are
-stored. Routes of services that do not exist are the operator's own.
+The Gateway is the operator's, who configures its access log as docs/reference/usage.md says. Its fields are those of a
+line but for route and backend, by their names in Kubernetes; what these belong to is looked up as the sums are stored.
+Routes of services that do not exist are the operator's own. Callers are in the metadata of verified tokens: headers of
+refused requests, and at public services, are the client's own.
 """
 
 import re

