@@ -229,6 +229,7 @@ def test_usage_is_counted_for_verified_callers_alone(service: Guarded) -> None:
     service.driver.apply_keys(KEYS, ["default"])
     service.until_confirmed(GUARDED)
     service.until_answered(401, "")
+    service.until_answered(200, token())
     with service.harness.gateway.exporting(credential) as address:
         with collecting(address, credential, collector):
             until_counted("before")
