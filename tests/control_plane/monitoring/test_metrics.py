@@ -22,6 +22,7 @@ from deployments import tasks
 from deployments.models import InferenceService
 from tests import scenes
 from tests.servers.parts import free_port
+from usage.services import collector
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -35,9 +36,8 @@ def page(text: str) -> dict[tuple[str, str], float]:
 
 def test_the_table_names_exactly_the_metrics_there_are() -> None:
     own = {family.name for family in REGISTRY.collect() if family.name.startswith("fairlead_")}
-    own |= {
-        family.name for metric in (tasks.RECONCILE_DURATION, watch.WATCHES, watch.WAKES) for family in metric.collect()
-    }
+    elsewhere = (tasks.RECONCILE_DURATION, watch.WATCHES, watch.WAKES, collector.RECORDS, collector.STORED_AT)
+    own |= {family.name for metric in elsewhere for family in metric.collect()}
     own |= {family.name for family in ControlPlaneCollector().describe()}
     lines = (ROOT / "docs" / "reference" / "metrics.md").read_text().splitlines()
     assert {line.split("`")[1] for line in lines if line.startswith("| `fairlead_")} == own
