@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet, Subquery
+from django.db.models import Max, QuerySet, Subquery
 
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.models import ApiToken
 from usage.domain.month import Month
-from usage.models import Budget, HourlyUsage, LogReading
+from usage.models import Budget, Collector, HourlyUsage, LogReading
 
 
 def last_use_of(token_ids: QuerySet[Any]) -> Subquery:
@@ -20,6 +20,11 @@ def last_use_of(token_ids: QuerySet[Any]) -> Subquery:
 def last_read() -> LogReading | None:
     """Return what was read of the access log and when; None before the first reading."""
     return LogReading.objects.first()
+
+
+def last_stored() -> datetime | None:
+    """Return when a collector last stored usage of services on Kubernetes; None where none did."""
+    return Collector.objects.aggregate(last=Max("stored_at"))["last"]
 
 
 def teams_over_quota(*, now: datetime) -> tuple[str, ...]:

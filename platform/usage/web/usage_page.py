@@ -23,7 +23,7 @@ from common.http.error_pages import leave
 from usage.domain.budget import LEAST_COST, MOST_COST, MOST_REQUESTS, Limits
 from usage.domain.month import Month
 from usage.domain.report import DEFAULT_GROUPS, Line, total
-from usage.selectors import last_read, usage_query
+from usage.selectors import last_read, last_stored, usage_query
 from usage.selectors.csv_file import csv_pieces
 from usage.selectors.reports import Asked, busiest, prices, usage_report
 from usage.services.budgets import budget_set, is_used_up, limits_of, used_by
@@ -100,6 +100,7 @@ def usage_page(request: HttpRequest) -> HttpResponse:
         "is_refused": used is not None and asked.month == now and limits.is_enforced and is_used_up(limits, used),
         "may_set": may(token, Scope.ADMIN, Place.installation()),
         "reading": last_read(),
+        "stored_at": last_stored(),
         "query": urlencode({"month": str(asked.month), **({"team": asked.team} if asked.team else {})}),
     }
     return render(request, "usage/usage.html", context)
