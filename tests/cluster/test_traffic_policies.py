@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from integrations.clusters.base import ANY_ORIGIN, Access, Cors, Limits
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.local.envoy.access import OURS
 from integrations.otlp.logs_receiver import LogsReceiver
+from tests.cluster._support.certificates import Authority
 from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
 from tests.cluster._support.guarded import ANYBODY, CALLS, DOMAIN, GUARDED, KEYS, ROUTES, WITHIN_S, Guarded, token
 from tests.cluster.harness import UNRULY_RUNTIME, Harness, harness
@@ -54,9 +56,9 @@ def service(cluster: Harness) -> Iterator[Guarded]:
 
 
 @contextlib.contextmanager
-def collecting(address: tuple[str, int], credential: str, collector: UsageCollector) -> Iterator[None]:
+def collecting(address: tuple[str, int], credential: str, tls: Path, collector: UsageCollector) -> Iterator[None]:
     """Serve a collector at the address inside the block."""
-    receiver = LogsReceiver(address, credential, lambda records: collector.take(records, timezone.now()))
+    receiver = LogsReceiver(address, credential, lambda records: collector.take(records, timezone.now()), tls)
     receiver.start()
     try:
         yield
@@ -204,7 +206,11 @@ def test_a_service_and_each_caller_have_limits_over_all_routes(service: Guarded)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_usage_is_counted_for_verified_callers_alone(service: Guarded) -> None:
+def test_usage_is_counted_for_verified_callers_alone(service: Guarded, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    pair = authority.issue("collector", addresses=["127.0.0.1"])
+    pair.certificate.rename(tmp_path / "tls.crt")
+    pair.key.rename(tmp_path / "tls.key")
     now, credential, collector = timezone.now(), secrets.token_hex(16), UsageCollector("test")
     place = Cluster.objects.create(name="here", kind=KUBERNETES, created_at=now)
     InferenceService.objects.create(cluster=place, namespace="default", name="digits", document={}, created_at=now)
@@ -230,8 +236,8 @@ def test_usage_is_counted_for_verified_callers_alone(service: Guarded) -> None:
     service.until_confirmed(GUARDED)
     service.until_answered(401, "")
     service.until_answered(200, token())
-    with service.harness.gateway.exporting(credential) as address:
-        with collecting(address, credential, collector):
+    with service.harness.gateway.exporting(credential, authority.certificate) as address:
+        with collecting(address, credential, tmp_path, collector):
             until_counted("before")
             called = grpc.insecure_channel(urlsplit(url).netloc)
             with httpx.Client(base_url=url, trust_env=False) as client, called as channel:
@@ -255,7 +261,7 @@ def test_usage_is_counted_for_verified_callers_alone(service: Guarded) -> None:
             with contextlib.suppress(pytest.fail.Exception):
                 until(lambda: counted() == wanted, "all is counted", 20)
             assert counted() == wanted
-        with collecting(address, credential, collector):
+        with collecting(address, credential, tmp_path, collector):
             until_counted("after the collector was away")
             service.until_confirmed(ANYBODY)
             service.until_answered(200, "")

@@ -32,15 +32,18 @@ class LogsReceiver:
     Args:
         token: what callers have to send as `authorization: Bearer <token>`.
         take: gets the attributes of the records of a message, those that are texts.
+        tls: a folder with `tls.crt` and `tls.key`, which may be renewed; None for plain text.
 
     Attributes:
         port: where it listens.
 
     Raises:
-        OSError: the address is in use, or not of this machine.
+        OSError: the address is in use, or not of this machine; a file of `tls` is missing, or not what it should be.
     """
 
-    def __init__(self, address: tuple[str, int], token: str, take: Callable[[Records], None]) -> None:
+    def __init__(
+        self, address: tuple[str, int], token: str, take: Callable[[Records], None], tls: Path | None = None
+    ) -> None:
         self._server = grpc.server(
             ThreadPoolExecutor(_THREADS, "otlp"),
             handlers=[_Logs(token, take)],
@@ -50,9 +53,15 @@ class LogsReceiver:
         host, port = address
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            self.port = self._server.add_insecure_port(place)
+            if tls is None:
+                self.port = self._server.add_insecure_port(place)
+            else:
+                self.port = self._server.add_secure_port(place, _credentials(tls))
         except RuntimeError as error:
-            raise OSError(f"{place} cannot be listened on: it is in use, or not an address of this machine") from error
+            files = "" if tls is None else f", or {tls} has no certificate with its key"
+            raise OSError(
+                f"{place} cannot be listened on: it is in use, or not an address of this machine{files}"
+            ) from error
 
     def start(self) -> None:
         """Serve calls from now on."""
@@ -83,6 +92,16 @@ class _Logs(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         self._take(found)
         return b""
+
+
+def _credentials(folder: Path) -> grpc.ServerCredentials:
+    """Return what reads its files with each connection; those of before stay where they cannot be read."""
+
+    def present() -> Any:
+        pair = (folder / "tls.key").read_bytes(), (folder / "tls.crt").read_bytes()
+        return grpc.ssl_server_certificate_configuration([pair])
+
+    return grpc.dynamic_ssl_server_credentials(present(), present)
 
 
 def _refuse(_message: bytes, context: grpc.ServicerContext) -> bytes:

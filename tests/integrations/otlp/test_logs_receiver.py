@@ -14,6 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 
 from integrations import otlp
 from integrations.otlp.logs_receiver import METHOD, MOST_BYTES, MOST_RECORDS, LogsReceiver, Records
+from tests.cluster._support.certificates import Authority
 
 TOKEN = "t" * 32
 BEARER = (("authorization", f"Bearer {TOKEN}"),)
@@ -114,6 +115,50 @@ def test_messages_and_their_records_are_bounded(server: Server) -> None:
 def test_an_address_in_use_is_one_sentence(server: Server) -> None:
     with pytest.raises(OSError, match="cannot be listened on: it is in use"):
         LogsReceiver(("127.0.0.1", server.receiver.port), TOKEN, lambda _: None)
+
+
+def test_with_a_certificate_it_speaks_tls_alone_and_takes_up_a_renewed_one(tmp_path: Path) -> None:
+    authorities = [Authority(tmp_path, name) for name in ("first", "second")]
+    folder, taken = tmp_path / "tls", []
+    folder.mkdir()
+
+    def serve_by(authority: Authority) -> None:
+        pair = authority.issue("collector", addresses=["127.0.0.1"])
+        for path, name in ((pair.certificate, "tls.crt"), (pair.key, "tls.key")):
+            (folder / name).write_bytes(path.read_bytes())
+
+    def sent(credentials: grpc.ChannelCredentials | None) -> bool:
+        place = f"127.0.0.1:{receiver.port}"
+        channel = grpc.secure_channel(place, credentials) if credentials else grpc.insecure_channel(place)
+        with channel:
+            try:
+                channel.unary_unary(METHOD)(export({"key": "ci"}), metadata=BEARER, timeout=5)
+            except grpc.RpcError:
+                return False
+            return True
+
+    first, second = (grpc.ssl_channel_credentials(each.certificate.read_bytes()) for each in authorities)
+    serve_by(authorities[0])
+    receiver = LogsReceiver(("127.0.0.1", 0), TOKEN, taken.extend, folder)
+    receiver.start()
+    try:
+        assert (sent(first), sent(second), sent(None)) == (True, False, False)
+        serve_by(authorities[1])
+        assert (sent(first), sent(second)) == (False, True)
+        (folder / "tls.key").unlink()
+        assert sent(second), "the pair of before"
+    finally:
+        receiver.close()
+    assert taken == [{"key": "ci"}] * 3
+
+
+def test_a_missing_or_wrong_certificate_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"tls\.key"):
+        LogsReceiver(("127.0.0.1", 0), TOKEN, lambda _: None, tmp_path)
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).write_text("no PEM")
+    with pytest.raises(OSError, match="has no certificate with its key"):
+        LogsReceiver(("127.0.0.1", 0), TOKEN, lambda _: None, tmp_path)
 
 
 def test_the_descriptors_are_those_of_the_proto_file(tmp_path: Path) -> None:

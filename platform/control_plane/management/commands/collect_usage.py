@@ -39,10 +39,13 @@ class Command(BaseCommand):
         collector = UsageCollector(f"{socket.gethostname()[:60]}:{os.getpid()}:{uuid.uuid4().hex[:16]}")
         try:
             receiver = LogsReceiver(
-                settings.USAGE_COLLECTOR_ADDRESS, token, lambda records: collector.take(records, timezone.now())
+                settings.USAGE_COLLECTOR_ADDRESS,
+                token,
+                lambda records: collector.take(records, timezone.now()),
+                settings.USAGE_COLLECTOR_TLS_FOLDER,
             )
         except OSError as error:
-            raise CommandError(f"FAIRLEAD_USAGE_COLLECTOR_ADDRESS: {error}") from error
+            raise CommandError(f"usage cannot be collected: {error}") from error
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())

