@@ -22,7 +22,8 @@ MOST_GROUPS = 10_000
 
 _ABSENT = "-"
 _NUMBERS = ("status", "grpc_status", "bytes_in", "bytes_out", "model_us", "attempts")
-_NUMBER = re.compile("[0-9]{1,16}")
+_NUMBER = re.compile("[0-9]{1,12}")
+"""As much as a terabyte, or eleven days."""
 _ROUTE = re.compile(r"(?P<address>.+?)(-version-[0-9]+|-match(-[0-9]+)?)?(-host)?")
 """A route's name (`manifests.routes`) and the address that it is of: a service or its preview."""
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Max, QuerySet, Subquery
+from django.db.models import QuerySet, Subquery
 
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.models import ApiToken
@@ -24,7 +24,7 @@ def last_read() -> LogReading | None:
 
 def last_stored() -> datetime | None:
     """Return when a collector last stored usage of services on Kubernetes; None where none did."""
-    return Collector.objects.aggregate(last=Max("stored_at"))["last"]
+    return Collector.objects.order_by("-stored_at").values_list("stored_at", flat=True).first()
 
 
 def teams_over_quota(*, now: datetime) -> tuple[str, ...]:

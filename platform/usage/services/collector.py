@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, DataError, transaction
 from prometheus_client import Counter, Gauge
 
 from usage import hooks
@@ -61,7 +61,11 @@ class UsageCollector:
         """Store what was taken; returns False where the database is unavailable: the next call stores it."""
         try:
             while self._has_more():
-                self._store(now)
+                try:
+                    self._store(now)
+                except (DataError, OverflowError) as error:  # which would be the same with every try
+                    RECORDS.labels("dropped").inc(sum(sums.requests for sums in self._batch.sums.values()))
+                    logger.error("usage that the database cannot hold is dropped: %s", error)
                 self._batch = _Batch(self._batch.number, {})
         except DatabaseError as error:  # another collector's new hour, too
             logger.warning("usage cannot be stored now and is kept: %s", error)

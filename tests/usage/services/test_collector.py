@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import DataError, OperationalError, connection, transaction
 from prometheus_client import REGISTRY
 
 from usage import hooks
@@ -157,6 +157,24 @@ def test_groups_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     collector.take([record(key="key-0")], NOW)
     assert collector.store(NOW)
     assert (requests(), metric("dropped") - before) == (4, 2)
+
+
+@pytest.mark.parametrize("error", [DataError("bigint out of range"), OverflowError("int too large")])
+def test_sums_that_the_database_cannot_hold_do_not_stop_the_next(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    collector, before = UsageCollector("a"), metric("dropped")
+    collector.take([record(), record()], NOW)
+
+    def refuses(_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(collecting, "hours_add", refuses)
+        assert collector.store(NOW)
+    collector.take([record()], NOW)
+    assert collector.store(NOW)
+    assert (requests(), metric("dropped") - before) == (1, 2)
 
 
 def test_rows_of_ended_collectors_are_deleted_past_the_retention() -> None:
