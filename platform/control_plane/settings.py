@@ -155,6 +155,12 @@ METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
 BEAT_METRICS_ADDRESS = env.address("FAIRLEAD_BEAT_METRICS_ADDRESS")
 WATCHER_METRICS_ADDRESS = env.address("FAIRLEAD_WATCHER_METRICS_ADDRESS")
 
+# --- usage on Kubernetes ----------------------------------------------------------------------------------------------
+USAGE_COLLECTOR_ADDRESS = env.address("FAIRLEAD_USAGE_COLLECTOR_ADDRESS") or ("127.0.0.1", 4317)
+USAGE_COLLECTOR_TOKEN = env.secret("FAIRLEAD_USAGE_COLLECTOR_TOKEN")
+USAGE_COLLECTOR_TLS_FOLDER = env.folder("FAIRLEAD_USAGE_COLLECTOR_TLS_FOLDER")
+USAGE_COLLECTOR_METRICS_ADDRESS = env.address("FAIRLEAD_USAGE_COLLECTOR_METRICS_ADDRESS")
+
 # --- sinks of the audit log -------------------------------------------------------------------------------------------
 AUDIT_SYSLOG = env.syslog("FAIRLEAD_AUDIT_SYSLOG")
 AUDIT_SYSLOG_CA = env.secret("FAIRLEAD_AUDIT_SYSLOG_CA")

@@ -26,6 +26,7 @@ class DeploymentsConfig(AppConfig):
         of_clusters.findings.register(imported_later("deployments.reconcile.restarts.left_out_findings"))
         of_usage.accelerators.register(imported_later("deployments.selectors.traffic.costs.accelerators"))
         of_usage.has_service.register(imported_later("deployments.selectors.services.has_service"))
+        of_usage.services.register(imported_later("deployments.selectors.services.services_on_kubernetes"))
         of_secrets.changed.register(imported_later("deployments.reconcile.schedule.touch_in_namespace"))
         of_secrets.uses.register(imported_later("deployments.selectors.secret_uses.uses_of"))
         of_clusters.resources_used.register(imported_later("deployments.selectors.traffic.costs.resources_used"))

@@ -83,6 +83,22 @@ class LogReading(models.Model):
         return f"{self.lines} lines"
 
 
+class Collector(models.Model):
+    """What a process that counts usage on Kubernetes stored last, written with the sums.
+
+    Attributes:
+        name: of the process.
+        batch: the number of the last batch; one with this number is not stored a second time.
+    """
+
+    name = models.CharField(max_length=100, unique=True)
+    batch = models.BigIntegerField(default=0, db_default=0)
+    stored_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.batch}"
+
+
 def _one_owner(name: str) -> models.CheckConstraint:
     """Return the constraint that a row is of a team, or of a key, or of a service."""
     owners = ("team", "key", "service")

@@ -62,6 +62,7 @@ _OTHER_WEB = f'fairlead_database_up{{{POD},pod="fairlead-web-b"}}'
 _ELSEWHERE = 'fairlead_database_up{namespace="other",pod="fairlead-web-a"}'
 _NO_WEB = "No web pod of Fairlead in platform shows its metrics."
 _WATCHES = f'fairlead_watches{{{POD},pod="fairlead-watcher-a",cluster="eu"}}'
+_STORED = f'fairlead_usage_stored_timestamp_seconds{{{POD},pod="fairlead-usage-collector-a"}}'
 _LAG = f'fairlead_sweep_lag_seconds{{{POD},pod="fairlead-web-a"}}'
 _SINK_LAG = f'fairlead_audit_sink_lag_seconds{{{POD},pod="fairlead-web-a",sink="webhook"}}'
 _OTHER_SINK_LAG = f'fairlead_audit_sink_lag_seconds{{{POD},pod="fairlead-web-b",sink="webhook"}}'
@@ -158,6 +159,18 @@ CASES = (
         {**HERE, "cluster": "eu", "pod": "fairlead-watcher-a"},
     ),
     Case("FairleadClusterNotWatched", "watches begin again", {_WATCHES: "5x10 0x4 5x200"}, "11m"),
+    Case(
+        "FairleadUsageNotStored",
+        "the database refuses since the start",
+        {_STORED: "0x200"},
+        "8m",
+        "The usage collector fairlead-usage-collector-a stores nothing.",
+        {**HERE, "pod": "fairlead-usage-collector-a"},
+    ),
+    Case("FairleadUsageNotStored", "it stores with each scrape", {_STORED: "0+15x200"}, "20m"),
+    Case(
+        "FairleadUsageNotStored", "the database was away for four minutes", {_STORED: "0+15x8 120x16 360+15x200"}, "7m"
+    ),
     Case(
         "FairleadVolumeFills",
         "a twentieth is left",

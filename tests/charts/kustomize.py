@@ -46,6 +46,7 @@ COMPONENTS: Mapping[str, Json] = {
     },
     "tls": {"expose": {"kind": "ingress", "tls": {"issuer": {"name": "fairlead"}}}},
     "trial-servers": {"postgresql": {"enabled": True}, "redis": {"enabled": True}},
+    "usage-collector": {"usage": {"collector": {"enabled": True, "existingSecret": "usage-collector"}}},
 }
 _HELMS = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 _OF_NAMESPACES = "fairlead/models"

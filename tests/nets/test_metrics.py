@@ -25,13 +25,14 @@ from serving_runtime.telemetry.statistics import BatchTiming, SummarisedStatisti
 from serving_runtime.telemetry.tap.tap import TapCounts
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events_family
 from tests.nets._support.recording import check
+from usage.services import collector
 
-REGISTERED = (telemetry, watch, tasks, service_counters, shared_buckets)
+REGISTERED = (telemetry, watch, tasks, service_counters, shared_buckets, collector)
 """Modules whose import registers metrics."""
 
 
 def of_control_plane() -> Iterator[str]:
-    """Yield a line for each metric of web, worker, beat and watcher."""
+    """Yield a line for each metric of web, worker, beat, watcher and usage collector."""
     known: Any = REGISTRY._collector_to_names
     for metric in known:
         if isinstance(metric, MetricWrapperBase) and metric._name.startswith("fairlead_"):

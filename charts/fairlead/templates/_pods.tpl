@@ -44,6 +44,9 @@ volumeMounts:
   {{- if .files }}
   - {name: artifacts, mountPath: /var/lib/fairlead/artifacts}
   {{- end }}
+  {{- if and (eq .component "usage-collector") .root.Values.usage.collector.tlsSecret }}
+  - {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}
+  {{- end }}
 {{- end -}}
 
 {{- define "fairlead.volumes" -}}
@@ -65,6 +68,12 @@ volumeMounts:
       - {key: database-url, path: database-url}
       - {key: broker-url, path: broker-url}
   {{- end }}
+{{- if eq .component "usage-collector" }}
+{{- with .root.Values.usage.collector.tlsSecret }}
+- name: tls
+  secret: {secretName: {{ . }}, items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]}
+{{- end }}
+{{- end }}
 - name: tmp
   emptyDir: {{ include "fairlead.emptyDir" (dict "root" .root "size" "2Gi") }}
 - name: home
@@ -128,6 +137,14 @@ securityContext:
 {{- include "fairlead.audit" .root.Values.audit }}
 {{- with .metrics }}
 - {name: {{ . }}, value: "$(POD_IP):8082"}
+{{- end }}
+{{- if eq .component "usage-collector" }}
+- {name: FAIRLEAD_USAGE_COLLECTOR_ADDRESS, value: "$(POD_IP):4317"}
+- name: FAIRLEAD_USAGE_COLLECTOR_TOKEN
+  valueFrom: {secretKeyRef: {name: {{ required "usage.collector.enabled is true, but usage.collector.existingSecret is empty; name the Secret with token" .root.Values.usage.collector.existingSecret }}, key: token}}
+{{- if .root.Values.usage.collector.tlsSecret }}
+- {name: FAIRLEAD_USAGE_COLLECTOR_TLS_FOLDER, value: /etc/fairlead/tls}
+{{- end }}
 {{- end }}
 {{- if and (eq .component "web") (include "fairlead.defaultsOf" .root) (not (hasKey .root.Values.settings "FAIRLEAD_METRICS_ACCESS")) }}
 - {name: FAIRLEAD_METRICS_ACCESS, value: token}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
-from clusters.models import Cluster
+from clusters.models import KUBERNETES, Cluster
 from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
 from deployments import mapping
@@ -74,6 +74,12 @@ def guarded_namespaces(cluster: Cluster) -> list[str]:
     is_public = Q(access__isnull=True) | Q(access=PUBLIC)
     found = cluster.services.exclude(is_public).order_by("namespace")
     return list(found.values_list("namespace", flat=True).distinct())
+
+
+def services_on_kubernetes(namespaces: Iterable[str]) -> list[tuple[str, str]]:
+    """Return namespace and name of the services of these namespaces that run on Kubernetes."""
+    found = InferenceService.objects.filter(namespace__in=list(namespaces), cluster__kind=KUBERNETES)
+    return list(found.values_list("namespace", "name"))
 
 
 def services_public(cluster: Cluster, only: Q) -> QuerySet[InferenceService]:

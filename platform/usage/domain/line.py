@@ -56,14 +56,20 @@ class Sums:
         self.model_us += request.model_us
         self.last_at = max(self.last_at, request.at)
 
+    def include(self, other: "Sums") -> None:
+        """Add the sums of other requests."""
+        for name in ("requests", "errors", "rows", "bytes_in", "bytes_out", "model_us"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.last_at = max(self.last_at, other.last_at)
+
 
 @dataclass(slots=True)
 class Read:
     """What a piece of a log says.
 
     Attributes:
-        lines: that are the gateway's, whether they are counted or not.
-        bad: lines that are not; `why` is of the first.
+        lines: entries that are the gateway's, whether they are counted or not.
+        bad: entries that are not; `why` is of the first.
     """
 
     sums: dict[Group, Sums] = field(default_factory=dict)
@@ -71,20 +77,26 @@ class Read:
     bad: int = 0
     why: str = ""
 
+    def add(self, request: LoggedRequest | None) -> None:
+        """Count an entry; None is one that says no inference call."""
+        self.lines += 1
+        if request is not None:
+            self.sums.setdefault(_group(request), Sums()).add(request)
+
+    def skip(self, error: BadEntryError) -> None:
+        """Count an entry that is not the gateway's."""
+        self.bad += 1
+        self.why = self.why or str(error)
+
 
 def read_lines(lines: Iterable[bytes]) -> Read:
     """Return the sums of lines; bad ones are counted and skipped."""
     read = Read()
     for line in lines:
         try:
-            request = read_line(line)
+            read.add(read_line(line))
         except BadEntryError as error:
-            read.bad += 1
-            read.why = read.why or str(error)
-            continue
-        read.lines += 1
-        if request is not None:
-            read.sums.setdefault(_group(request), Sums()).add(request)
+            read.skip(error)
     return read
 
 

@@ -1,12 +1,13 @@
 """Usage as other rooms read it, and as a caller may see it."""
 
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet, Subquery
 
 from accounts.domain.roles import DEFAULT_TEAM, Role
 from accounts.models import ApiToken
-from usage.models import HourlyUsage, LogReading
+from usage.models import Collector, HourlyUsage, LogReading
 
 
 def last_use_of(token_ids: QuerySet[Any]) -> Subquery:
@@ -18,6 +19,11 @@ def last_use_of(token_ids: QuerySet[Any]) -> Subquery:
 def last_read() -> LogReading | None:
     """Return what was read of the access log and when; None before the first reading."""
     return LogReading.objects.first()
+
+
+def last_stored() -> datetime | None:
+    """Return when a collector last stored usage of services on Kubernetes; None where none did."""
+    return Collector.objects.order_by("-stored_at").values_list("stored_at", flat=True).first()
 
 
 def usage_query(*, token: ApiToken) -> QuerySet[HourlyUsage]:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Value
-from django.db.models.functions import Greatest
+from django.db.models import F
 
 from integrations.clusters.local.access_log_files import AccessLogFiles, LogFile
-from usage import hooks
-from usage.domain.line import Group, Read, Sums, read_lines
-from usage.models import HourlyUsage, LogPosition, LogReading
+from usage.domain.line import Read, read_lines
+from usage.models import LogPosition, LogReading
+from usage.services.hours import hours_add
 
 logger = logging.getLogger(__name__)
 
@@ -82,27 +81,10 @@ def _store(read: Read, file: str, begin: int, end: int, now: datetime) -> bool:
                 LogPosition.objects.create(file=file, offset=end, read_at=now)
             LogReading.objects.get_or_create(pk=_ROW, defaults={"read_at": now})
             LogReading.objects.filter(pk=_ROW).update(lines=F("lines") + read.lines, bad=F("bad") + read.bad)
-            found = _accelerators({group.namespace for group in read.sums})
-            for group, sums in sorted(read.sums.items(), key=lambda each: str(each[0])):
-                _add(group, sums, found.get((group.namespace, group.revision), ""))
+            hours_add(read.sums)
     except IntegrityError:
         return False  # another reader was first; what it left is found by the next reading
     return True
-
-
-def _add(group: Group, sums: Sums, accelerator: str) -> None:
-    named = {name: getattr(group, name) for name in Group.__slots__}
-    counts = {name: getattr(sums, name) for name in Sums.__slots__ if name != "last_at"}
-    added = HourlyUsage.objects.filter(**named).update(
-        **{name: F(name) + count for name, count in counts.items()},
-        last_at=Greatest(F("last_at"), Value(sums.last_at)),
-    )
-    if not added:
-        HourlyUsage.objects.create(**named, **counts, accelerator=accelerator, last_at=sums.last_at)
-
-
-def _accelerators(namespaces: set[str]) -> dict[tuple[str, str], str]:
-    return {key: value for found in hooks.accelerators(sorted(namespaces)) for key, value in found.items()}
 
 
 def _name_of(file: BinaryIO, *, is_complete: bool) -> str:

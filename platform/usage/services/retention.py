@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from usage.models import BudgetNotice, HourlyUsage, LogPosition
+from usage.models import BudgetNotice, Collector, HourlyUsage, LogPosition
 
 KEPT_FOR = timedelta(days=396)
 _OPEN_FOR = timedelta(days=1)
@@ -15,3 +15,4 @@ def usage_forget(*, now: datetime) -> None:
     BudgetNotice.objects.filter(at__lt=now - KEPT_FOR).delete()
     LogPosition.objects.filter(deleted_at__lt=now - _OPEN_FOR).delete()
     LogPosition.objects.filter(read_at__lt=now - KEPT_FOR).delete()
+    Collector.objects.filter(stored_at__lt=now - KEPT_FOR).delete()

@@ -26,7 +26,7 @@ from usage.auth import place_to_see, place_to_set
 from usage.domain.budget import LEAST_COST, MOST_COST, MOST_REQUESTS, Limits, Owner, OwnerKind
 from usage.domain.month import Month
 from usage.domain.report import DEFAULT_GROUPS, Line, total
-from usage.selectors import last_read, usage_query
+from usage.selectors import last_read, last_stored, usage_query
 from usage.selectors.budgets import is_used_up, limits_of, owner_check, used_by
 from usage.selectors.csv_file import csv_pieces
 from usage.selectors.reports import Asked, busiest, prices, usage_report
@@ -110,6 +110,7 @@ def usage_page(request: HttpRequest) -> HttpResponse:
         "is_refused": used is not None and asked.month == now and limits.is_enforced and is_used_up(limits, used),
         "may_set": owner is not None and may(token, Scope.ADMIN, place_to_set(owner)),
         "reading": last_read(),
+        "stored_at": last_stored(),
         "query": urlencode({"month": str(asked.month), **narrowed}),
     }
     return render(request, "usage/usage.html", context)

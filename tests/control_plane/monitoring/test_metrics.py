@@ -23,6 +23,7 @@ from deployments.models import InferenceService
 from integrations.shared_buckets import CHECKS
 from tests import scenes
 from tests.servers.parts import free_port
+from usage.services import collector
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -36,11 +37,8 @@ def page(text: str) -> dict[tuple[str, str], float]:
 
 def test_the_table_names_exactly_the_metrics_there_are() -> None:
     own = {family.name for family in REGISTRY.collect() if family.name.startswith("fairlead_")}
-    own |= {
-        family.name
-        for metric in (tasks.RECONCILE_DURATION, watch.WATCHES, watch.WAKES, CHECKS)
-        for family in metric.collect()
-    }
+    elsewhere = (tasks.RECONCILE_DURATION, watch.WATCHES, watch.WAKES, CHECKS, collector.RECORDS, collector.STORED_AT)
+    own |= {family.name for metric in elsewhere for family in metric.collect()}
     own |= {family.name for family in ControlPlaneCollector().describe()}
     lines = (ROOT / "docs" / "reference" / "metrics.md").read_text().splitlines()
     assert {line.split("`")[1] for line in lines if line.startswith("| `fairlead_")} == own

@@ -4,7 +4,7 @@ It reads its model's files only to say who it is. A request tells it what to do 
 `sleep=SECONDS`, `status=NNN` (for gRPC the status code's number). The environment tells it what to do at its start:
 `MODEL_START=fail` tells its variables that begin with `MODEL_` and ends with exit code 3, `MODEL_START=never-ready`
 never becomes ready; and `MODEL_DO` what to do with every infer request whatever its header says, also `crash`.
-`GET /calls` lists the infer calls it got.
+`GET /calls` lists the infer calls it got. `x-rows` is what its answer says in `fairlead-rows`.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import grpc
@@ -97,7 +98,7 @@ class Server:
                     left -= len(await reader.read(min(left, 1 << 16)))
                 status, body = await self.answer(method, path, headers)
                 payload = body.encode()
-                told = "".join(f"{name}: {value}\r\n" for name, value in self.told)
+                told = "".join(f"{name}: {value}\r\n" for name, value in (*self.told, *rows_of(headers)))
                 writer.write(f"HTTP/1.1 {status} X\r\n{told}content-length: {len(payload)}\r\n\r\n".encode())
                 writer.write(b"" if method == "HEAD" else payload)
                 await writer.drain()
@@ -114,10 +115,15 @@ class Server:
             code = next(code for code in grpc.StatusCode if code.value[0] == status)
             await context.abort(code, "as asked", trailing_metadata=self.told)
         await context.send_initial_metadata(self.told)
+        context.set_trailing_metadata(rows_of(metadata))
         return request
 
     async def grpc_meta(self, request: bytes, context: grpc.aio.ServicerContext) -> bytes:
         return b""
+
+
+def rows_of(headers: Mapping[str, str | bytes]) -> tuple[tuple[str, str | bytes], ...]:
+    return (("fairlead-rows", headers["x-rows"]),) if "x-rows" in headers else ()
 
 
 class Methods(grpc.GenericRpcHandler):

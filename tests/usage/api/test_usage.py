@@ -109,6 +109,16 @@ def test_cost_is_time_of_replicas_at_the_price_of_their_kind(red: APIClient) -> 
     assert red.get(asked).json()["currency"] == "EUR"
 
 
+def test_without_a_local_cluster_the_only_one_has_the_prices(red: APIClient) -> None:
+    used(requests=1000)
+    asked = "/api/v1/usage?month=2026-01&by=service"
+    priced = {"kind": "kubernetes", "created_at": HOUR, "prices": {"currency": "EUR", "per_hour": {"replica": 0.5}}}
+    Cluster.objects.create(name="here", **priced)
+    assert [each["cost"] for each in red.get(asked).json()["lines"]] == [0.5]
+    Cluster.objects.create(name="there", **priced)
+    assert [each["cost"] for each in red.get(asked).json()["lines"]] == [None]
+
+
 def test_the_file_has_no_formulas(red: APIClient) -> None:
     used(key='=HYPERLINK("http://x")')
     rows = list(csv.reader(io.StringIO(_text(red, "/api/v1/usage/export?month=2026-01"))))

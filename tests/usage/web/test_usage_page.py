@@ -10,7 +10,7 @@ from tests import scenes
 from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
 from usage.domain.budget import Limits, Owner
-from usage.models import Budget, HourlyUsage
+from usage.models import Budget, Collector, HourlyUsage
 from usage.services.budgets import budget_set
 
 HOUR = datetime(2026, 1, 31, 23, tzinfo=UTC)
@@ -50,6 +50,15 @@ def test_a_month_without_requests_says_so(browser: Browser) -> None:
     assert marked(shown, "no-usage")
     assert not marked(shown, "usage-total")
     assert marked(page(client, ASKED), "usage-total")
+
+
+def test_the_page_says_when_requests_on_kubernetes_were_last_counted(browser: Browser) -> None:
+    client = browser("red", Role.VIEWER)
+    assert not marked(page(client, ASKED), "stored")
+    for name, hour in (("ended", 10), ("running", 12)):
+        Collector.objects.create(name=name, stored_at=datetime(2026, 1, 31, hour, tzinfo=UTC))
+    assert "2026-01-31T12:00" in page(client, ASKED)
+    assert marked(page(client, ASKED), "stored")
 
 
 def test_the_budget_of_a_team_shows_what_is_used_of_it(browser: Browser) -> None:

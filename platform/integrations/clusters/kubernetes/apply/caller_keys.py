@@ -1,4 +1,4 @@
-"""Keys of callers in the namespaces of a cluster: public keys, and the ids of revoked tokens.
+"""Keys of callers in the namespaces of a cluster: public keys, ids of revoked tokens, and quotas that are used up.
 
 A ConfigMap of each namespace has the keys that were sent last, for policies that are applied later; then each policy
 that is there gets them. A policy is written only as it was read, and read after the ConfigMap was written, so that of
@@ -31,6 +31,7 @@ NAME = "fairlead-access.keys"
 _KEYS, _IN_FORCE = "keys", "in-policies"
 _PARTS = ("kty", "crv", "alg", "use", "kid", "x", "y")
 _ID = re.compile(r"[0-9a-f]{32}")
+_LONGEST_NAME = 200
 _TRIES = 5
 
 
@@ -40,7 +41,11 @@ def read(api: Api, namespace: str) -> CallerKeys:
     try:
         stored = json.loads((found or {}).get("data", {}).get(_KEYS, "{}"))
         return CallerKeys(
-            public=tuple(_usable(stored.get("public", ()))), revoked=tuple(_ids(stored.get("revoked", ())))
+            public=tuple(_usable(stored.get("public", ()))),
+            revoked=tuple(_ids(stored.get("revoked", ()))),
+            exhausted=tuple(_names(stored.get("exhausted", ()))),
+            exhausted_keys=tuple(_names(stored.get("exhausted_keys", ()))),
+            exhausted_services=tuple(_names(stored.get("exhausted_services", ()))),
         )
     except (ValueError, AttributeError, TypeError):  # somebody else wrote it; the next push writes it again
         return CallerKeys()
@@ -56,6 +61,10 @@ def _usable(public: Any) -> Iterator[dict[str, str]]:
 
 def _ids(revoked: Any) -> Iterator[str]:
     return (each for each in map(str, revoked) if _ID.fullmatch(each))
+
+
+def _names(found: Any) -> Iterator[str]:
+    return (each for each in map(str, found) if 0 < len(each) <= _LONGEST_NAME and each.isprintable())
 
 
 def push(api: Api, keys: CallerKeys, namespaces: Collection[str]) -> None:

@@ -3,7 +3,7 @@
 It selects routes by the service's label, so that a route that is added later is covered from its beginning, and a
 policy without routes is harmless. The gateway verifies tokens by public keys in the policy itself:
 
-    deny   the ids of revoked tokens
+    deny   the ids of revoked tokens; teams and keys whose quota is used up, and everybody where the service's is
     allow  tokens for this service; where callers are named, of a named team, user or key, and of the console
     deny   everything else
 
@@ -72,9 +72,11 @@ on the curve. Envoy rejects the whole listener where a policy has no public key,
 
 API = "gateway.envoyproxy.io/v1alpha1"
 _PROVIDER = "fairlead"
-_REVOKED = "revoked-"
+_REVOKED, _QUOTA = "revoked-", "quota-"
 _IDS_IN_A_RULE = 100
 """An expression has 4,096 characters at most, and an id 32."""
+_NAMES_IN_A_RULE = 100
+"""A claim is compared with 128 values at most."""
 
 
 def security_policy(desired: Desired, keys: CallerKeys) -> list[Manifest]:
@@ -88,7 +90,8 @@ def security_policy(desired: Desired, keys: CallerKeys) -> list[Manifest]:
     if desired.access is None:
         spec["mergeType"] = "StrategicMerge"
     else:
-        spec |= _guard(list(_callers(desired.access, f"{desired.namespace}/{name}")), keys)
+        key = f"{desired.namespace}/{name}"
+        spec |= _guard(list(_callers(desired.access, key)), keys, key)
     return [manifest(API, "SecurityPolicy", desired, name, labels, spec=spec)]
 
 
@@ -98,10 +101,11 @@ def with_keys(live: dict[str, Any], keys: CallerKeys) -> Manifest | None:
     if "jwt" not in found and "authorization" not in found:
         return None
     rules = found.get("authorization", {}).get("rules", ())
-    wanted = _guard([rule for rule in rules if not rule.get("name", "").startswith(_REVOKED)], keys)
+    known = live["metadata"]
+    callers = [rule for rule in rules if not rule.get("name", "").startswith((_REVOKED, _QUOTA))]
+    wanted = _guard(callers, keys, f"{known['namespace']}/{known['name']}")
     if all(found.get(name) == part for name, part in wanted.items()):
         return None
-    known = live["metadata"]
     metadata = {name: known[name] for name in ("name", "namespace", "labels", "ownerReferences") if name in known}
     spec = {name: found[name] for name in ("targetSelectors", "cors") if name in found} | wanted
     return {"apiVersion": API, "kind": "SecurityPolicy", "metadata": metadata, "spec": spec}
@@ -122,7 +126,7 @@ def targets(service: str) -> list[Manifest]:
     return [{"group": group, "kind": kind, "matchLabels": labels} for kind in ("HTTPRoute", "GRPCRoute")]
 
 
-def _guard(callers: list[Manifest], keys: CallerKeys) -> Manifest:
+def _guard(callers: list[Manifest], keys: CallerKeys, key: str) -> Manifest:
     """Return the parts of the policy that depend on keys; without public keys no token is valid."""
     provider = {
         "name": _PROVIDER,
@@ -137,7 +141,7 @@ def _guard(callers: list[Manifest], keys: CallerKeys) -> Manifest:
     }
     return {
         "jwt": {"providers": [provider]},
-        "authorization": {"defaultAction": "Deny", "rules": [*_revoked(keys.revoked), *callers]},
+        "authorization": {"defaultAction": "Deny", "rules": [*_revoked(keys.revoked), *_quotas(keys, key), *callers]},
     }
 
 
@@ -149,21 +153,33 @@ def _revoked(ids: tuple[str, ...]) -> Iterator[Manifest]:
         yield {"name": f"{_REVOKED}{first // _IDS_IN_A_RULE + 1}", "action": "Deny", "cel": expression}
 
 
+def _quotas(keys: CallerKeys, key: str) -> Iterator[Manifest]:
+    """Yield the rules for quotas that are used up: of teams, of keys, and of the service."""
+    for claim, names in (("team", keys.exhausted), ("sub", keys.exhausted_keys)):
+        for first in range(0, len(names), _NAMES_IN_A_RULE):
+            values = [*names[first : first + _NAMES_IN_A_RULE]]
+            name = f"{_QUOTA}{claim}-{first // _NAMES_IN_A_RULE + 1}"
+            yield _rule(name, "Deny", {"name": claim, "valueType": "String", "values": values})
+    if key in keys.exhausted_services:
+        yield {"name": f"{_QUOTA}service", "action": "Deny", "cel": "true"}
+
+
 def _callers(access: Access, key: str) -> Iterator[Manifest]:
     """Yield the rules for callers; one is enough."""
     needed = {"name": "services", "valueType": "StringArray", "values": patterns_including(key)}
     if access == Access():
-        yield _allow("callers", needed)
+        yield _rule("callers", "Allow", needed)
         return
     for claim, values in (("team", access.teams), ("user", access.users), ("sub", (*access.keys, CONSOLE))):
         if values:
-            yield _allow(f"callers-{claim}", needed, {"name": claim, "valueType": "String", "values": [*values]})
+            named = {"name": claim, "valueType": "String", "values": [*values]}
+            yield _rule(f"callers-{claim}", "Allow", needed, named)
 
 
-def _allow(name: str, *claims: Manifest) -> Manifest:
+def _rule(name: str, action: str, *claims: Manifest) -> Manifest:
     return {
         "name": name,
-        "action": "Allow",
+        "action": action,
         "principal": {"jwt": {"provider": _PROVIDER, "claims": list(claims)}},
     }
 

@@ -18,7 +18,7 @@ from integrations.clusters.local.envoy.cors import RESPONSE_HEADERS
 
 _REFUSED = {
     401: "this service needs a valid key of this installation: send it as `Authorization: Bearer <key>`",
-    403: "the key is revoked, or may not call this service; its team decides who may",
+    403: "the key is revoked, may not call this service, or a quota of the month is used up; its team knows which",
 }
 _LIMITED = "too many requests: a limit of this service is reached; send fewer, and try again after a second"
 _UNTIL_NEXT = {"retry-after": "1", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"}

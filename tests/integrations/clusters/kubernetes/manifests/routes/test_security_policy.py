@@ -103,6 +103,27 @@ def test_revoked_tokens_come_first_in_expressions_that_fit() -> None:
     assert [each for cel in denied for each in re.findall(r"[0-9a-f]{32}", cel)] == [*KEYS.revoked]
 
 
+def test_used_quotas_are_denied_before_callers_are_allowed() -> None:
+    teams = tuple(f"team-{number}" for number in range(150))
+    keys = replace(KEYS, exhausted=teams, exhausted_keys=("ci",), exhausted_services=("other/digits", "default/digits"))
+    rules = security_policy(keys=keys)["spec"]["authorization"]["rules"]
+    assert [rule["action"] for rule in rules] == ["Deny"] * 7 + ["Allow"]
+    quotas = {rule["name"]: rule for rule in rules if rule["name"].startswith("quota-")}
+    claims = {name: rule["principal"]["jwt"]["claims"] for name, rule in quotas.items() if "principal" in rule}
+    assert [len(each) for each in claims.values()] == [1, 1, 1]
+    assert [(each["name"], len(each["values"])) for (each,) in claims.values()] == [
+        ("team", 100),
+        ("team", 50),
+        ("sub", 1),
+    ]
+    assert {value for (each,) in claims.values() for value in each["values"]} == {*teams, "ci"}
+    assert quotas["quota-service"]["cel"] == "true"
+    assert with_keys(security_policy(keys=keys), KEYS) == security_policy()
+    assert with_keys(security_policy(), keys) == security_policy(keys=keys)
+    elsewhere = replace(KEYS, exhausted_services=("other/digits",))
+    assert security_policy(keys=elsewhere) == security_policy()
+
+
 def test_without_keys_the_gateway_gets_one_whose_private_part_nobody_has() -> None:
     (provider,) = security_policy(keys=CallerKeys())["spec"]["jwt"]["providers"]
     assert json.loads(provider["localJWKS"]["inline"]) == {"keys": [PLACEHOLDER]}
