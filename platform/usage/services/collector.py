@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import DatabaseError, DataError, transaction
+from django.db import DataError, Error, transaction
 from prometheus_client import Counter, Gauge
 
 from usage import hooks
@@ -67,7 +67,7 @@ class UsageCollector:
                     RECORDS.labels("dropped").inc(sum(sums.requests for sums in self._batch.sums.values()))
                     logger.error("usage that the database cannot hold is dropped: %s", error)
                 self._batch = _Batch(self._batch.number, {})
-        except DatabaseError as error:  # another collector's new hour, too
+        except Error as error:  # another collector's new hour, too
             logger.warning("usage cannot be stored now and is kept: %s", error)
             return False
         STORED_AT.set(now.timestamp())

@@ -115,7 +115,7 @@ def test_the_same_request_again_under_its_key_makes_one_import(
         ({"uri": "https://elsewhere.example/m.onnx"}, "uri", "FAIRLEAD_IMPORT_FROM does not allow"),
         ({"uri": "file:///etc/passwd"}, "uri", "FAIRLEAD_IMPORT_FROM does not allow"),
         ({"uri": "ftp://x/m.onnx"}, "uri", "expected one of http://"),
-        ({}, "uri", "required"),
+        ({}, "uri", "missing"),
         ({"uri": "{root}/m.onnx", "sha256": "abc"}, "sha256", "64 hex digits"),
         ({"uri": "{root}/m.onnx", "colour": "red"}, "colour", "is not a field here"),
         ({"uri": "{root}/m.onnx", "tags": {"1": "x"}}, "tags", "is no key of a tag"),

@@ -194,7 +194,7 @@ def test_an_outage_or_a_wrong_answer_neither_promotes_nor_fails(
     platform: Platform, system: System, trouble: Callable[[System], None], why: str
 ) -> None:
     registered(system)
-    waiting(platform, system, timeout="300ms")
+    waiting(platform, system, timeout="300ms" if why == "did not answer" else "10s")
     trouble(system)
     for _ in range(2):
         ask_now(platform)
