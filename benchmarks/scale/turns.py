@@ -44,7 +44,8 @@ class Measured(NamedTuple):
     """One latency.
 
     Attributes:
-        p50_s, p99_s, longest_s: between the turns of a service that rolls.
+        p50_s, p99_s, longest_s: between the turns of a service that rolls; one without two turns counts as long as the
+            measuring, so that these are lower bounds then.
         turns: of rolling services in a second.
         requests: of the API servers in a second, by method and kind.
         processor_ms: of all processes of the control plane, for each turn of a rolling service.
@@ -230,7 +231,7 @@ def _measured(latency_ms: float, servers: ApiServers, processes: Sequence[int], 
     # A service without a turn had an interval as long as the measuring, at least.
     gaps = [later - earlier for each in times.values() for earlier, later in pairwise(each)]
     gaps += [seconds for each in times.values() if len(each) < 2]
-    cuts = quantiles(gaps, n=100)
+    cuts = quantiles(gaps, n=100, method="inclusive")
     return Measured(
         latency_ms,
         cuts[49],
