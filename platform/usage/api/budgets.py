@@ -1,5 +1,6 @@
 """Budgets of teams, keys and services: what they should or may use in a month, and what they used."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from django.utils import timezone
@@ -45,14 +46,15 @@ class BudgetSetSerializer(RequestSerializer[Limits]):
     enforce = serializers.BooleanField(required=False)
 
 
-class _BudgetView(APIView):
+class _BudgetView(APIView, ABC):
     """The budget of one owner."""
 
     scopes = {"PUT": Scope.ADMIN}
     kwargs: dict[str, Any]
 
+    @abstractmethod
     def owner(self) -> Owner:
-        raise NotImplementedError
+        """Return whose budget it is."""
 
     def place(self) -> Place:
         """Return the place whose role is required."""

@@ -31,8 +31,3 @@ def usage_query(*, token: ApiToken) -> QuerySet[HourlyUsage]:
     if token.roles.get(DEFAULT_TEAM) is Role.ADMIN:
         return HourlyUsage.objects.all()
     return HourlyUsage.objects.filter(team__in=list(token.roles))
-
-
-def sees_all(token: ApiToken) -> bool:
-    """Return whether the caller sees the usage of every team, and of callers without a key."""
-    return token.roles.get(DEFAULT_TEAM) is Role.ADMIN

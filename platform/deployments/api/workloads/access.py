@@ -6,6 +6,7 @@ stored nor logged.
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -32,14 +33,14 @@ _MAX_TOKEN_BYTES = 8192
 _KNOWN_S, _UNKNOWN_S = 60, 10
 
 
-class _Limit(BaseThrottle):
+class _Limit(BaseThrottle, ABC):
     """A limit of requests, of which a minute's may come at once."""
 
     per_minute = 600
 
+    @abstractmethod
     def key(self, request: Request, view: Any) -> tuple[str, ...]:
         """Return whose requests count together."""
-        raise NotImplementedError
 
     def allow_request(self, request: Request, view: Any) -> bool:
         """Return whether the request is within the limit; counts it."""
