@@ -157,7 +157,7 @@ bench-fairness: setup-dev ## a polite client alone, beside a greedy one as one c
 	@$(BIN)/python -m benchmarks.serving.fairness
 
 .PHONY: bench-scale
-bench-scale: setup-dev ## turns of services in rollout on clusters that answer after 4, 30 and 100 ms (eight minutes; ARGS="--clusters 12 --rolling 300")
+bench-scale: setup-dev ## turns of services in rollout on clusters that answer after 4, 30 and 100 ms (six minutes; ARGS="--clusters 12 --rolling 300")
 	@$(BIN)/python -m benchmarks.scale.turns $(ARGS)
 
 .PHONY: bench-gpu

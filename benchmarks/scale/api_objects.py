@@ -145,9 +145,9 @@ class Objects:
     def touch_autoscalers(self, now: float) -> None:
         """Write the status of every autoscaler, as its controller does every 15 s."""
         for each in list(self.there["horizontalpodautoscalers"].values()):
-            told = {"type": "ScalingActive", "status": "True"}, {"type": "AbleToScale", "status": "True"}
+            conditions = [{"type": name, "status": "True"} for name in ("ScalingActive", "AbleToScale")]
             spec = each["spec"]
-            status = {"conditions": list(told), "currentReplicas": spec.get("minReplicas", 1), "looked": now}
+            status = {"conditions": conditions, "currentReplicas": spec.get("minReplicas", 1), "looked": now}
             self._put("horizontalpodautoscalers", {**each, "status": {**status, "desiredReplicas": 1}})
 
     def changes(self, plural: str, since: int, namespace: str, labels: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
@@ -195,8 +195,8 @@ class Objects:
         return self.services[plural, each["metadata"].get("labels", {}).get(SERVICE, "")]
 
     def _accepted(self, plural: str, route: Json) -> Json:
-        told = {"status": "True", "observedGeneration": route["metadata"]["generation"]}
-        conditions = [{"type": each, **told} for each in ("Accepted", "ResolvedRefs")]
+        holds = {"status": "True", "observedGeneration": route["metadata"]["generation"]}
+        conditions = [{"type": each, **holds} for each in ("Accepted", "ResolvedRefs")]
         reference = {"namespace": GATEWAY[0], "name": GATEWAY[1]}
         parent = {"parentRef": reference, "controllerName": "stand-in", "conditions": conditions}
         ancestor = {"ancestorRef": reference, "controllerName": "stand-in", "conditions": conditions}

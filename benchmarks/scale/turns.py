@@ -102,7 +102,7 @@ def _set_up(home: Path, database_url: str, broker_url: str) -> None:
 
 
 class ApiServers(NamedTuple):
-    """The process that stands in for the API servers."""
+    """The process that simulates the API servers."""
 
     url: str
     authority: Path

@@ -94,7 +94,7 @@ def room(counts: UnansweredRequests, caller: str) -> int:
 
 
 class Server(Protocol):
-    """A server whose application answers when told, as a client on one wire for each request sees it."""
+    """A server whose application answers on demand, as a client on one wire for each request sees it."""
 
     counts: UnansweredRequests
 

@@ -82,7 +82,7 @@ class EnvoyGateway:
         """Inside the block, export its access log as the documentation says, to the address that is given, with TLS.
 
         Args:
-            authority: the certificate of whoever signed that of the collector, for `localhost`.
+            authority: the certificate of the authority that signed the collector's, for `localhost`.
         """
         place = f"10.62.{os.getpid() // 256 % 256}.{os.getpid() % 256}", free_port()
         settings = access_log_settings()
