@@ -80,7 +80,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	done
 
 ##@ Work on it
-.PHONY: check golden pictures test test-sqlite test-browser test-cluster test-images test-keycloak suites bench fuzz
+.PHONY: check golden pictures test test-sqlite test-browser test-cluster test-images test-keycloak test-long suites bench fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -99,7 +99,8 @@ IN_ORDER := $(TOGETHER) -p tests.suites.order
 
 ON_SERVERS = $(if $(SQLITE),,$(BIN)/python -m tests.servers)
 ELSEWHERE := tests/browser/% tests/cluster/% tests/keycloak/%
-EVERYWHERE = $(ON_SERVERS) $(PYTEST) -m "not browser and not cluster and not images and not keycloak"
+IN_TIME := $(if $(CI), and not long)
+EVERYWHERE = $(ON_SERVERS) $(PYTEST) -m "not browser and not cluster and not images and not keycloak$(IN_TIME)"
 test: setup-dev ## the whole Python suite, end-to-end tests included, on a PostgreSQL and a Redis of their own (SQLITE=1: on neither; CHANGED=1: what your change can affect; FILE="tests/a/test_b.py::test_c …")
 ifdef FILE
 	$(if $(filter tests/cluster/%,$(FILE)),@$(BIN)/python -m tests.cluster.binaries)
@@ -126,7 +127,7 @@ pictures: setup-dev ## every page in every state as pictures in build/screenshot
 	FAIRLEAD_SCREENSHOTS="$${FAIRLEAD_SCREENSHOTS:-$(CURDIR)/build/screenshots}" $(PYTEST) tests/browser/test_every_page.py -m browser $(TOGETHER) -k "holds_for_everybody and ($(or $(ONLY),-))"
 
 # Not all files, whose collection takes each process half a minute.
-ON_CLUSTER = $(PYTEST) -m cluster $$(grep -rlE 'mark\.cluster|\banywhere\b' tests --include='test_*.py')
+ON_CLUSTER = $(PYTEST) -m "cluster$(IN_TIME)" $$(grep -rlE 'mark\.cluster|\banywhere\b' tests --include='test_*.py')
 test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries
 	$(ON_CLUSTER) $(IN_ORDER) $(call once_more,$(ON_CLUSTER))
@@ -144,6 +145,11 @@ suites: setup-dev ## all suites, SIDE_BY_SIDE=2 at a time (1: on one core), and 
 # Not in .ci/run: a first build takes ten minutes, and few machines let a test start a Docker engine.
 test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own; IMAGES as of images)
 	IMAGES="$(IMAGES)" FAIRLEAD_TEST_NETWORK=machine $(PYTEST) tests/docker
+
+# Not in .ci/run: minutes each.
+test-long: setup-dev ## what takes too long for each change: deaths at every line, formats of other libraries, examples, and more on a cluster
+	@$(BIN)/python -m tests.cluster.binaries
+	$(ON_SERVERS) $(PYTEST) -m long $$(grep -rlE 'mark\.long|LONG_ON_KUBERNETES' tests --include='test_*.py') $(TOGETHER)
 
 # Not in .ci/run: it needs Java and Maven, which fetches Keycloak once.
 test-keycloak: setup-dev ## sign-in, removal of people and tokens of callers against a real Keycloak

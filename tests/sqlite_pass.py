@@ -46,6 +46,7 @@ ALSO_ON_SQLITE = {
     "deployments/reconcile/participants/test_gates.py": _CLAIMS,
     "deployments/reconcile/test_races.py": _RACES,
     "deployments/reconcile/test_turn.py": _CLAIMS,
+    "deployments/turns/test_ended_process.py": _CLAIMS,
     "deployments/reconcile/test_reconciler.py": "the reconciler's transactions and leases, whole lives of services",
     "recordings/web/test_recording_views.py": _THREADS,
     "recordings/services/test_run_replay.py": _CLAIMS,

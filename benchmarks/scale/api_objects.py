@@ -156,7 +156,7 @@ class Objects:
         while first and self.events[first - 1][0] > since:
             first -= 1
         for _, kind, of, each in self.events[first:]:
-            if of == plural and each["metadata"].get("namespace", "") in ("", namespace) and _has(each, labels):
+            if of == plural and namespace in ("", each["metadata"].get("namespace", "")) and _has(each, labels):
                 yield kind, each
 
     def _stored(self, place: Place, made: Json, now: float) -> Json:

@@ -26,6 +26,7 @@ _PATH = re.compile(
 )
 _NOISE_S = 15.0
 _TURN_S = 0.25
+_BOOKMARK_S = 30.0
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -120,8 +121,14 @@ class ApiServer:
     ) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
         since = int(query.get("resourceVersion") or 0)
-        ends = time.monotonic() + float(query.get("timeoutSeconds", 240))
-        while time.monotonic() < ends:
+        now = time.monotonic()
+        ends, bookmark_at = now + float(query.get("timeoutSeconds", 240)), now + _BOOKMARK_S
+        while (now := time.monotonic()) < ends:
+            if now >= bookmark_at:
+                bookmark_at = now + _BOOKMARK_S
+                mark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(since)}}}
+                body = json.dumps(mark).encode() + b"\n"
+                await send({"type": "http.response.body", "body": body, "more_body": True})
             for kind, each in objects.changes(place.plural, since, place.namespace, labels):
                 line = json.dumps({"type": kind, "object": each}).encode() + b"\n"
                 await send({"type": "http.response.body", "body": line, "more_body": True})

@@ -11,6 +11,7 @@ from benchmarks.scale.outside import Counters, OutsideCluster
 from clusters.services import connection
 from deployments import tasks
 from deployments.reconcile.reconciler import Outcome
+from deployments.turns import sweep
 
 SWEEPS = 3
 
@@ -27,8 +28,8 @@ class Swept:
 def sweeps(cluster: OutsideCluster, counters: Counters) -> Swept:
     """Return what a sweep takes, of some that follow each other as in a worker."""
     connection.driver_of = lambda _cluster: cluster  # type: ignore[assignment]
-    tasks.counters.collect = counters
-    tasks._BUDGET_S = float("inf")  # what one sweep has to do is to be measured, not how much of it fits
+    sweep.counters.collect = counters
+    sweep._BUDGET_S = float("inf")  # what one sweep has to do is to be measured, not how much of it fits
     found = []
     for _ in range(SWEEPS + 1):
         with _Ticks() as ticks, counted_queries() as queries:
@@ -47,7 +48,7 @@ class _Ticks:
 
     def __enter__(self) -> "_Ticks":
         self.count = 0
-        self._tick = tasks._tick
+        self._tick = sweep.turn
 
         def counted(*args: object) -> Outcome | None:
             outcome = self._tick(*args)  # type: ignore[arg-type]
@@ -56,8 +57,8 @@ class _Ticks:
             self.count += 1
             return outcome
 
-        tasks._tick = counted
+        sweep.turn = counted
         return self
 
     def __exit__(self, *_: object) -> None:
-        tasks._tick = self._tick
+        sweep.turn = self._tick

@@ -14,4 +14,5 @@ class ClustersConfig(AppConfig):
         from registry import hooks  # noqa: PLC0415 - now models can be read
 
         hooks.job_driver.register(imported_later("clusters.services.cluster_selection.driver_default"))
+        hooks.jobs_at_once.register(imported_later("clusters.services.cluster_selection.jobs_at_once_default"))
         hooks.measured_on.register(imported_later("clusters.services.cluster_selection.measured_on_default"))

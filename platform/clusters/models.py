@@ -10,8 +10,9 @@ class Cluster(models.Model):
     """A cluster that runs services.
 
     Attributes:
-        document: the cluster file as it was last applied, with `stored` instead of a kubeconfig; None for `local`.
+        document: the cluster file as it was last applied, with `stored` instead of secrets; None for `local`.
         credentials: those of the kubeconfig, encrypted; empty without one.
+        prometheus_token: bearer token for the Prometheus of its file, encrypted; empty without one.
         changed_at: when its file last changed; None for `local`.
         gateway_url: the address of its gateway for clients; empty for `local`, where a setting has it.
         components: last observation of its components that are no models: name -> {"ready", "restarts", "message"}.
@@ -33,6 +34,7 @@ class Cluster(models.Model):
     kind = models.CharField(max_length=20)
     document = models.JSONField(null=True)
     credentials = models.TextField(blank=True)
+    prometheus_token = models.TextField(blank=True, default="", db_default="")
     gateway_url = models.TextField(blank=True)
     changed_at = models.DateTimeField(null=True)
     components = models.JSONField(default=dict)

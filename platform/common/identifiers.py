@@ -3,6 +3,7 @@
 Every error is one sentence with the rule in it.
 """
 
+import ipaddress
 import re
 from collections.abc import Container
 from urllib.parse import urlsplit
@@ -16,6 +17,8 @@ _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 _SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 _LONGEST_SECRET_NAME = 253
+# Mimir, Cortex and Loki: several tenants of one query are joined by `|`.
+_TENANT = re.compile(r"[A-Za-z0-9!._*'()|-]{1,150}")
 _SHOWN = 80
 MAX_COMMENT = 1000
 
@@ -51,6 +54,17 @@ def check_alias(name: str, *, field: str = "alias") -> str:
             field=field,
         )
     return name
+
+
+def check_tenant(tenant: str, *, field: str = "tenant") -> str:
+    """Return `tenant` if it is valid for the header `X-Scope-OrgID`."""
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidInput(
+            f"{field} is {tenant[:_SHOWN]!r}; expected a tenant: 1 to 150 letters, digits and !-_.*'(), several joined "
+            "by |",
+            field=field,
+        )
+    return tenant
 
 
 def is_secret_name(name: str) -> bool:
@@ -89,4 +103,27 @@ def is_web_address(text: str, *, schemes: Container[str] = ("http", "https")) ->
         usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
         return usable and parts.username is None and not parts.query and not parts.fragment
     except ValueError:  # of a port or an IPv6 address
+        return False
+
+
+def check_web_address(text: str, *, field: str, expected: str) -> str:
+    """Return an address of the web without a trailing slash.
+
+    Args:
+        expected: for the error, such as `where Prometheus answers, such as https://prometheus.example.com`.
+    """
+    url = text.rstrip("/")
+    if not is_web_address(url):
+        raise InvalidInput(f"{field} is {url[:100]!r}; expected {expected}", field=field)
+    return url
+
+
+def is_confidential(url: str) -> bool:
+    """Return whether others cannot read what is sent to `url`: it is https, or on this machine."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" or parts.hostname == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
         return False

@@ -18,6 +18,7 @@ from control_plane.database.prepared import wait_until_prepared  # noqa: E402
 from control_plane.database.sqlite_files import hold_open  # noqa: E402
 from control_plane.handler import ControlPlaneHandler  # noqa: E402 - reads settings when it is made
 from control_plane.monitoring.telemetry import serve  # noqa: E402
+from integrations.otlp import tracing  # noqa: E402
 
 application = ControlPlaneHandler()
 import_module(settings.ROOT_URLCONF)  # all views, which otherwise the first request would wait for
@@ -26,3 +27,4 @@ gc.enable()
 wait_until_prepared()
 hold_open()
 serve(settings.WEB_METRICS_ADDRESS, health.OWN_PORT)
+tracing.of_process.start(settings.OTLP_ENDPOINT, "fairlead-web")

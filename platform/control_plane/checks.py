@@ -1,13 +1,12 @@
 """System checks: a bad setting ends the start with an id and a hint, never the first request."""
 
-import ipaddress
 import ssl
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from accounts.domain.audit_sinks import Transport
+from common.identifiers import is_confidential
 from integrations.syslog import context
 
 TAG = "fairlead"
@@ -60,7 +59,7 @@ def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
                 id="fairlead.E004",
             )
         )
-    elif settings.PROMETHEUS_TOKEN and not _is_private(settings.PROMETHEUS_URL):
+    elif settings.PROMETHEUS_TOKEN and not is_confidential(settings.PROMETHEUS_URL):
         found.append(
             Warning(
                 "FAIRLEAD_PROMETHEUS_TOKEN is sent over http, where others on the way can read it.",
@@ -102,7 +101,7 @@ def audit_sinks_can_be_trusted(**_: object) -> list[CheckMessage]:
                 id="fairlead.E009",
             )
         )
-    if settings.AUDIT_WEBHOOK and not _is_private(settings.AUDIT_WEBHOOK):
+    if settings.AUDIT_WEBHOOK and not is_confidential(settings.AUDIT_WEBHOOK):
         found.append(
             Warning(
                 "FAIRLEAD_AUDIT_WEBHOOK gets the audit log over http, where others on the way can read it.",
@@ -137,7 +136,7 @@ def people_can_sign_in(**_: object) -> list[CheckMessage]:
             "FAIRLEAD_OIDC_GROUPS_CLAIM and FAIRLEAD_OIDC_GROUP_ROLES need each other; one of them is not set."
         )
     messages: list[CheckMessage] = [Error(message, hint=hint, id="fairlead.E005") for message in found]
-    if not _is_private(settings.OIDC_ISSUER):
+    if not is_confidential(settings.OIDC_ISSUER):
         messages.append(
             Error(
                 "FAIRLEAD_OIDC_ISSUER begins with http://: others on the way could sign in as anybody.",
@@ -146,14 +145,3 @@ def people_can_sign_in(**_: object) -> list[CheckMessage]:
             )
         )
     return messages
-
-
-def _is_private(url: str) -> bool:
-    """Return whether the connection to `url` is confidential."""
-    parts = urlsplit(url)
-    if parts.scheme == "https" or parts.hostname == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        return False

@@ -6,20 +6,31 @@ Bad values end the start with one sentence; nothing falls back silently.
 import os
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts.domain.audit_sinks import SyslogAddress
 from accounts.domain.group_roles import GroupRole, parse
 from common.errors import InvalidInput
-from common.identifiers import is_web_address
+from common.identifiers import check_tenant, is_web_address
 from common.images import parse_registries
 from common.uris import Address, parse_prefixes
 from integrations.outbound import check_url
 from serving_runtime.shared.egress import Network
 from serving_runtime.shared.egress import networks as parse_networks
+from serving_runtime.shared.otlp import traces_url
 
+_POSTGRESQL = {
+    "connect_timeout": 5,  # seconds, for each address of the host
+    # A server that vanished is noticed within a minute while an answer is awaited, not after hours.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # milliseconds that sent data may stay unacknowledged
+}
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
@@ -91,6 +102,24 @@ def web_address(name: str) -> str:
     return value
 
 
+def tenant(name: str) -> str:
+    """Return `name` as a tenant of a metrics store; empty where it is unset."""
+    value = text(name)
+    try:
+        return check_tenant(value, field=name) if value else ""
+    except InvalidInput as error:
+        raise ImproperlyConfigured(error.message) from error
+
+
+def database(url: str) -> dict[str, Any]:
+    """Return Django's entry for the database at `url`; its query overrides the time-outs of PostgreSQL."""
+    found: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=0)}
+    if found["ENGINE"] == "django.db.backends.postgresql":
+        options: dict[str, Any] = found.get("OPTIONS") or {}
+        found["OPTIONS"] = {**_POSTGRESQL, **options}
+    return found
+
+
 def url(name: str) -> str:
     """Return `name` as the address of a webhook, which may be secret; empty where it is unset."""
     value = secret(name)
@@ -111,6 +140,17 @@ def syslog(name: str) -> SyslogAddress | None:
         return SyslogAddress.of(value) if value else None
     except InvalidInput as error:
         raise ImproperlyConfigured(f"{name}: {error.message}") from error
+
+
+def collector(name: str) -> str:
+    """Return `name` as the base address of an OTLP collector; empty where it is unset."""
+    value = text(name)
+    if value:
+        try:
+            traces_url(value)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{name} {error}") from error
+    return value
 
 
 def host_of(origin: str) -> str:

@@ -19,7 +19,7 @@ from accounts.models import AuditSigningKey, Identity
 from accounts.selectors.audit_chain import KEY_PURPOSE as AUDIT_SIGNING_KEYS
 from accounts.services.identities import REFRESH_TOKEN
 from clusters.models import Cluster
-from clusters.services import connection
+from clusters.services import connection, prometheus
 from common.encryption import resealed
 from common.errors import Unavailable
 from deployments.models import ComparisonRun
@@ -56,6 +56,8 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
     refreshed = Identity.objects.exclude(sealed_refresh_token="")
     yield _sealed("sign-ins", refreshed, "sealed_refresh_token", REFRESH_TOKEN)
     yield _sealed("kubeconfigs", Cluster.objects.exclude(credentials=""), "credentials", connection.PURPOSE)
+    tokens = Cluster.objects.exclude(prometheus_token="")
+    yield _sealed("tokens for Prometheus", tokens, "prometheus_token", prometheus.PURPOSE)
     yield _sealed("signing keys", SigningKey.objects.all(), "sealed", SIGNING_KEYS)
     yield _sealed("audit signing keys", AuditSigningKey.objects.all(), "sealed", AUDIT_SIGNING_KEYS)
     yield _sealed("secrets of services", SealedValue.objects.select_related("secret"), "sealed", SECRETS)

@@ -8,12 +8,11 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
-import dj_database_url
-
 from accounts.domain.roles import Role
 from control_plane import env
 from integrations.clusters.local.agent.replicas.memory_limit import Limit
 from integrations.sandbox.policy import Mode
+from serving_runtime.shared import json_log
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(env.text("FAIRLEAD_HOME", ".fairlead")).resolve()
@@ -47,6 +46,7 @@ INSTALLED_APPS = [
     "usage.apps.UsageConfig",
     "sealed_secrets.apps.SealedSecretsConfig",
     "deployments.apps.DeploymentsConfig",
+    "fleet.apps.FleetConfig",
     "gpus.apps.GpusConfig",
     "access.apps.AccessConfig",
     "recordings.apps.RecordingsConfig",
@@ -54,6 +54,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "common.http.request_id.RequestIdMiddleware",
+    "control_plane.monitoring.requests.RequestMiddleware",
     "common.http.unmatched_paths.NoZeroBytesMiddleware",
     "control_plane.security.StrictTransportSecurityMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -92,7 +93,7 @@ TEMPLATES = [
 
 # --- state ------------------------------------------------------------------------------------------------------------
 DATABASE_URL = env.secret("FAIRLEAD_DATABASE_URL", f"sqlite:///{HOME / 'fairlead.sqlite3'}")
-DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
+DATABASES = {"default": env.database(DATABASE_URL)}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # Immediate transactions: with several writers, deferred ones fail on upgrade to a write lock without waiting.
     DATABASES["default"]["OPTIONS"] = {
@@ -137,18 +138,25 @@ GATEWAY_CERTIFICATE = env.text("FAIRLEAD_GATEWAY_CERTIFICATE", "")
 GATEWAY_KEY = env.text("FAIRLEAD_GATEWAY_KEY", "")
 GATEWAY_CLIENT_CA = env.text("FAIRLEAD_GATEWAY_CLIENT_CA", "")
 TRY_TIMEOUT_S = env.integer("FAIRLEAD_TRY_TIMEOUT_S", 30, minimum=1)
+# 0: 20 on Kubernetes, one for each two cores on this machine.
+MODEL_CHECKS_AT_ONCE = env.integer("FAIRLEAD_MODEL_CHECKS_AT_ONCE", 0, maximum=100)
 MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minimum=1)
 
 # --- measurements of rollouts from elsewhere -------------------------------------------------------------------------
 PROMETHEUS_URL = env.web_address("FAIRLEAD_PROMETHEUS_URL")
 PROMETHEUS_TOKEN = env.secret("FAIRLEAD_PROMETHEUS_TOKEN")
 PROMETHEUS_CA = env.secret("FAIRLEAD_PROMETHEUS_CA")
+PROMETHEUS_TENANT = env.tenant("FAIRLEAD_PROMETHEUS_TENANT")
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
 EGRESS_ALLOWED_NETWORKS = env.networks("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", earlier="FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
 SCALE_DOWN_WINDOW = timedelta(seconds=env.integer("FAIRLEAD_SCALE_DOWN_WINDOW_S", 300))
 RECONCILE_INTERVAL_S = 2.0
+# Turns of the watcher to services of Kubernetes clusters; SQLite lets one of them write at a time.
+TURNS_AT_ONCE = env.integer(
+    "FAIRLEAD_TURNS_AT_ONCE", 24 if DATABASES["default"]["ENGINE"].endswith("postgresql") else 4
+)
 METRICS_ACCESS = env.choice("FAIRLEAD_METRICS_ACCESS", "anyone", ["anyone", "token"])
 WEB_METRICS_ADDRESS = env.address("FAIRLEAD_WEB_METRICS_ADDRESS")
 METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
@@ -243,15 +251,35 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
+# --- logs and traces --------------------------------------------------------------------------------------------------
+LOG_FORMAT = env.choice("FAIRLEAD_LOG_FORMAT", json_log.TEXT, json_log.FORMATS)
+OTLP_ENDPOINT = env.collector("FAIRLEAD_OTLP_ENDPOINT")
+# A line for every scrape of a replica and every sweep would bury the rest.
+_QUIET = ("httpx", "celery.app.trace", "celery.beat", "celery.worker.strategy")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "common.http.request_id.RequestIdFilter"}},
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
+    "filters": {
+        "request_id": {"()": "common.http.request_id.RequestIdFilter"},
+        "fields": {"()": "common.log_fields.FieldsFilter"},
+        "trace": {"()": "integrations.otlp.tracing.TraceIdsFilter"},
+    },
+    "formatters": {
+        json_log.TEXT: {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},
+        json_log.JSON: {"()": json_log.JsonFormatter},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": LOG_FORMAT,
+            "filters": ["request_id", "fields", "trace"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": env.text("FAIRLEAD_LOG_LEVEL", "INFO")},
-    # A line for every scrape of a replica and every sweep would bury the rest.
+    # uvicorn's own handlers write text, and its access log query strings, which may hold secrets.
     "loggers": {
-        name: {"level": "WARNING"} for name in ("httpx", "celery.app.trace", "celery.beat", "celery.worker.strategy")
+        **{name: {"level": "WARNING"} for name in _QUIET},
+        **{name: {"handlers": [], "propagate": True} for name in ("uvicorn", "uvicorn.error")},
+        "uvicorn.access": {"handlers": [], "level": "WARNING"},
     },
 }

@@ -21,6 +21,7 @@ import httpcore
 import httpx
 
 from common.errors import InvalidInput, Unavailable
+from integrations.otlp.tracing import of_process
 from serving_runtime.shared.egress import EgressRefusedError, Network, permitted
 
 _ANSWER_BYTES = 1000
@@ -96,7 +97,10 @@ def _answer(request: httpx.Request, allowed: Sequence[Network], timeout_s: float
     transport = _Transport(time.monotonic() + timeout_s)
     try:
         with httpx.Client(transport=transport, timeout=timeout_s, trust_env=False, follow_redirects=False) as client:
-            answer = _first_answer(client, request, addresses)
+            about = {"http.request.method": request.method, "server.address": url.host}  # paths may hold secrets
+            with of_process.call(request.method, about) as span:
+                answer = _first_answer(client, request, addresses)
+                span.set("http.response.status_code", answer.status_code)
             try:
                 yield answer
             finally:

@@ -10,11 +10,12 @@ from jobs.services.claim import due
 from jobs.services.hints import send
 from jobs.services.run_claim import run
 from model_jobs.builds.services import BUILD
-from model_jobs.trials.services import MOST_AT_A_TIME, TRIAL
+from model_jobs.trials.services import TRIAL
 from model_jobs.tunings.services import TUNING
 from registry.tasks import check_version
 
-_MAX_CONCURRENT = 2
+_MAX_HINTS = 20
+"""Of one sweep; each cluster has limits of its own, which claims enforce."""
 
 
 def driver_of(cluster_id: int) -> ClusterDriver:
@@ -32,7 +33,7 @@ def tune(tuning_id: int) -> None:
 @shared_task(name="deployments.tasks.sweep_tunings", expires=60)
 def sweep_tunings() -> None:
     """Send a hint for the tunings that have waited longest."""
-    for tuning_id in due(TUNING, now=timezone.now(), limit=_MAX_CONCURRENT):
+    for tuning_id in due(TUNING, now=timezone.now(), limit=_MAX_HINTS):
         send(tune, tuning_id)
 
 
@@ -48,7 +49,7 @@ def build(build_id: int) -> None:
 @shared_task(name="deployments.tasks.sweep_builds", expires=60)
 def sweep_builds() -> None:
     """Send a hint for the builds that have waited longest."""
-    for build_id in due(BUILD, now=timezone.now(), limit=_MAX_CONCURRENT):
+    for build_id in due(BUILD, now=timezone.now(), limit=_MAX_HINTS):
         send(build, build_id)
 
 
@@ -62,5 +63,5 @@ def try_version(trial_id: int) -> None:
 @shared_task(name="deployments.tasks.sweep_trials", expires=60)
 def sweep_trials() -> None:
     """Send a hint for the trials that have waited longest."""
-    for trial_id in due(TRIAL, now=timezone.now(), limit=MOST_AT_A_TIME):
+    for trial_id in due(TRIAL, now=timezone.now(), limit=_MAX_HINTS):
         send(try_version, trial_id)

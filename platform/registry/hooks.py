@@ -70,6 +70,8 @@ works: Hook[[int, int], Iterable[Work]] = Hook()
 """A version's id and a limit; returns the jobs made with it, newest first."""
 job_driver: Hook[[datetime], ClusterDriver] = Hook()
 """The time; returns the driver of the cluster that checks models without a service; one function is registered."""
+jobs_at_once: Hook[[datetime], int] = Hook()
+"""The time; returns how many jobs that cluster runs at once; one function is registered."""
 measured_on: Hook[[datetime], tuple[str, ...]] = Hook()
 """The time; returns the extended resources, GPUs and slices, on which models are benchmarked there beside the CPU."""
 

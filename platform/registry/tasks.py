@@ -21,7 +21,7 @@ from registry.domain.inspection import NotAccepted, at_least, read_inspection, r
 from registry.domain.version_lifecycle import Accepted, Outcome, Unchecked
 from registry.selectors import rows_of_earlier_versions, versions_to_check
 from registry.services import imports
-from registry.services.version_checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
+from registry.services.version_checks import Claim, check_begin, check_end, check_renew, checks_at_once
 from registry.storage import delete_unused
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,8 @@ _RENEW_EVERY_S = RENEW_EVERY_S
 @shared_task(name="registry.tasks.sweep", expires=60)
 def sweep() -> None:
     """Send a hint for the versions that have waited longest for their check."""
-    for version_id in versions_to_check(now=timezone.now(), limit=MAX_CONCURRENT):
+    now = timezone.now()
+    for version_id in versions_to_check(now=now, limit=checks_at_once(now)):
         hints.send(check_version, version_id)
 
 

@@ -5,24 +5,30 @@
     <cache>/.locks/<hex>       held by who fetches (alone) or copies (together); a pod that is killed lets go of it
 
 One pod fetches, the others wait for it and copy. After each fetch the least recently used artifacts are removed until
-the rest fits the cache's bytes; one that is being copied stays.
+the rest fits the cache's bytes, and half of them where its disk is full before; one that is being copied stays.
+
+Other pods may write to the folder, so nothing in it is trusted: only plain files are copied, without following links,
+and the digest is checked of the copy, which the other pods do not reach.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving_runtime.artifacts.download import NoRoomError, Say, TooLargeError
+from serving_runtime.artifacts.download import NoRoomError, TooLargeError
 from serving_runtime.artifacts.fetch_artifact import INCOMING, Order, fetch
 from serving_runtime.artifacts.unpack import digest_of_folder
 
 _LOCKS = ".locks"
+_CHUNK_BYTES = 8 << 20
 _TURNS = 3
 _POLL_S = 0.2
 _ABANDONED_AFTER_S = 24 * 3600.0
@@ -58,7 +64,8 @@ class Cache:
             self.folder.mkdir(parents=True, exist_ok=True)
             for _ in range(_TURNS):
                 if self._copied(order, target):
-                    return self._make_room(order.hex, order.say)
+                    self._make_room(order, self.max_bytes)
+                    return
                 self._fill(order)
         except (OSError, NoRoomError, TooLargeError) as error:
             shutil.rmtree(target.with_name(f"{target.name}-copied"), ignore_errors=True)
@@ -76,7 +83,7 @@ class Cache:
             os.utime(folder)
             copy = target.with_name(f"{target.name}-copied")
             shutil.rmtree(copy, ignore_errors=True)
-            shutil.copytree(folder, copy)
+            _copy_files(folder, copy)
         if digest_of_folder(copy) == order.digest:
             copy.rename(target)
             order.say(f"took {order.digest} from the cache")
@@ -87,34 +94,49 @@ class Cache:
         return False
 
     def _fill(self, order: Order) -> None:
-        with self._locked(order, fcntl.LOCK_EX):
-            fetch(order, self.folder, max_bytes=self.max_bytes)
+        try:
+            with self._locked(order, fcntl.LOCK_EX):
+                fetch(order, self.folder, max_bytes=self.max_bytes)
+        except NoRoomError:
+            if not self._make_room(order, self._bytes() // 2):
+                raise
 
-    def _make_room(self, kept: str, say: Say) -> None:
-        self._remove_abandoned()
-        sizes = {}
+    def _bytes(self) -> int:
+        return sum(size for _, size in self._artifacts().values())
+
+    def _artifacts(self) -> dict[str, tuple[float, int]]:
+        """Return when each artifact was wanted last, and its bytes."""
+        found = {}
         for folder in self.folder.iterdir():
             if not folder.name.startswith("."):
                 files = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-                sizes[folder.name] = (folder.stat().st_mtime, sum(files))
-        total = sum(size for _, size in sizes.values())
-        for name in sorted(sizes, key=lambda name: sizes[name][0]):
-            if total <= self.max_bytes:
-                return
-            if name != kept and self._remove(name):
-                total -= sizes[name][1]
-                say(f"removed sha256:{name} from the cache: least recently used")
+                found[folder.name] = (folder.stat().st_mtime, sum(files))
+        return found
+
+    def _make_room(self, order: Order, most: int) -> bool:
+        """Remove the least recently used artifacts besides this one until `most` bytes are left; whether any was."""
+        self._remove_abandoned()
+        there = self._artifacts()
+        total, is_changed = sum(size for _, size in there.values()), False
+        for name in sorted(there, key=lambda name: there[name][0]):
+            if total <= most:
+                break
+            if name != order.hex and self._remove(name):
+                total -= there[name][1]
+                is_changed = True
+                order.say(f"removed sha256:{name} from the cache: least recently used")
+        return is_changed
 
     def _remove(self, name: str) -> bool:
         """Remove an artifact unless a pod holds its lock; returns whether it is gone."""
         with self._if_free(name) as is_free:
             if is_free:
                 work = self.folder / INCOMING / name
-                shutil.rmtree(work, ignore_errors=True)
+                _discard(work)
                 work.parent.mkdir(exist_ok=True)
                 with contextlib.suppress(FileNotFoundError):  # another pod was first
                     (self.folder / name).rename(work)  # no pod sees it half removed
-                shutil.rmtree(work)
+                _discard(work)
             return is_free
 
     def _remove_abandoned(self) -> None:
@@ -168,3 +190,32 @@ class Cache:
             yield handle
         finally:
             os.close(handle)
+
+
+def _discard(place: Path) -> None:
+    """Remove a folder, or a link or a file in its place; nothing where it is gone."""
+    if place.is_symlink() or place.is_file():
+        place.unlink(missing_ok=True)
+    elif place.exists():
+        shutil.rmtree(place)
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    """Copy the plain files of a folder; links, which could lead out of it, and devices are left out."""
+    target.mkdir(parents=True)
+    for above, folders, names in os.walk(source):
+        place = target / Path(above).relative_to(source)
+        for name in folders:
+            (place / name).mkdir()
+        for name in names:
+            # Another pod may replace a file at any time: what was opened is looked at, and no pipe blocks the opening.
+            try:
+                handle = os.open(Path(above, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    continue
+                raise
+            with os.fdopen(handle, "rb") as content:
+                if stat.S_ISREG(os.fstat(handle).st_mode):
+                    with (place / name).open("wb") as copy:
+                        shutil.copyfileobj(content, copy, _CHUNK_BYTES)

@@ -41,7 +41,8 @@ from serving_runtime.server.flags.tap import open_tap
 from serving_runtime.server.sockets import SocketFile, StartError, bind, bind_grpc, listen, place, write_port_file
 from serving_runtime.server.workers.worker_engine import OneOfSeveral
 from serving_runtime.server.workers.worker_ipc import Channel, Member
-from serving_runtime.telemetry.log_settings import LogControl
+from serving_runtime.shared import json_log, otlp
+from serving_runtime.telemetry.log_settings import JSON, LogControl
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, Taps
 from serving_runtime.telemetry.tracing.otlp import OtlpSink
 from serving_runtime.telemetry.tracing.settings import TRITON
@@ -80,6 +81,8 @@ def open_log(options: Options) -> LogControl:
         log.open()
     except OSError as error:
         raise StartError(f"--log-file {options.log.log_file} cannot be written: {error.strerror}") from error
+    if options.log.log_format == JSON:
+        json_log.log_uncaught()
     return log
 
 
@@ -160,6 +163,11 @@ def _sink(options: Options) -> Sink:
     try:
         return OtlpSink(options.trace, options.id)
     except ImportError as error:
+        if options.trace.by_variable:
+            logger.warning(
+                "%s is set, but the OpenTelemetry SDK is missing: no spans are sent: %s", otlp.VARIABLE, error
+            )
+            return TritonFile("")
         hint = "pip install 'fairlead[tracing]'"
         raise StartError(f"--trace-config mode=opentelemetry needs the OpenTelemetry SDK ({hint}): {error}") from error
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from serving_runtime.common.errors import InvalidArgument
+from serving_runtime.shared import json_log
 
-FORMATS = ("default", "ISO8601")
+DEFAULT, ISO8601, JSON = FORMATS = ("default", "ISO8601", json_log.JSON)
 
 _KINDS = {bool: "true or false", int: "a number >= 0", str: "a string"}
 
@@ -35,7 +36,7 @@ class LogSettings:
     log_warning: bool = True
     log_error: bool = True
     log_verbose_level: int = 0
-    log_format: str = "default"
+    log_format: str = DEFAULT
 
     def shown(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _FIELDS}
@@ -60,7 +61,7 @@ def changed(settings: LogSettings, changes: Mapping[str, Any]) -> LogSettings:
         if type(value) is not kind or (kind is int and value < 0):
             raise InvalidArgument(f"log setting '{name}' must be {_KINDS[kind]}, found {value!r}")
         if name == "log_format" and value not in FORMATS:
-            raise InvalidArgument(f"log_format must be {' or '.join(FORMATS)}, found '{value}'")
+            raise InvalidArgument(f"log_format must be {DEFAULT}, {ISO8601} or {JSON}, found '{value}'")
     return replace(settings, **changes)
 
 
@@ -106,7 +107,10 @@ class LogControl:
         if self._handler is None:
             return
         logging.getLogger().setLevel(logging.DEBUG if self.verbose else logging.INFO)
-        iso = self.settings.log_format == "ISO8601"
+        if self.settings.log_format == JSON:
+            self._handler.setFormatter(json_log.JsonFormatter())
+            return
+        iso = self.settings.log_format == ISO8601
         formatter = logging.Formatter(
             "%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ" if iso else None
         )

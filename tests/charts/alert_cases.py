@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 POD = 'namespace="platform"'
 SERVICE = 'namespace="vision",service="digits"'
+COUNTED_BY_WEB = f'{SERVICE},team="readers",pod="fairlead-web'
 COUNTED = f'{SERVICE},team="readers",pod="fairlead-worker-a"'
 ENDED = f'fairlead_rollouts_ended_total{{{COUNTED},phase="Degraded"}}'
 FAILED_TICKS = f"fairlead_reconcile_failures_total{{{COUNTED}}}"
@@ -25,6 +26,36 @@ HERE = {"namespace": "platform"}
 def up(component: str, pod: str = "x") -> str:
     """Return the series of a pod's scrapes."""
     return f'up{{{POD},pod="fairlead-{component}-{pod}",job="fairlead"}}'
+
+
+def objective(name: str, ratio: float, pod: str = "a") -> dict[str, str]:
+    """Return the series of an objective of the service, by the minute."""
+    return {f'fairlead_service_objective_ratio{{{COUNTED_BY_WEB}-{pod}",objective="{name}"}}': f"{ratio}x400"}
+
+
+def of_revision(number: int, well: str, broken: str, model: str = "digits") -> dict[str, str]:
+    """Return the request counters of a revision's replica."""
+    of = f'{SERVICE},model="{model}",revision="digits-0000{number}",pod="digits-{number}"'
+    return {
+        f"nv_inference_request_success{{{of}}}": well,
+        f'nv_inference_request_failure{{{of},reason="BACKEND"}}': broken,
+        f'nv_inference_request_failure{{{of},reason="REJECTED"}}': "0x400",
+        f'nv_inference_request_failure{{{of},reason="OTHER"}}': "0+30x400",
+        f'nv_inference_request_failure{{{of},reason="CANCELED"}}': "0+30x400",
+    }
+
+
+def answered(within: str, later: str, all_: str, le: str = "200000") -> dict[str, str]:
+    """Return the latency histogram of a replica: answers up to the objective's time, the next bound and in all."""
+    of = f'{SERVICE},model="digits",revision="digits-00001",pod="digits-1"'
+    name = "fairlead_inference_request_duration_us"
+    return {
+        f'{name}_bucket{{{of},le="{le}"}}': within,
+        f'{name}_bucket{{{of},le="300000"}}': later,
+        f'{name}_bucket{{{of},le="+Inf"}}': all_,
+        f"{name}_count{{{of}}}": all_,
+        f'fairlead_service_objective_latency_seconds{{{COUNTED_BY_WEB}-a"}}': "0.2x400",
+    }
 
 
 @dataclass(frozen=True)
@@ -57,6 +88,7 @@ def _gone(alert: str, component: str, at: str, soon: str, summary: str) -> tuple
     )
 
 
+_UPGRADE = f'fairlead_fleet_upgrade_paused{{{POD},pod="fairlead-web-a",upgrade="7"}}'
 _WEB = f'fairlead_database_up{{{POD},pod="fairlead-web-a"}}'
 _OTHER_WEB = f'fairlead_database_up{{{POD},pod="fairlead-web-b"}}'
 _ELSEWHERE = 'fairlead_database_up{namespace="other",pod="fairlead-web-a"}'
@@ -66,7 +98,29 @@ _STORED = f'fairlead_usage_stored_timestamp_seconds{{{POD},pod="fairlead-usage-c
 _LAG = f'fairlead_sweep_lag_seconds{{{POD},pod="fairlead-web-a"}}'
 _SINK_LAG = f'fairlead_audit_sink_lag_seconds{{{POD},pod="fairlead-web-a",sink="webhook"}}'
 _OTHER_SINK_LAG = f'fairlead_audit_sink_lag_seconds{{{POD},pod="fairlead-web-b",sink="webhook"}}'
+_WAITS = (
+    'fairlead_rollout_waiting_seconds{namespace="vision",service="digits",rollout="7",phase="Progressing",'
+    'reason="CanaryStarting"}'
+)
+_TURNS = f'fairlead_rollout_turn_interval_seconds_count{{{POD},pod="fairlead-worker-a"}}'
+_IN_TIME = f'fairlead_rollout_turn_interval_seconds_bucket{{{POD},pod="fairlead-worker-a",le="10.0"}}'
+_CLUSTER_UP = f'fairlead_cluster_up{{{POD},pod="fairlead-web-a",cluster="eu"}}'
+_EXPIRES = f'fairlead_credential_expires_timestamp_seconds{{{POD},pod="fairlead-web-a",cluster="eu",kind="token"}}'
+_OF_TOKEN = {**HERE, "cluster": "eu", "kind": "token"}
 _DEPTH = f'fairlead_queue_depth{{{POD},pod="fairlead-web-a",queue="celery"}}'
+_AVAILABLE = objective("availability", 0.999)
+_OF_AVAILABILITY = {**_OF_SERVICE, "objective": "availability"}
+_SHADOW = {
+    f'fairlead_rollout_info{{{SERVICE},rollout="7",revision="digits-00002",policy="careful",phase="Progressing"}}': (
+        "1x60 stale"
+    ),
+    f'fairlead_rollout_weight_percent{{{SERVICE},rollout="7",kind="desired"}}': "0x60 stale",
+}
+
+
+def _burns(objective: str, times: str) -> str:
+    return f"vision/digits (team readers) burns its {objective} budget {times} times as fast as its objective allows."
+
 
 CASES = (
     Case("FairleadWebDown", "all web pods are gone", {_WEB: "1x4 stale"}, "4m", _NO_WEB, HERE),
@@ -151,6 +205,67 @@ CASES = (
     Case("FairleadRolloutDegraded", "a worker begins again", {ENDED: "3x20 0x200"}, "7m"),
     Case("FairleadRolloutDegraded", "somebody aborted one", {ENDED.replace("Degraded", "Aborted"): "0x20 1x200"}, "7m"),
     Case(
+        "FairleadRolloutStuck",
+        "its canary does not start",
+        {_WAITS: "3600+15x200"},
+        "10m",
+        "A rollout of vision/digits has waited 1h 10m 0s: CanaryStarting.",
+        {"namespace": "vision", "service": "digits", "rollout": "7", "reason": "CanaryStarting"},
+    ),
+    Case("FairleadRolloutStuck", "it waits for half an hour", {_WAITS: "1800+0x200"}, "30m"),
+    Case(
+        "FairleadRolloutStuck",
+        "it waits for a person",
+        {_WAITS.replace("CanaryStarting", "AwaitingApproval"): "86400+15x200"},
+        "30m",
+    ),
+    Case(
+        "FairleadFleetUpgradePaused",
+        "a service of it failed",
+        {_UPGRADE: "0x20 1x200"},
+        "30m",
+        "Upgrade 7 of the fleet is paused.",
+        {"namespace": "platform", "upgrade": "7"},
+    ),
+    Case("FairleadFleetUpgradePaused", "it goes on within minutes", {_UPGRADE: "0x20 1x20 0x200"}, "12m"),
+    Case(
+        "FairleadTurnsLate",
+        "one of ten is late",
+        {_TURNS: "0+10x400", _IN_TIME: "0+9x400"},
+        "30m",
+        "10% of the turns of services in rollout in platform come later than 10 s.",
+        HERE,
+    ),
+    Case("FairleadTurnsLate", "one of a hundred is late", {_TURNS: "0+100x400", _IN_TIME: "0+99x400"}, "30m"),
+    Case("FairleadTurnsLate", "no service is in rollout", {_TURNS: "9x400", _IN_TIME: "3x400"}, "30m"),
+    Case(
+        "FairleadClusterAway",
+        "it does not answer",
+        {_CLUSTER_UP: "1x4 0x200", _CLUSTER_UP.replace("web-a", "web-b"): "1x4 0x200"},
+        "8m",
+        "The cluster eu does not answer.",
+        {**HERE, "cluster": "eu"},
+    ),
+    Case("FairleadClusterAway", "it comes back", {_CLUSTER_UP: "1x4 0x8 1x200"}, "8m"),
+    Case(
+        "FairleadCredentialExpires",
+        "29 days are left",
+        {_EXPIRES: "2506800x200"},
+        "20m",
+        "The token of the cluster eu expires in 29d 0h 0m 0s.",
+        _OF_TOKEN,
+    ),
+    Case("FairleadCredentialExpires", "31 days are left", {_EXPIRES: "2678400x200"}, "20m"),
+    Case(
+        "FairleadCredentialExpiresSoon",
+        "an hour is left",
+        {_EXPIRES: "4800x200"},
+        "20m",
+        "The token of the cluster eu expires in 1h 0m 0s.",
+        _OF_TOKEN,
+    ),
+    Case("FairleadCredentialExpiresSoon", "eight days are left", {_EXPIRES: "692400x200"}, "20m"),
+    Case(
         "FairleadClusterNotWatched",
         "no watch streams",
         {_WATCHES: "0x200"},
@@ -234,4 +349,121 @@ CASES = (
         _OF_MODEL,
     ),
     Case("FairleadQueueRefuses", "requests fail otherwise", {BROKEN: "0+1x200", REFUSED: "4x200"}, "12m"),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "2 % fail, which two web pods show the objective of",
+        {**_AVAILABLE, **objective("availability", 0.999, "b"), **of_revision(1, "0+98x100", "0+2x100")},
+        "70m",
+        _burns("availability", "20.0"),
+        _OF_AVAILABILITY,
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "all of few requests fail",
+        {**_AVAILABLE, **of_revision(1, "0x100", "0 0+1x100")},
+        "20m",
+        _burns("availability", "1000.0"),
+        _OF_AVAILABILITY,
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "2 % of the answers are slow, at a Prometheus that writes bounds with a decimal",
+        {**objective("latency", 0.999), **answered("0+98x100", "0+100x100", "0+100x100", "200000.0")},
+        "70m",
+        _burns("latency", "20.0"),
+        {**_OF_SERVICE, "objective": "latency"},
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "answers take all of their time",
+        {**objective("latency", 0.99), **answered("0+100x100", "0+100x100", "0+100x100")},
+        "70m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "one of ten requests fails",
+        {**_AVAILABLE, **of_revision(1, "0x50 0+1x8 8x20", "0x58 1x20")},
+        "60m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "it is over",
+        {**_AVAILABLE, **of_revision(1, "0+98x40 3920+100x60", "0+2x40 80x60")},
+        "55m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "callers break off and send what it refuses",
+        {**_AVAILABLE, **of_revision(1, "0+1x100", "0x100")},
+        "70m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "a step of its ensemble fails and is repeated",
+        {
+            **_AVAILABLE,
+            **of_revision(1, "0+100x100", "0x100"),
+            **of_revision(2, "0+50x100", "0+50x100", model="digits-step"),
+        },
+        "70m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "the copies for a shadow fail",
+        {**_AVAILABLE, **_SHADOW, **of_revision(1, "0+100x100", "0x100"), **of_revision(2, "0x60", "0+100x60")},
+        "55m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "a shadow failed and its rollout ended",
+        {**_AVAILABLE, **_SHADOW, **of_revision(1, "0+100x100", "0x100"), **of_revision(2, "0x60", "0+100x60")},
+        "63m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsFast",
+        "a canary with a weight fails",
+        {
+            **_AVAILABLE,
+            **{name: values.replace("0x60", "10x60") for name, values in _SHADOW.items()},
+            **of_revision(1, "0+90x100", "0x100"),
+            **of_revision(2, "0x60", "0+10x60"),
+        },
+        "55m",
+        _burns("availability", "100.0"),
+        _OF_AVAILABILITY,
+    ),
+    Case(
+        "FairleadErrorBudgetBurns",
+        "0.8 % fail for six hours",
+        {**_AVAILABLE, **of_revision(1, "0+992x400", "0+8x400")},
+        "380m",
+        _burns("availability", "8.0"),
+        _OF_AVAILABILITY,
+    ),
+    Case(
+        "FairleadErrorBudgetBurns",
+        "0.5 % fail for six hours",
+        {**_AVAILABLE, **of_revision(1, "0+995x400", "0+5x400")},
+        "380m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsSlowly",
+        "0.2 % fail",
+        {**_AVAILABLE, **of_revision(1, "0+998x400", "0+2x400")},
+        "380m",
+        _burns("availability", "2.0"),
+        _OF_AVAILABILITY,
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsSlowly",
+        "0.2 % of few requests fail, too few to judge",
+        {**_AVAILABLE, **of_revision(1, "0+10x400", "0x100 3x100 5x100 9x100")},
+        "380m",
+    ),
+    Case(
+        "FairleadErrorBudgetBurnsSlowly",
+        "2 % fail of a service without objectives",
+        of_revision(1, "0+98x400", "0+2x400"),
+        "380m",
+    ),
 )

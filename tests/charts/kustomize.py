@@ -22,10 +22,12 @@ BASE: Json = {
     "cluster": {
         "gateway": {"url": "https://models.example.com"},
         "namespaces": [NAMESPACE],
+        "modelCache": "none",  # another source of models replaces all pods of services; a component has it
         "file": {"jobs": {"namespace": NAMESPACE}},
     },
     "monitoring": {"namespaces": ["monitoring"]},
     "networkPolicy": {"models": "open"},
+    "telemetry": {"logs": "text"},
 }
 COMPONENTS: Mapping[str, Json] = {
     "closed-network": {"networkPolicy": {"models": "closed"}},
@@ -35,6 +37,7 @@ COMPONENTS: Mapping[str, Json] = {
             "file": {**BASE["cluster"]["file"], "gpuRuntimeImage": f"fairlead/serving-runtime:{version()}-cuda"},
         }
     },
+    "model-cache": {"cluster": {**BASE["cluster"], "modelCache": "50Gi"}},
     "monitoring": {
         "monitoring": {
             **BASE["monitoring"],

@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,24 @@ def program() -> str:
 
 
 def check_alert(
-    folder: Path, *, rule: dict[str, Any], series: Mapping[str, str], at: str, expected: list[dict[str, Any]]
+    folder: Path,
+    *,
+    rule: dict[str, Any],
+    records: Sequence[dict[str, Any]] = (),
+    series: Mapping[str, str],
+    at: str,
+    expected: list[dict[str, Any]],
+    interval: str = "15s",
 ) -> None:
-    """Fail unless exactly the expected alerts of a rule fire at `at`; series have a sample each 15 s."""
-    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "tested", "rules": [rule]}]}))
+    """Fail unless exactly the expected alerts of a rule fire at `at`.
+
+    Args:
+        records: the rules of the series that it reads.
+        interval: of the samples of series and of evaluations.
+    """
+    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "tested", "rules": [*records, rule]}]}))
     looked = {"eval_time": at, "alertname": rule["alert"], "exp_alerts": expected}
-    _test(folder, series, {"rule_files": ["rules.yaml"]}, {"alert_rule_test": [looked]})
+    _test(folder, series, {"rule_files": ["rules.yaml"]}, {"alert_rule_test": [looked]}, interval)
 
 
 def check_values(folder: Path, *, expression: str, series: Mapping[str, str], expected: Mapping[str, float]) -> None:
@@ -35,10 +47,12 @@ def check_values(folder: Path, *, expression: str, series: Mapping[str, str], ex
     _test(folder, series, {}, {"promql_expr_test": [looked]})
 
 
-def _test(folder: Path, series: Mapping[str, str], file: dict[str, Any], test: dict[str, Any]) -> None:
+def _test(
+    folder: Path, series: Mapping[str, str], file: dict[str, Any], test: dict[str, Any], interval: str = "15s"
+) -> None:
     inputs = [{"series": name, "values": values} for name, values in series.items()]
-    tests = [{"interval": "15s", "input_series": inputs, **test}]
-    (folder / "test.yaml").write_text(yaml.safe_dump({**file, "evaluation_interval": "15s", "tests": tests}))
+    tests = [{"interval": interval, "input_series": inputs, **test}]
+    (folder / "test.yaml").write_text(yaml.safe_dump({**file, "evaluation_interval": interval, "tests": tests}))
     command = [program(), "test", "rules", "test.yaml"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -263,5 +263,51 @@ def test_this_tree_pins_nothing_that_no_release_measured() -> None:
     assert yaml.safe_load((CHART / "files" / "digests.yaml").read_text()) == {}
 
 
+def cached(made: list[Json]) -> tuple[Json, list[str]]:
+    """Return the cache in the cluster file, and the namespaces with a claim for it."""
+    file = yaml.safe_load(found_of(made)[f"ConfigMap/{RELEASE}-cluster"]["data"]["cluster.yaml"])
+    claims = [each["metadata"] for each in made if each["kind"] == "PersistentVolumeClaim"]
+    named = [each["namespace"] for each in claims if each["name"] == f"{RELEASE}-model-cache"]
+    return file["artifacts"].get("cache", {}), named
+
+
+def test_replicas_of_a_new_installation_start_without_the_control_plane(tmp_path: Path) -> None:
+    whole = {"claim": f"{RELEASE}-model-cache", "size": "50Gi"}
+    first = objects({})
+    assert cached(first) == (whole, [f"{RELEASE}-models"])
+    later = objects({}, is_upgrade=True, chart_folder=chart_where(tmp_path, found_of(first)))
+    assert cached(later)[0] == whole, "an upgrade keeps it"
+
+
+def test_storage_for_one_node_has_a_cache_of_models_only_by_the_values() -> None:
+    once = {"persistence": {"artifacts": {"accessMode": "ReadWriteOnce"}}}
+    assert cached(objects(once)) == ({}, [])
+    assert cached(objects({**once, "cluster": {"modelCache": "7Gi"}}))[0]["size"] == "7Gi"
+
+
+def test_an_upgrade_adds_a_cache_of_models_only_where_the_values_give_it_room(tmp_path: Path) -> None:
+    chart = chart_where(tmp_path, BEFORE)
+    assert cached(objects({}, is_upgrade=True, chart_folder=chart)) == ({}, [])
+    asked = objects({"defaults": "current"}, is_upgrade=True, chart_folder=chart)
+    assert cached(asked) == ({}, []), "it would replace the pods of all services"
+    room = {"cluster": {"modelCache": "7Gi", "namespaces": ["vision", "text"]}}
+    found, namespaces = cached(objects(room, is_upgrade=True, chart_folder=chart))
+    assert (found["size"], namespaces) == ("7Gi", ["vision", "text"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"modelCache": "none"}, id="none is asked for"),
+        pytest.param({"file": {"artifacts": {"from": "claim"}}}, id="pods copy from the control plane's claim"),
+        pytest.param({"file": {"artifacts": {"cache": {"claim": "own", "size": "1Gi"}}}}, id="one of the operator's"),
+    ],
+)
+def test_a_new_installation_may_do_without_the_charts_cache(given: Json) -> None:
+    found, namespaces = cached(objects({"cluster": given}))
+    assert found.get("claim") != f"{RELEASE}-model-cache"
+    assert namespaces == []
+
+
 def test_names_are_of_the_namespace() -> None:
     assert found_of(objects({}))[f"ConfigMap/{RELEASE}-defaults"]["metadata"]["namespace"] == NAMESPACE

@@ -226,7 +226,7 @@ def test_a_control_plane_without_services_here_may_do_nothing_here() -> None:
     assert _of(found, "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding") == []
 
 
-def test_prometheus_is_asked_by_web_and_worker_with_the_token_of_its_secret() -> None:
+def test_prometheus_is_asked_by_web_worker_and_watcher_with_the_token_of_its_secret() -> None:
     asking = {
         name: {each["name"]: each for each in container["env"] if each["name"].startswith("FAIRLEAD_PROMETHEUS")}
         for name, spec in pods(
@@ -236,11 +236,24 @@ def test_prometheus_is_asked_by_web_and_worker_with_the_token_of_its_secret() ->
         if "env" in container and name.startswith("fairlead") and "postgresql" not in name
     }
     told = {name: found for name, found in asking.items() if found}
-    assert set(told) == {"fairlead-web", "fairlead-worker"}
+    assert set(told) == {"fairlead-web", "fairlead-worker", "fairlead-watcher"}
     for found in told.values():
         assert found["FAIRLEAD_PROMETHEUS_URL"]["value"] == "https://prometheus.example.com"
         assert found["FAIRLEAD_PROMETHEUS_TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": "p", "key": "token"}}
         assert found["FAIRLEAD_PROMETHEUS_CA"]["valueFrom"]["secretKeyRef"]["optional"] is True
+
+
+def test_the_watcher_has_what_a_worker_has_for_turns_to_services() -> None:
+    found = dict(pods(objects({"prometheus": {"url": "https://prometheus.example.com"}})))
+    worker, watcher = (found[f"fairlead-{name}"] for name in ("worker", "watcher"))
+
+    def of(spec: Json) -> tuple[Json, Json, Json]:
+        (container,) = spec["containers"]
+        env = [each for each in container["env"] if not each["name"].endswith("METRICS_ADDRESS")]
+        return spec["volumes"], container["volumeMounts"], env
+
+    assert of(watcher) == of(worker)
+    assert watcher["terminationGracePeriodSeconds"] >= 20  # the turns that have begun end in 15 s
 
 
 def test_models_in_python_run_only_where_the_values_say_so() -> None:
@@ -291,7 +304,7 @@ def test_what_holds_data_stays_at_uninstall_and_nothing_else_does() -> None:
         for each in objects({})
         if each["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep"
     }
-    claims = {("PersistentVolumeClaim", f"{RELEASE}-{name}") for name in ("artifacts", "state")}
+    claims = {("PersistentVolumeClaim", f"{RELEASE}-{name}") for name in ("artifacts", "state", "model-cache")}
     assert kept == claims | {("Secret", RELEASE), ("Namespace", f"{RELEASE}-models")}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from integrations.artifacts.store import ArtifactStore, StoredArtifact
-from integrations.clusters.base import ClusterDriver, Desired, Drift, Exchange, Observed, ObservedReplica
+from integrations.clusters.base import ClusterDriver, Desired, Drift, Exchange, Observed, ObservedReplica, PodTemplates
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -198,6 +198,14 @@ class Repeating:
             self._desired_states[key] = desired
         return found
 
+    def pod_templates(self, desired: Desired) -> Mapping[str, PodTemplates]:
+        """Return the pod templates to pin."""
+        return self.inner.pod_templates(desired)
+
+    def template_changes(self, desired: Desired) -> Mapping[str, str]:
+        """Compare the pinned pod templates."""
+        return self.inner.template_changes(desired)
+
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
         """Return what a replica said last."""
         return self.inner.log(namespace, service, replica)
@@ -228,6 +236,8 @@ class Repeating:
         return self.inner.touched(since)
 
     def again(self) -> None:
-        """Apply every wish again."""
+        """Apply every wish again, and go on with what is being removed."""
         for desired in self._desired_states.values():
             self.inner.apply(desired)
+        for (namespace, service), generation in self._deleted.items():
+            self.inner.delete(namespace, service, generation)

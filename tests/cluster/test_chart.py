@@ -11,7 +11,15 @@ import httpx
 import pytest
 
 from tests.cluster._support.definitions import define_other_kinds
-from tests.cluster._support.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, cluster_for_the_chart, volume
+from tests.cluster._support.installed import (
+    MODEL_CACHE,
+    NAMESPACE,
+    RELEASE,
+    WITHIN_S,
+    Installed,
+    cluster_for_the_chart,
+    volume,
+)
 from tests.cluster._support.node import images
 from tests.cluster._support.remains import remains
 from tests.cluster._support.visitors import Visitors
@@ -90,9 +98,7 @@ def upgrade(installed: Installed) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def backup(installed: Installed) -> Iterator[Page]:
-    pods = "deployment/fairlead-web deployment/fairlead-worker\n"
-    filled = {f"--replicas 2 {pods}": f"--replicas 1 {pods}"}
-    with followed("runbooks/back-up-on-kubernetes.md", installed.shell, filled) as page:
+    with followed("runbooks/back-up-on-kubernetes.md", installed.shell) as page:
         yield page
 
 
@@ -202,10 +208,12 @@ def test_a_restore_brings_all_back_as_it_was_at_the_backup_while_services_go_on(
         path.unlink()
     (tmp_path / "policy.yaml").write_text(POLICY.replace("half", "later"))
     installed.fairlead(token, "policies", "apply", "-f", str(tmp_path / "policy.yaml"))
+    before = _numbers_of_pods(installed)
     with Traffic(installed.harness.gateway.url, clients=1) as traffic:
         backup.follow_the_rest()
         traffic.until_sent(50, within_s=WITHIN_S)
     assert traffic.failures == []
+    assert _numbers_of_pods(installed) == before, "as many as the values have"
     assert {path: path.read_bytes() for path in files} == files
     assert "digits" in installed.fairlead(token, "services", "list")
     policies = installed.fairlead(token, "policies", "list")
@@ -307,6 +315,7 @@ def test_the_install_to_stay_takes_servers_of_its_own_and_lets_services_run(
     define_other_kinds(installed.api)
     for name, size in ((f"{RELEASE}-artifacts", "200Gi"), (f"{RELEASE}-state", "10Gi")):
         volume(installed.api, name, size=size, storage_class="shared")
+    volume(installed.api, MODEL_CACHE, size="200Gi", storage_class="shared", namespace="vision")
     installed.write("own.yaml", installed.own("first"))
     install.follow(2)
     assert "database and broker answer" in install.follow()
@@ -315,6 +324,12 @@ def test_the_install_to_stay_takes_servers_of_its_own_and_lets_services_run(
     assert "not ok" not in checked
     installed.shell.run("helm uninstall fairlead --namespace fairlead")
     installed.api.delete("/api/v1/namespaces/vision")
+
+
+def _numbers_of_pods(installed: Installed) -> dict[str, int]:
+    """Return how many pods each Deployment of the release is to have."""
+    items = installed.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments").raise_for_status().json()["items"]
+    return {each["metadata"]["name"]: each["spec"]["replicas"] for each in items}
 
 
 def _visitors(installed: Installed, token: str) -> Visitors:

@@ -1,9 +1,10 @@
-"""A cluster is added, checked, changed and forgotten on pages, and its GPUs are cut anew, on a real API server."""
+"""Clusters are added, checked, changed and forgotten, their GPUs are cut, and the fleet is upgraded, on pages."""
 
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,18 @@ from tests.browser._support import chromium
 from tests.browser.whole import desk as desks
 from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
 from tests.browser.whole.driven import drives
+from tests.browser.whole.served import answering, ask_linear, bring, linear_file
 from tests.cluster._support.node.mig_manager import mig_manager
 from tests.cluster._support.nodes import make_node, make_pod
 from tests.cluster.harness import CLAIM, IMAGE, Harness
 from tests.cluster.plane import ControlPlane
 from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until
+from tests.registry._support import model_files
 
 pytestmark = [pytest.mark.cluster, pytest.mark.e2e]
 browser, screenshots, desk = chromium.browser, chromium.screenshots, desks.desk
+linear_model = model_files.linear_model
 
 _NODE, _SMALL, _OLD = "gpu-of-pages", "nvidia.com/mig-1g.10gb", "all-1g.10gb"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -252,6 +256,87 @@ def test_gpus_are_cut_anew_from_their_page_once_the_clusters_file_lets_them(
     page.set_viewport_size({"width": 390, "height": 844})
     page.emulate_media(color_scheme="dark")
     desk.look(page, "gpus-done-390-dark")
+
+
+SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {{name: {name}}}
+spec:
+  cluster: waves
+  predictor: {{model: {{modelFormat: {{name: onnx}}, storageUri: "models:/linear/1"}}}}
+"""
+
+
+@drives(
+    "GET fleet",
+    "POST upgrade-start",
+    "POST upgrade-action pause",
+    "POST upgrade-action resume",
+    "POST upgrade-action cancel",
+)
+def test_the_fleet_goes_over_in_waves_after_a_change_of_the_cluster_file(
+    desk: Desk, platform: Platform, cluster: Harness, tmp_path: Path, linear_model: Callable[..., bytes]
+) -> None:
+    place = replace(platform, cluster_gateway=cluster.gateway.url.partition("://")[2])
+    file = tmp_path / "waves.yaml"
+
+    def change(drain: str) -> None:
+        document = {**_cluster_file(cluster, platform.url), "name": "waves", "drain": drain}
+        del document["jobs"]
+        file.write_text(yaml.safe_dump(document))
+        platform.fairlead("clusters", "apply", "-f", str(file))
+
+    def is_serving(name: str) -> bool:
+        return ask_linear(place, name).status_code == 200
+
+    change("5s")
+    page = desk.page()
+    bring(page, linear_file(tmp_path, linear_model()))
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(SERVICE.format(name=name))
+        platform.fairlead("services", "apply", "-f", str(tmp_path / f"{name}.yaml"))
+    for name in ("one", "two"):
+        until(lambda name=name: is_serving(name), WAIT_MS / 1000, f"answers of {name}")  # type: ignore[misc]
+
+    change("6s")
+    page.get_by_role("link", name="Platform").click()
+    page.get_by_role("link", name="Fleet", exact=True).click()
+    behind = page.get_by_test_id("behind")
+    expect(behind).to_contain_text("default/two", timeout=WAIT_MS)
+    expect(behind).to_contain_text("default/one", timeout=WAIT_MS)
+    expect(behind).to_contain_text("terminationGracePeriodSeconds")
+    page.reload()  # the form appears with the page
+    desk.look(page, "fleet-behind")
+    assert answering(place, "one", 5) == {"one-00001"}, "nothing is replaced by itself"
+    page.get_by_role("button", name="Start the upgrade").click()
+    ask(page, "Pause…", "Pause")
+    expect(page.get_by_test_id("upgrade-message")).to_contain_text("paused it")
+    ask(page, "Resume…", "Resume")
+    expect(page.get_by_test_id("upgrade")).to_contain_text("Running")
+    desk.look(page, "fleet-upgrading")
+    earlier = page.get_by_role("region", name="Earlier upgrades").get_by_role("row")
+
+    def is_over() -> bool:
+        assert all(map(is_serving, ("one", "two"))), "a request was lost"
+        return not page.get_by_test_id("upgrade").is_visible()
+
+    until(is_over, WAIT_MS / 1000, "the end of the upgrade")
+    expect(earlier.nth(1)).to_contain_text("Complete")
+    for name in ("one", "two"):
+        assert answering(place, name, 5) == {f"{name}-00002"}
+
+    change("5s")
+    expect(behind).to_contain_text("default/two", timeout=WAIT_MS)
+    expect(behind).to_contain_text("default/one", timeout=WAIT_MS)
+    page.reload()
+    page.get_by_role("button", name="Start the upgrade").click()
+    ask(page, "End now…", "End now")
+    expect(earlier.nth(1)).to_contain_text("Cancelled")
+    desk.look(page, "fleet-cancelled")
+    for name in ("one", "two"):
+        platform.fairlead("services", "delete", name)
+    until(lambda: "default" not in platform.fairlead("services", "list").stdout, WAIT_MS / 1000, "the services' end")
 
 
 def propose(page: Page) -> None:

@@ -15,6 +15,7 @@ from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import Reach
 from integrations.metrics import counters
 from tests.cluster._support.platform import OnKubernetes
+from tests.cluster._support.removal import remove
 from tests.cluster.harness import Harness
 from tests.integrations._support.runtimes import Traffic, infer_json, model, until
 
@@ -79,7 +80,7 @@ def test_requests_and_restarts_of_pods_are_counted_the_same_by_both_ways(cluster
     assert after is not None
     counts = add(add(before, samples[0]), after).of("counted-00001")
     assert (counts.requests, counts.server_errors) == (4, 1), "the restart is an error"
-    driver.delete("default", "counted", 2)
+    remove(driver, "counted", 2)
 
 
 def test_a_canary_is_judged_by_what_its_pods_counted(on_kubernetes: OnKubernetes) -> None:

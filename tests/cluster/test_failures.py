@@ -11,6 +11,7 @@ import pytest
 from integrations.clusters.base import Desired, DesiredRevision, Failure, FailureReason, Resources
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster._support.removal import remove
 from tests.cluster.harness import UNRULY_IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.runtimes import model
@@ -55,7 +56,7 @@ class Service:
                 assert time.monotonic() < deadline, f"not within {_WITHIN_S:g} s: {seen}"
                 time.sleep(0.2)
         finally:
-            self.driver.delete("default", self.name, 2)
+            remove(self.driver, self.name, 2)
             self._api.close()
 
 

@@ -17,6 +17,7 @@ from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options
+from tests.cluster._support.removal import remove
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.platform import Platform
 
@@ -89,11 +90,7 @@ def followed(db: None, plane: ControlPlane) -> Iterator[Followed]:
     yield it
     it.follower.close()
     driver = KubernetesDriver(it.api, OPTIONS)
-    deadline = time.monotonic() + _WITHIN_S
-    while driver.observe("default", "digits").generation:  # until the garbage collector has removed all of it
-        driver.delete("default", "digits", 1000)
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    remove(driver, "digits", 1000)
     it.api.close()
 
 

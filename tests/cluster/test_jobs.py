@@ -91,11 +91,14 @@ def test_files_that_are_others_are_told(cluster: Harness, options: Options, api:
     assert "is not the one that was stored" in result.message
 
 
-def test_what_fits_on_no_node_is_told_at_the_timeout(cluster: Harness, options: Options, api: Api) -> None:
+def test_what_fits_on_no_node_is_told_at_the_timeout(
+    cluster: Harness, options: Options, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests, "WAITS_FOR_NODE_S", 4.0)
     driver = KubernetesDriver(api, replace(options, defaults=Resources(1000, 1 << 30)))
-    result = driver.run(asked(cluster, JobKind.PROFILE, model(1), timeout_s=8))
+    result = driver.run(asked(cluster, JobKind.PROFILE, model(1), timeout_s=4))
     assert result.exit_code == TIMED_OUT
-    assert result.message.startswith("the profile of the model did not finish within 8 s: no node takes it: ")
+    assert result.message.startswith("the profile of the model did not finish within 4 s: no node takes it: ")
 
 
 def test_an_image_that_is_not_there_is_told_before_the_timeout(cluster: Harness, options: Options, api: Api) -> None:
@@ -108,9 +111,10 @@ def test_a_job_whose_worker_was_killed_ends_at_its_deadline_and_is_removed(
     cluster: Harness, options: Options, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manifests, "REMOVED_AFTER_S", 1)
+    monkeypatch.setattr(manifests, "WAITS_FOR_NODE_S", 1.0)
     nowhere = replace(options, defaults=Resources(1000, 1 << 30))
     made = api.create(manifests.job(asked(cluster, JobKind.INSPECT, model(1), timeout_s=3), "left-behind", nowhere))
-    assert made["spec"]["activeDeadlineSeconds"] == 3
+    assert made["spec"]["activeDeadlineSeconds"] == 4
     until(lambda: api.get(resource_types.JOB, "default", "left-behind") is None, "the Job is removed", _LONG_S)
 
 

@@ -13,6 +13,7 @@ from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import REPLAY
 from integrations.clusters.kubernetes.options import Reach
+from tests.cluster._support.removal import remove
 from tests.cluster.harness import Harness
 from tests.integrations._support.runtimes import model, until
 
@@ -57,8 +58,7 @@ class Scene:
         until(look, what, 300)
 
     def remove(self) -> None:
-        self.cluster.driver.delete("default", "digits", self.generation + 1)
-        self.until(lambda: not self.cluster.driver.observe("default", "digits").generation, "the service is gone")
+        remove(self.cluster.driver, "digits", self.generation + 1, within_s=300)
         self.until(lambda: not self.there(), "nothing of replays stays")
 
 

@@ -14,6 +14,7 @@ from accounts.services import user_get_or_create
 from accounts.services.audit_chain import audit_chain
 from accounts.services.identities import REFRESH_TOKEN
 from clusters.models import Cluster
+from clusters.services import prometheus
 from clusters.services.connection import opened, sealed
 from common.encryption import seal, seal_bytes, unseal, unseal_bytes
 from common.errors import Unavailable
@@ -48,7 +49,7 @@ class Stored:
             url="https://ci.example/hook", events=["RolloutHealthy"], description="", actor="a", now=now
         )
         self.secret, self.webhook_id = created.secret, created.webhook.pk
-        Cluster.objects.update(credentials=sealed(CREDENTIALS))
+        Cluster.objects.update(credentials=sealed(CREDENTIALS), prometheus_token=seal("p", purpose=prometheus.PURPOSE))
         waiting = seal_bytes(b"halves", purpose=comparison.PURPOSE)
         place = {"rollout": rollout, "attempt": 1, "step_index": 0}
         ComparisonRun.objects.create(**place, started_at=now, waiting=waiting)
@@ -84,6 +85,7 @@ class Stored:
         return (
             unseal(webhook.sealed_secret, purpose=SECRET) == self.secret
             and opened(Cluster.objects.get().credentials) == CREDENTIALS
+            and unseal(Cluster.objects.get().prometheus_token, purpose=prometheus.PURPOSE) == "p"
             and unseal(Identity.objects.get().sealed_refresh_token, purpose=REFRESH_TOKEN) == "r"
             and (halves, exchanges) == (b"halves", [EXCHANGE, EXCHANGE])
             and values_of(namespace="default", refs=[SecretKeyRef("hub", "token")]) == {"hub": {"token": "t"}}
@@ -117,8 +119,8 @@ def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
     replace_the_key(settings)
     call_command("secrets_reseal")
     said = (
-        "webhooks 1, sign-ins 1, kubeconfigs 1, signing keys 1, audit signing keys 1, secrets of services 1, "
-        "comparisons 1, recordings 1, sessions 1\n"
+        "webhooks 1, sign-ins 1, kubeconfigs 1, tokens for Prometheus 1, signing keys 1, audit signing keys 1, "
+        "secrets of services 1, comparisons 1, recordings 1, sessions 1\n"
     )
     assert capsys.readouterr().out == said
     settings.SECRET_KEY_FALLBACKS = []

@@ -14,7 +14,9 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from common.uris import parse_prefixes
+from deployments.models import InferenceService
 from events.services.subscriptions import webhook_test
+from fleet.models import FleetUpgrade, ServiceUpgrade
 from registry.services import alias_set
 from registry.services.imports import import_request
 from sealed_secrets.services import secret_create
@@ -50,6 +52,10 @@ def hook(standing_rows: Callable[[], AbstractContextManager[None]]) -> int:
             import_request(model="digits", uri="https://a.example/digits.onnx", now=now, actor="test")
         for _ in range(2):
             scenes.tuning()
+        upgraded = FleetUpgrade.objects.create(percent=20, at_once=5, created_at=now, created_by="test")
+        FleetUpgrade.objects.create(percent=20, at_once=5, created_at=now, created_by="test", is_open=None)
+        for service in InferenceService.objects.all():
+            ServiceUpgrade.objects.create(upgrade=upgraded, service=service, wave=1, changes="image a -> b")
         made = scenes.webhook().webhook
         for _ in range(2):
             webhook_test(webhook_id=made.pk, teams=None, actor="test", now=now)
@@ -63,7 +69,9 @@ def ask(hook: int, api: Callable[..., APIClient]) -> Callable[..., Any]:
 
     def get(path: str, query: dict[str, str]) -> Any:
         cluster = {"name": "local"} if "/clusters/" in path else {}
-        return client.get(path.format(**{**NAMES, **cluster, "webhook_id": hook}), query)
+        upgrade = FleetUpgrade.objects.order_by("id").first()
+        ids = {"webhook_id": hook, "upgrade_id": 0 if upgrade is None else upgrade.pk}
+        return client.get(path.format(**{**NAMES, **cluster, **ids}), query)
 
     return get
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import schemathesis
 import uvicorn
+from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck
 from hypothesis import settings as bounds
@@ -30,7 +31,10 @@ from schemathesis.specs.openapi.checks import (
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 from common.uris import parse_prefixes
+from deployments.models import Revision
 from events.services.subscriptions import webhook_test
+from fleet.models import FleetUpgrade
+from fleet.services.upgrades import upgrade_start
 from integrations.clusters.base import Component
 from integrations.clusters.local.documents import cluster_status_to_json
 from integrations.clusters.local.files import ClusterStatus, Layout, write_json
@@ -67,6 +71,12 @@ def server(django_db_setup: None) -> Iterator[str]:
         running.should_exit = True
         thread.join(DEADLINE_S)
         assert not thread.is_alive()
+
+
+def _upgrade() -> FleetUpgrade:
+    """Start an upgrade of the fleet, whose services are behind."""
+    Revision.objects.update(template_changes="image a -> b")
+    return upgrade_start(cluster="", namespace="", percent=25, at_once=5, actor="test", now=timezone.now())
 
 
 @pytest.fixture
@@ -114,6 +124,7 @@ def there(
             "request_id": "00000000-0000-4000-8000-000000000000",
             "result_id": "00000000-0000-4000-8000-000000000000",
             "repartition_id": scenes.repartition().pk,
+            "upgrade_id": _upgrade().pk,
             "user": "alice",
             "cluster": "local",
             "digest": "sha256:" + "0" * 64,

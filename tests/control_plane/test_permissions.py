@@ -17,6 +17,7 @@ from accounts.models import ApiToken, Identity
 from accounts.services import teams, token_create, user_get_or_create
 from common.uris import parse_prefixes
 from events.services.subscriptions import webhook_test
+from fleet.models import FleetUpgrade
 from recordings.services.recordings import RecordingOrder, recording_start
 from registry.models import KeptRules, ModelVersion
 from registry.services import alias_set
@@ -48,6 +49,14 @@ TABLE: dict[str, tuple[str, Role]] = {
     "POST /clusters/{name}/repartitions/{repartition_id}/abort": (DEFAULT, ADMIN),
     "GET /clusters/{name}/prices": (DEFAULT, ADMIN),
     "PUT /clusters/{name}/prices": (DEFAULT, ADMIN),
+    "GET /fleet/services": (DEFAULT, ADMIN),
+    "GET /fleet/upgrades": (DEFAULT, ADMIN),
+    "POST /fleet/upgrades": (DEFAULT, ADMIN),
+    "GET /fleet/upgrades/{upgrade_id}": (DEFAULT, ADMIN),
+    "GET /fleet/upgrades/{upgrade_id}/services": (DEFAULT, ADMIN),
+    "POST /fleet/upgrades/{upgrade_id}/pause": (DEFAULT, ADMIN),
+    "POST /fleet/upgrades/{upgrade_id}/resume": (DEFAULT, ADMIN),
+    "POST /fleet/upgrades/{upgrade_id}/cancel": (DEFAULT, ADMIN),
     "GET /issuers": (ANY, VIEWER),
     "POST /issuers": (DEFAULT, ADMIN),
     "GET /issuers/{name}": (ANY, VIEWER),
@@ -264,6 +273,7 @@ def _everything(now: datetime) -> dict[str, int]:
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)
     replay = scenes.replay(recording)
     repartition = scenes.repartition()
+    upgrade = FleetUpgrade.objects.create(percent=25, at_once=5, created_at=now, created_by="test")
     tuning = scenes.tuning()
     build, trial = scenes.build(), scenes.trial()
     scenes.access_key(team="red")
@@ -279,6 +289,7 @@ def _everything(now: datetime) -> dict[str, int]:
         "recording_id": recording.pk,
         "replay_id": replay.pk,
         "repartition_id": repartition.pk,
+        "upgrade_id": upgrade.pk,
         "tuning_id": tuning.pk,
         "build_id": build.pk,
         "trial_id": trial.pk,

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from celery.contrib.testing.worker import start_worker
 from celery.signals import task_postrun
 from django.conf import settings
 
@@ -15,9 +14,11 @@ from deployments import tasks
 from deployments.domain.phases import Phase
 from deployments.models import InferenceService
 from deployments.reconcile import hints
+from deployments.turns import sweep
 from events.models import Event
 from integrations.clusters.base import Observed, Sample
 from jobs.services import hints as job_hints
+from tests.control_plane._support.workers import working
 from tests.deployments._support.ledger import Ledger
 from tests.deployments._support.platform import Platform
 
@@ -29,7 +30,7 @@ def platform(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Platfor
     """Services on the database, which the worker's threads share, and a fake cluster, which its tasks find."""
     made = Platform()
     monkeypatch.setattr(connecting, "driver_of", lambda _cluster: made.cluster)
-    monkeypatch.setattr(tasks.counters, "collect", made.metrics)
+    monkeypatch.setattr(sweep.counters, "collect", made.metrics)
     monkeypatch.setattr(job_hints, "_EXPIRES_S", 3600)  # each of them is waited for, however busy the machine is
     return made
 
@@ -49,12 +50,11 @@ def ended(platform: Platform) -> Iterator[threading.Semaphore]:
 
     task_postrun.connect(note)
     try:
-        with start_worker(
+        with working(
             app,
             pool="threads",
             concurrency=4,
             loglevel="INFO",  # of the whole process, from now on: as it is
-            perform_ping_check=False,
             shutdown_timeout=DEADLINE_S,
         ):
             yield done
@@ -90,8 +90,8 @@ def test_hints_that_come_at_once_tick_a_service_one_after_the_other(
             inside -= 1
         return platform.metrics(observed)
 
-    monkeypatch.setattr(tasks.counters, "collect", busy)
-    monkeypatch.setattr(tasks.timezone, "now", platform.clock)
+    monkeypatch.setattr(sweep.counters, "collect", busy)
+    monkeypatch.setattr(sweep.timezone, "now", platform.clock)
     platform.start()
     for _ in range(40):
         if platform.rollout().phase == Phase.HEALTHY:

@@ -10,6 +10,7 @@ from clusters.services import connection
 from deployments import tasks
 from deployments.models import InferenceService
 from deployments.services import service_apply
+from deployments.turns import sweep
 from integrations.clusters.base import Component
 from tests.deployments._support.platform import Platform
 
@@ -17,7 +18,7 @@ from tests.deployments._support.platform import Platform
 @pytest.fixture
 def swept(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Platform:
     monkeypatch.setattr(connection, "driver_of", lambda _cluster: platform.cluster)
-    monkeypatch.setattr(tasks.counters, "collect", platform.metrics)
+    monkeypatch.setattr(sweep.counters, "collect", platform.metrics)
     return platform
 
 

@@ -72,7 +72,7 @@ class Clients:
         connection.close()
 
 
-@pytest.fixture(params=["local", pytest.param("kubernetes", marks=pytest.mark.cluster)])
+@pytest.fixture(params=["local", pytest.param("kubernetes", marks=[pytest.mark.cluster, pytest.mark.long])])
 def platform(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Platform]:
     """A platform that stops replicas after a few seconds in which fewer were enough."""
     window = {"FAIRLEAD_SCALE_DOWN_WINDOW_S": "3"}

@@ -14,9 +14,10 @@ import pytest
 import yaml
 from onnx import numpy_helper
 
+from tests.e2e._support.platforms import LONG_ON_KUBERNETES
 from tests.e2e.harness import SERVICE, Platform, until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, LONG_ON_KUBERNETES]
 
 WAIT_S = 110
 GATE: dict[str, Any] = {"minRequests": 30, "maxSlowPercent": None, "deadline": "10m"}

@@ -79,6 +79,7 @@ FOLDERS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "config", "model_format"), FOLDERS)
 def test_folders_of_other_libraries_are_served(platform: Platform, kind: str, config: str, model_format: str) -> None:
     case = CASES[kind]

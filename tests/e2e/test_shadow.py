@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.e2e._support.platforms import LONG_ON_KUBERNETES
 from tests.e2e.harness import Platform, failed, serve_digits, traffic, until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, LONG_ON_KUBERNETES]
 
 POLICY = """
 name: shadow

@@ -16,7 +16,7 @@ from tests.e2e.harness import ROOT, Platform
 from tests.servers import network
 from tests.servers.parts import MissingPartError, skip_or_fail
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 EXAMPLE = ROOT / "examples" / "question-similarity"
 BLOCKS = re.findall(r"```sh\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.DOTALL)

@@ -89,6 +89,34 @@ BUDGET: dict[str, Any] = {
     "used_requests": 1,
     "used_cost": None,
 }
+UPGRADE: dict[str, Any] = {
+    "id": 1,
+    "cluster": None,
+    "namespace": "",
+    "percent": 25,
+    "at_once": 5,
+    "phase": "Running",
+    "message": "",
+    "services": {"Waiting": 1},
+    "created_at": "2026-01-01T12:00:00Z",
+    "created_by": "ann",
+    "ended_at": None,
+}
+BEHIND = {
+    "namespace": "default",
+    "name": "s",
+    "cluster": "k",
+    "revision": "s-00001",
+    "template_changes": "image a -> b",
+}
+UPGRADED = {
+    "namespace": "default",
+    "name": "s",
+    "wave": 1,
+    "state": "Waiting",
+    "changes": "image a -> b",
+    "message": "",
+}
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
 DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
 ENTRY: dict[str, Any] = {"id": 1, "actor": "ann", "before": None, "after": {"name": "m"}}
@@ -190,6 +218,13 @@ CALLS = {
     "clusters check": Asked("k", {"GET /clusters/k/check": {"ok": True, "findings": []}}),
     "clusters gpus": Asked("k", {"GET /clusters/k/gpus": {"unknown": "", "nodes": []}}),
     "clusters repartition": Asked("k --for 1g.10gb", {"POST /clusters/k/repartitions": REPARTITION}),
+    "fleet behind": Asked("", {"GET /fleet/services": listed(BEHIND)}),
+    "fleet upgrade": Asked("--percent 20", {"POST /fleet/upgrades": UPGRADE}),
+    "fleet list": Asked("", {"GET /fleet/upgrades": listed(UPGRADE)}),
+    "fleet show": Asked("1", {"GET /fleet/upgrades/1": UPGRADE, "GET /fleet/upgrades/1/services": listed(UPGRADED)}),
+    "fleet pause": Asked("1", {"POST /fleet/upgrades/1/pause": UPGRADE}),
+    "fleet resume": Asked("1", {"POST /fleet/upgrades/1/resume": UPGRADE}),
+    "fleet cancel": Asked("1", {"POST /fleet/upgrades/1/cancel": UPGRADE}),
     "repartitions list": Asked("k", {"GET /clusters/k/repartitions": listed(REPARTITION)}),
     "repartitions show": Asked("k 5", {"GET /clusters/k/repartitions/5": REPARTITION}),
     "repartitions approve": Asked("k 5", {"POST /clusters/k/repartitions/5/approve": REPARTITION}),

@@ -59,7 +59,7 @@ def call(cluster: Any, do: str = "") -> int:
 
 def test_share_is_honoured_over_http_and_grpc_and_no_client_sees_a_shadow(cluster, traffic, eventually):
     shadowed(cluster, eventually, 20)
-    with traffic(cluster.url) as clients:
+    with traffic(cluster.url, pause_s=0) as clients:
         clients.until_sent(4000, DEADLINE_S)
     assert clients.failures == []
     assert set(clients.by_revision()) == {"digits-00001"}
@@ -111,7 +111,7 @@ def test_a_shadows_errors_are_counted_as_clients_would_have_seen_them(cluster, e
 
 def test_a_shadow_that_hangs_is_not_felt_and_is_found_out(cluster, traffic, eventually):
     shadowed(cluster, eventually, 100, MODEL_DO="sleep=3600")
-    with traffic(cluster.url) as clients:
+    with traffic(cluster.url, pause_s=0) as clients:
         clients.until_sent(1000, DEADLINE_S)
         eventually(lambda: sample(cluster, "mirror").server_errors > 100, "copies over the limit fail", DEADLINE_S)
         begun = time.monotonic()
@@ -127,7 +127,7 @@ def test_a_shadow_whose_process_stands_still_is_not_felt(cluster, traffic, event
     shadow = cluster.pid("default.digits-00002-0")
     os.kill(shadow, signal.SIGSTOP)
     try:
-        with traffic(cluster.url) as clients:
+        with traffic(cluster.url, pause_s=0) as clients:
             clients.until_sent(500, DEADLINE_S)
             large = bytes(8 << 20)
             assert [cluster.request(f"{MODEL}/infer", "POST", large)[0] for _ in range(3)] == [200] * 3
@@ -139,7 +139,7 @@ def test_a_shadow_whose_process_stands_still_is_not_felt(cluster, traffic, event
 
 def test_a_shadow_that_crashes_on_every_copy_is_not_felt(cluster, traffic, eventually):
     shadowed(cluster, eventually, 100, MODEL_DO="crash")
-    with traffic(cluster.url) as clients:
+    with traffic(cluster.url, pause_s=0) as clients:
         eventually(
             lambda: cluster.observe().revision("digits-00002").replicas[0].restarts >= 2,
             "the shadow crashed again and again",
@@ -160,7 +160,7 @@ def test_large_bodies_are_copied_whole(cluster, eventually):
 
 def test_mirroring_ends_without_a_trace(cluster, traffic, eventually):
     shadowed(cluster, eventually, 50)
-    with traffic(cluster.url) as clients:
+    with traffic(cluster.url, pause_s=0) as clients:
         clients.until_sent(200, DEADLINE_S)
         cluster.apply(3, cluster.revision(1, 100), cluster.revision(2, 0))
         eventually(lambda: shares(cluster, 2) == (0, 0), "nothing is copied any more", DEADLINE_S)

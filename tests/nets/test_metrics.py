@@ -7,10 +7,12 @@ from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
 from clusters.services import watch
+from control_plane import beat
 from control_plane.monitoring import telemetry
 from control_plane.monitoring.collector import ControlPlaneCollector
 from deployments import tasks
 from deployments.reconcile import service_counters
+from deployments.turns import controller, sweep
 from integrations import shared_buckets
 from serving_runtime.common.errors import FailureReason
 from serving_runtime.devices.gpu import Gpu
@@ -27,7 +29,7 @@ from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events
 from tests.nets._support.recording import check
 from usage.services import collector
 
-REGISTERED = (telemetry, watch, tasks, service_counters, shared_buckets, collector)
+REGISTERED = (beat, telemetry, watch, tasks, controller, sweep, service_counters, shared_buckets, collector)
 """Modules whose import registers metrics."""
 
 

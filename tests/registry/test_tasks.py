@@ -56,7 +56,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCluster]:
 
 
 @pytest.fixture
-def hints_run_at_once() -> Iterator[None]:
+def hints_run_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(tasks, "_RENEW_EVERY_S", 60.0)  # the test's transaction has the row
     app.conf.task_always_eager = True
     yield
     app.conf.task_always_eager = False

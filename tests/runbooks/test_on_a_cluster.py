@@ -96,7 +96,7 @@ def gpu_node(plane: ControlPlane) -> Iterator[None]:
 def node_comes(plane: ControlPlane) -> None:
     """Make the node, as its kubelet, the device plugin and GPU Feature Discovery would."""
     ready = {"type": "Ready", "status": "True", "reason": "Test", "message": ""}
-    amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", SLICE: "4"}
+    amounts = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "110", SLICE: "4"}
     with plane.client() as client:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": LABELS}}
         client.post(resource_types.NODE.path(""), json=node).raise_for_status()

@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,9 @@ def test_a_stored_revision_goes_on_and_says_once_what_it_runs_without(platform: 
         platform.turn()
 
     (event,) = Event.objects.filter(kind="RevisionVariablesLeftOut")
-    found = [each for each in cluster_check(cluster=service.cluster, namespaces=()) if not each.ok]
+    found = [
+        each for each in cluster_check(cluster=service.cluster, namespaces=(), now=datetime.now(UTC)) if not each.ok
+    ]
 
     assert (event.service, event.revision) == (service, "digits-00001")
     assert event.message.startswith("digits-00001 runs without PYTHONPATH of spec.predictor.model.env: ")

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from integrations.artifacts.store import digest_of_folder
-from integrations.clusters.base import Candidate, Job, JobKind
+from integrations.clusters.base import Candidate, Desired, Job, JobKind
 from integrations.clusters.kubernetes.manifests import job, render
 from integrations.clusters.kubernetes.manifests.jobs.replay import replay
-from integrations.clusters.kubernetes.manifests.workloads.volumes import keep_sizes
 from integrations.clusters.kubernetes.options import ModelCache, ModelSource, Options
 from serving_runtime.__main__ import main
 from serving_runtime.artifacts.download import Patience
@@ -143,7 +142,8 @@ def test_who_opens_a_model_has_no_token(source: ModelSource) -> None:
             if container["name"] == "reports":
                 assert mounts(container).keys() == {"records", "spool"}, who
                 assert mounts(container)["records"]["readOnly"] is True, who
-                assert not {"env", "envFrom"} & container.keys(), who
+                assert {each["name"] for each in container.get("env", ())} <= {"FAIRLEAD_LOG_FORMAT"}, who
+                assert "envFrom" not in container, who
 
 
 def test_what_is_recorded_is_brought_by_a_container_of_its_own_that_ends_after_the_one_with_the_model() -> None:
@@ -249,14 +249,20 @@ def test_what_a_build_leaves_does_not_bring_the_token_of_who_uploads(tmp_path: P
         bring(made, "http://127.0.0.1:1/", secret / "token", None, Patience(tries=1))
 
 
-@pytest.mark.parametrize("shape", [None, "text", ["text"], [{"emptyDir": {}}], [{"name": "tmp", "emptyDir": None}]])
-def test_volumes_of_any_shape_keep_it(shape: object) -> None:
-    desired, shares, options = given(BASE)
-    made = [each for each in render(desired, shares, options) if each["kind"] == "Deployment"]
-    there = [{**each, "spec": {"template": {"spec": {"volumes": [{"name": "tmp", "emptyDir": {}}]}}}} for each in made]
-    bent = [{**each, "spec": {"template": {"spec": {"volumes": shape}}}} for each in made]
-    keep_sizes(bent, there)
-    assert [each["spec"]["template"]["spec"]["volumes"] for each in bent] == [shape] * len(made)
-    keep_sizes(made, there)
-    for each in made:
-        assert {"name": "tmp", "emptyDir": {}} in each["spec"]["template"]["spec"]["volumes"]
+def sized(model_bytes: int) -> Desired:
+    desired = given(BASE)[0]
+    return replace(desired, revisions=tuple(replace(each, artifact_bytes=model_bytes) for each in desired.revisions))
+
+
+def deployments(desired: Desired) -> list[dict[str, Any]]:
+    _, shares, options = given(BASE)
+    return [each for each in render(desired, shares, options) if each["kind"] == "Deployment"]
+
+
+def test_a_pod_requests_the_disk_that_its_model_needs_and_may_fill_no_more() -> None:
+    (made,) = deployments(sized(3 << 30))
+    pod = made["spec"]["template"]["spec"]
+    (prepare,), (runtime,) = pod["initContainers"], pod["containers"]
+    assert prepare["resources"]["requests"]["ephemeral-storage"] == f"{6 * 1024 + 64}Mi", "an archive and its files"
+    assert runtime["resources"]["requests"]["ephemeral-storage"] == f"{3 * 1024 + 64}Mi"
+    assert {"name": "models", "emptyDir": {"sizeLimit": "7Gi"}} in pod["volumes"]

@@ -136,6 +136,18 @@ true
 {{- end -}}
 {{- end -}}
 
+{{- /* Room of the cache of models; empty without one. New installations with storage for several nodes have it: a class for one node often binds a claim at its first pod, and until then `helm --wait` waits. An upgrade keeps what the installation has. */ -}}
+{{- define "fairlead.modelCache" -}}
+{{- $artifacts := dig "artifacts" dict .Values.cluster.file -}}
+{{- $found := include "fairlead.found" (dict "root" . "kind" "ConfigMap" "name" (printf "%s-defaults" (include "fairlead.fullname" .))) | fromJson -}}
+{{- $isFirst := and .Release.IsInstall (eq .Values.persistence.artifacts.accessMode "ReadWriteMany") -}}
+{{- $has := and (include "fairlead.defaultsOf" .) (or $isFirst (eq (dig "data" "model-cache" "" $found) "true")) -}}
+{{- $size := .Values.cluster.modelCache | default (ternary .Values.persistence.artifacts.size "none" (not (empty $has))) -}}
+{{- if and .Values.cluster.enabled (ne $size "none") (not (hasKey $artifacts "cache")) (ne (dig "from" "" $artifacts) "claim") -}}
+{{- $size -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "fairlead.host" -}}
 {{- (urlParse .Values.url).hostname -}}
 {{- end -}}

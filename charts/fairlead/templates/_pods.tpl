@@ -149,12 +149,23 @@ securityContext:
 {{- if and (eq .component "web") (include "fairlead.defaultsOf" .root) (not (hasKey .root.Values.settings "FAIRLEAD_METRICS_ACCESS")) }}
 - {name: FAIRLEAD_METRICS_ACCESS, value: token}
 {{- end }}
+{{- if and (eq (include "fairlead.logs" .root) "json") (not (hasKey .root.Values.settings "FAIRLEAD_LOG_FORMAT")) }}
+- {name: FAIRLEAD_LOG_FORMAT, value: json}
+{{- end }}
+{{- with .root.Values.telemetry.otlp.endpoint }}
+- {name: FAIRLEAD_OTLP_ENDPOINT, value: {{ . | quote }}}
+{{- end }}
 {{- range $key, $value := .root.Values.settings }}
 - {name: {{ $key }}, value: {{ $value | toString | quote }}}
 {{- end }}
 {{- end -}}
 
-{{- /* Who measures rollouts; of web and worker, which have the files too. */ -}}
+{{- /* Format of log lines: json, or text where that is said or the defaults of before hold. */ -}}
+{{- define "fairlead.logs" -}}
+{{- .Values.telemetry.logs | default (ternary "json" "text" (ne (include "fairlead.defaultsOf" .) "")) -}}
+{{- end -}}
+
+{{- /* Who measures rollouts; of web, worker and watcher, which have the files too. */ -}}
 {{- define "fairlead.prometheus" -}}
 {{- if .url }}
 - {name: FAIRLEAD_PROMETHEUS_URL, value: {{ .url | quote }}}

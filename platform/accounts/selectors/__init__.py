@@ -141,11 +141,16 @@ def owning_team(*, kind: Owned, name: str) -> str:
     return owners.first() or DEFAULT_TEAM
 
 
-def users_who_may(scope: Scope, *, kind: Owned, names: Iterable[str]) -> dict[str, set[int]]:
-    """Return for each name the ids of the active users whose role there allows `scope`; two queries for all names."""
+def owning_teams(*, kind: Owned, names: Iterable[str]) -> dict[str, str]:
+    """Return the name of the owning team for each of these namespaces or models; one query."""
     asked = set(names)
     owners = dict(Ownership.objects.filter(kind=kind, name__in=asked).values_list("name", "team__name"))
-    teams = {name: owners.get(name, DEFAULT_TEAM) for name in asked}
+    return {name: owners.get(name, DEFAULT_TEAM) for name in asked}
+
+
+def users_who_may(scope: Scope, *, kind: Owned, names: Iterable[str]) -> dict[str, set[int]]:
+    """Return for each name the ids of the active users whose role there allows `scope`; two queries for all names."""
+    teams = owning_teams(kind=kind, names=names)
     allowing = [role for role in Role if role.scope.includes(scope)]
     members = Membership.objects.filter(
         Q(team__name__in=set(teams.values()), role__in=allowing) | Q(team__name=DEFAULT_TEAM, role=Role.ADMIN),

@@ -52,6 +52,7 @@ _PAGES = (
     (r"models/(?P<name>[^/]+)/versions/(?P<number>\d+)(?P<under>/.+)?", "registry:version-detail"),
     (r"models/(?P<name>[^/]+)(?P<under>/.+)?", "registry:model-detail"),
     (r"services/(?P<namespace>[^/]+)/(?P<name>[^/]+)(?P<under>/.+)?", "deployments:service-detail"),
+    (r"fleet/upgrades/\d+", "deployments:fleet"),
     (r"clusters/(?P<name>[^/]+)/repartitions/\d+", "deployments:cluster-gpus"),
     (r"clusters/(?P<name>[^/]+)", "deployments:cluster-detail"),
     (r"policies/(?P<name>[^/]+)", "deployments:policy-detail"),

@@ -95,7 +95,9 @@ class FindingSerializer(serializers.Serializer[Finding]):
     about = serializers.CharField()
     ok = serializers.BooleanField()
     message = serializers.CharField()
-    remedy = serializers.CharField(help_text="Remedy; empty if `ok` is true.")
+    remedy = serializers.CharField(
+        help_text="Remedy; empty if nothing is to be done. Where `ok` is true there is time left."
+    )
 
 
 class ClusterCheckSerializer(serializers.Serializer[Any]):

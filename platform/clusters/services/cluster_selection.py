@@ -1,5 +1,6 @@
 """Cluster selection for services."""
 
+import os
 from datetime import datetime
 
 from django.conf import settings
@@ -8,6 +9,8 @@ from clusters.models import Cluster
 from clusters.services.connection import LOCAL, driver_of, file_of
 from common.errors import NotFound
 from integrations.clusters.base import ClusterDriver
+
+MOST_JOBS_ON_KUBERNETES = 20
 
 
 def cluster_default(*, now: datetime) -> Cluster:
@@ -36,6 +39,19 @@ def cluster_local_made(*, now: datetime) -> None:
 def driver_default(now: datetime) -> ClusterDriver:
     """Return the driver of the default cluster, where trials of models without a service run."""
     return driver_of(cluster_default(now=now))
+
+
+def jobs_at_once_default(now: datetime) -> int:
+    """Return how many jobs the default cluster runs at once, as `jobs_at_once`."""
+    return jobs_at_once(cluster_default(now=now))
+
+
+def jobs_at_once(cluster: Cluster) -> int:
+    """Return how many short jobs of one kind a cluster runs at once: on Kubernetes its scheduler finds room for each.
+
+    On this machine one for each two cores, since a job has threads and memory of its own: from 2 to 8.
+    """
+    return MOST_JOBS_ON_KUBERNETES if cluster.kind != LOCAL else max(2, min(8, len(os.sched_getaffinity(0)) // 2))
 
 
 def measured_on_default(now: datetime) -> tuple[str, ...]:

@@ -13,9 +13,13 @@ from django.db.models import QuerySet
 
 from accounts.services import audit_record
 from clusters import hooks
-from clusters.domain.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
+from clusters.domain.addresses import with_kept_addresses
+from clusters.domain.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster, without_secrets
+from clusters.domain.cluster_file.gateways import refuse_sudden_moves
 from clusters.models import Cluster
+from clusters.services import prometheus
 from clusters.services.connection import LOCAL, access_of, driver_of, opened, sealed
+from clusters.services.credential_expiry import expiry_findings
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes.access import Credentials
@@ -24,7 +28,7 @@ from placement.repartition.machine import Phase
 
 logger = logging.getLogger(__name__)
 _SHOWN = 5
-_OF_FILE = ("document", "gateway_url", "changed_at", "look_at", "credentials")
+_OF_FILE = ("document", "gateway_url", "changed_at", "look_at", "credentials", "prometheus_token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +106,28 @@ def _followed(document: object, name: str | None, now: datetime, rows: QuerySet[
     if file.name == LOCAL:
         raise InvalidInput("name is 'local', which is this machine; choose another name", field="name")
     row = rows.filter(name=file.name).first()
+    document = with_kept_addresses(cast(Mapping[str, Any], document), None if row is None else row.document)
+    file = parse_cluster(document, name=file.name)
     credentials = _credentials(file, row)
     if isinstance(credentials, Credentials):
         tls_of(credentials)
-    text, before, read_at = _shown(document, file), None, None
+    token = prometheus.sealed_token(file, row)
+    text, before, read_at = {**without_secrets(document), "name": file.name}, None, None
     if row is None:
         row = Cluster(name=file.name, kind=KIND, created_at=now)
     else:
         before, read_at = row.document, row.changed_at
-        if before == text and _stored(row) == credentials:
+        _refuse_sudden_moves(row, file)
+        if before == text and _stored(row) == credentials and row.prometheus_token == token:
             return ClusterChange(row, before, read_at, changed=False)
     row.document, row.gateway_url, row.changed_at = text, file.gateway_url, now
     row.look_at = None  # the cause of its failure may be fixed: connect at once
     row.credentials = "" if credentials is None else sealed(credentials)
+    row.prometheus_token = token
     return ClusterChange(row, before, read_at, changed=True)
 
 
-def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Finding]:
+def cluster_check(*, cluster: Cluster, namespaces: Sequence[str], now: datetime) -> Sequence[Finding]:
     """Return whether services can run on the cluster, in their namespaces and in these. Changes nothing.
 
     Called with no transaction open.
@@ -126,7 +135,13 @@ def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Fi
     used = cluster.services.order_by("namespace").values_list("namespace", flat=True).distinct()
     try:
         of_services = chain.from_iterable(hooks.findings(cluster))
-        return [*driver_of(cluster).findings(sorted({*used, *namespaces})), *of_services]
+        of_metrics = prometheus.findings(prometheus.prometheus_of(cluster))
+        return [
+            *driver_of(cluster).findings(sorted({*used, *namespaces})),
+            *of_services,
+            *of_metrics,
+            *expiry_findings(cluster, now),
+        ]
     except FairleadError as error:
         return [Finding("cluster file", False, error.message, "apply the cluster file with what the sentence says")]
 
@@ -186,10 +201,10 @@ def _stored(row: Cluster) -> Credentials | None:
         return None
 
 
-def _shown(document: object, file: ClusterFile) -> dict[str, Any]:
-    """Return the file as it is stored: without secrets, and with its name."""
-    fields = cast(Mapping[str, Any], document)
-    connection = fields["connection"]
-    if file.connection.way in (Way.KUBECONFIG, Way.STORED):
-        connection = {"kubeconfig": STORED}
-    return {**fields, "name": file.name, "connection": connection}
+def _refuse_sudden_moves(row: Cluster, file: ClusterFile) -> None:
+    """Raise InvalidInput where the file takes away the Gateway that clients of services use."""
+    if not row.document or not (file.options.gateways or "gateways" in row.document):
+        return
+    before = parse_cluster(row.document, name=row.name).options
+    namespaces = row.services.filter(deleting_at=None).values_list("namespace", flat=True).distinct()
+    refuse_sudden_moves(before, file.options, set(namespaces))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from clusters.domain.cluster_file import parse_cluster
 from clusters.models import Cluster
 from clusters.services.connection import access_of
+from clusters.services.prometheus import findings, prometheus_by, sealed_token
 from common.errors import FairleadError, InvalidInput
 from integrations.clusters.base import Finding
 from integrations.clusters.drivers import KubernetesCluster, passing_driver
@@ -25,8 +26,9 @@ def cluster_try(*, document: object, name: str) -> Sequence[Finding]:
     row = Cluster.objects.filter(name=file.name).first()
     try:
         place = KubernetesCluster(access_of(file.connection, "" if row is None else row.credentials), file.options)
+        prometheus = prometheus_by(file, sealed_token(file, row))
         with passing_driver(place) as driver:
-            return driver.findings(_namespaces(row))
+            return [*driver.findings(_namespaces(row)), *findings(prometheus)]
     except FairleadError as error:
         return [Finding("connection", False, error.message, "mend what the sentence says, and look again")]
 

@@ -1,9 +1,9 @@
 """Kubernetes watches: maps changes on clusters to the services that need reconciling.
 
-    the clusters' watches --> which services --> each at most once a second --> a hint to the worker
+    the clusters' watches --> which services --> each at most once a second --> its next turn
 
-The service's row is marked, and a hint is sent; the next sweep finds lost hints. While a cluster or this process is
-down, sweeps select more of the settled services.
+The controller of this process turns to the service; its row is marked, so that another process does where this one
+ends. While this process is down, sweeps select more of the settled services.
 """
 
 import logging
@@ -18,9 +18,9 @@ from prometheus_client import Counter, Gauge
 from clusters import hooks
 from clusters.models import KUBERNETES, Cluster
 from common.errors import FairleadError
+from integrations.clusters.drivers import use_cache
 from integrations.clusters.kubernetes.access import Access
-from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.watches import Coalescer, Watcher
+from integrations.clusters.kubernetes.watches import Cache, Coalescer, Watcher
 from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.watcher import Standing
 
@@ -114,17 +114,18 @@ class Follower:
             self._leave(cluster.pk)
             followed = None
         if followed is None:
-            api = Api(access)
-            followed = _Followed(cluster.name, access, api, Watcher(api, self._reporter(cluster.pk)))
+            cache = Cache()
+            followed = _Followed(cluster.name, access, Watcher(access, cache, self._reporter(cluster.pk)))
             self._followed[cluster.pk] = followed
+            use_cache(cluster.name, access, cache)
         followed.watcher.follow(namespaces)
         self._record(cluster, followed.watcher.standing())
 
     def _leave(self, cluster_id: int) -> None:
         followed = self._followed.pop(cluster_id, None)
         if followed is not None:
+            use_cache(followed.name, followed.access, None)
             followed.watcher.close()
-            followed.api.close()
             WATCHES.remove(followed.name)
 
     def _reporter(self, cluster_id: int) -> Callable[[set[Service]], None]:
@@ -149,9 +150,8 @@ class Follower:
 class _Followed:
     """One watched cluster."""
 
-    def __init__(self, name: str, access: Access, api: Api, watcher: Watcher) -> None:
+    def __init__(self, name: str, access: Access, watcher: Watcher) -> None:
         self.name = name
         self.access = access
-        self.api = api
         self.watcher = watcher
         self.due = Coalescer(EVERY_S)

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.auth.access import Place, require
 from accounts.auth.permissions import page_actor, page_scope, page_token
 from accounts.domain.scopes import Scope
-from clusters.domain.cluster_file import STORED
+from clusters.domain.cluster_file import without_secrets
 from clusters.models import Cluster
 from clusters.selectors import cluster_get
 from clusters.services.clusters import cluster_apply, cluster_delete
@@ -77,7 +77,7 @@ def cluster_look_action(request: HttpRequest, name: str = "") -> HttpResponse:
         context |= {
             "plan": replace(plan, patched=patched, untried=untried),
             "called": called,
-            "lines": lines_between(text_of(before) if before else "", text_of(_shown(document))),
+            "lines": lines_between(text_of(before) if before else "", text_of(without_secrets(document))),
             "looked": _digest(document),
             "findings": findings,
             "ok": all(finding.ok for finding in findings),
@@ -143,14 +143,6 @@ def _document(said: Mapping[str, str], name: str) -> dict[str, Any]:
     if not name and Cluster.objects.filter(name=document["name"]).exists():
         raise InvalidInput(f"there is a cluster {document['name'][:80]!r} already; change it on its page", field="name")
     return with_kubeconfig(document, said.get("kubeconfig", ""))
-
-
-def _shown(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the file without its kubeconfig."""
-    connection = document.get("connection")
-    if not isinstance(connection, Mapping) or "kubeconfig" not in connection:
-        return dict(document)
-    return {**document, "connection": {"kubeconfig": STORED}}
 
 
 def _digest(document: Mapping[str, Any]) -> str:

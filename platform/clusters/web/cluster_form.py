@@ -40,6 +40,7 @@ GROUPS = (
             Field("gateway_url", "Gateway URL", ("gateway", "url"), "text", "such as https://models.example.com"),
             Field("gateway_name", "Gateway", ("gateway", "name"), "text", "that routes attach to"),
             Field("gateway_namespace", "Gateway namespace", ("gateway", "namespace"), "text", "such as gateways"),
+            Field("domain", "Domain", ("domain",), "text", "of hosts SERVICE.NAMESPACE.DOMAIN; empty for paths"),
         ),
     ),
     Group(
@@ -52,8 +53,8 @@ GROUPS = (
                 "Artifact source",
                 ("artifacts", "from"),
                 "choice",
-                "a volume, this registry, or the origin of each model",
-                ("claim", "registry", "origin"),
+                "a volume, this registry, the origin of each model, or a bucket with copies",
+                ("claim", "registry", "origin", "bucket"),
             ),
             Field(
                 "claim",
@@ -64,6 +65,13 @@ GROUPS = (
             ),
             Field(
                 "root", "Artifacts folder", ("artifacts", "root"), "text", "where the control plane mounts that volume"
+            ),
+            Field(
+                "bucket",
+                "Bucket",
+                ("artifacts", "bucket"),
+                "text",
+                "for copies of models, such as s3://models/fairlead",
             ),
             Field(
                 "control_plane_url",

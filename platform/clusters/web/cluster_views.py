@@ -22,6 +22,7 @@ from clusters.domain.pricing import REPLICA
 from clusters.models import Cluster
 from clusters.selectors import cluster_get, cluster_query, prices_of
 from clusters.services.clusters import cluster_check
+from clusters.services.credential_expiry import expiry_findings
 from clusters.services.prices import cluster_prices_set
 from common.db.count import count_up_to
 from common.http.error_pages import is_fragment, leave
@@ -112,6 +113,7 @@ def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
         "cluster": _view(cluster, timezone.now(), events),
         "row": cluster,
         "way": _way(cluster),
+        "expiring": list(expiry_findings(cluster, timezone.now())) if is_administrator(token) else [],
         "services": services.only("cluster", "namespace", "name", "phase", "reason", "seen_at")[:SERVICES_SHOWN],
         "services_count": count_up_to(services),
         "may_check": is_administrator(token),
@@ -128,7 +130,7 @@ def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
     """Check now whether services can run on the cluster, and show the result: alone, or as a page."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     cluster = cluster_get(name=name)
-    findings = cluster_check(cluster=cluster, namespaces=())
+    findings = cluster_check(cluster=cluster, namespaces=(), now=timezone.now())
     context = {"cluster": cluster, "findings": findings, "ok": all(f.ok for f in findings)}
     return _answer(request, "Check", "deployments/_cluster_check.html", context)
 

@@ -12,7 +12,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from accounts.selectors.audit_sinks import sink_states
-from deployments.selectors.traffic.metrics import rollout_phases, service_phases, sweep_lag
+from control_plane.monitoring.clusters import cluster_families, cluster_metrics
+from control_plane.monitoring.fleet import fleet_families, fleet_metrics
+from control_plane.monitoring.objectives import objective_families, objective_metrics
+from control_plane.monitoring.rollouts import rollout_families, rollout_metrics
+from deployments.selectors.rollouts.metrics import rollouts_now
+from deployments.selectors.traffic.metrics import rollout_phases, service_objectives, service_phases, sweep_lag
 from usage.selectors import last_read
 from usage.selectors.metrics import budget_percents, usage_counters
 
@@ -25,6 +30,10 @@ class ControlPlaneCollector(Collector):
     def describe(self) -> Iterator[Metric]:
         """Return the families without reading anything, so that registering the collector makes no query."""
         yield from _gauges()
+        yield from cluster_families()
+        yield from rollout_families()
+        yield from fleet_families()
+        yield from objective_families()
         yield from _sink_families()
         yield from _usage_families()
 
@@ -36,6 +45,10 @@ class ControlPlaneCollector(Collector):
                 for phase, count in counts.items():
                     family.add_metric([phase], count)
             lag.add_metric([], sweep_lag(now=timezone.now()).total_seconds())
+            of_clusters = cluster_metrics(now=timezone.now())
+            of_rollouts = rollout_metrics(rollouts_now(now=timezone.now()))
+            of_fleet = fleet_metrics()
+            objectives = objective_metrics(service_objectives())
             usage = (*_sinks(), *_usage())
         except DatabaseError as error:
             logger.warning("the metrics page has nothing of the database: %s", error)
@@ -43,7 +56,8 @@ class ControlPlaneCollector(Collector):
             yield database_up
         else:
             database_up.add_metric([], 1)
-            yield from (database_up, services, rollouts, lag, *usage)
+            of_services = (*of_clusters, *of_rollouts, *of_fleet, *objectives)
+            yield from (database_up, services, rollouts, lag, *of_services, *usage)
         queue = str(current_app.conf.task_default_queue)
         waiting = _waiting(queue)
         if waiting is not None:

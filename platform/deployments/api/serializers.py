@@ -346,6 +346,9 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     last_failure = FailureSerializer(allow_null=True)
     placement = PlacementSerializer(allow_null=True, help_text="GPU or slice of the replicas; null without a GPU.")
     egress = serializers.BooleanField(help_text="Whether the model may open network connections.")
+    template_changes = serializers.CharField(
+        help_text="Differences between the revision's pinned pod template and that of a new revision; empty if none."
+    )
     created_at = serializers.DateTimeField()
 
 
@@ -390,6 +393,10 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     name = serializers.CharField()
     cluster = serializers.CharField()
     url = serializers.CharField()
+    leaving_urls = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="URLs at Gateways that the service is leaving, where it still answers; empty except while it moves.",
+    )
     preview_url = serializers.CharField(
         allow_null=True, help_text="URL of the preview; null except in a blue/green rollout."
     )
@@ -419,6 +426,12 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
         help_text=(
             "Limits of its requests: `requestsPerSecond` and `rowsPerMinute`, in `perCaller` of each caller, with "
             "`concurrentRequests` of unanswered ones, `requestBytes` of each body; empty without any."
+        )
+    )
+    objectives = serializers.JSONField(
+        help_text=(
+            "Service level objectives: `availability` in percent of the requests, `latency` with `percent` of the "
+            "answers and `withinMs`; empty without any."
         )
     )
     created_at = serializers.DateTimeField()

@@ -1,6 +1,6 @@
 """Lease: lets one reconciler at a time have a service; kept in its row, taken by one conditional UPDATE.
 
-    free --take--> held --give back--> free
+    free --take--> held, and renewed --give back--> free
                     '-- it ran out, or who held it is gone --take--> held by another
 
 The owner's text names the process that holds the lease. Processes on the same machine detect that a worker was killed,
@@ -8,7 +8,7 @@ such as the one started in its place, and need not wait; elsewhere its lease has
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.models import BigIntegerField, Case, F, Q, Value, When
@@ -17,9 +17,7 @@ from common import process_identity
 from common.randomness import new_id
 from deployments.domain.service_state.quiescence import UNSETTLED
 from deployments.models import InferenceService
-
-LEASE = timedelta(seconds=30)
-"""Longer than a tick with every timeout in it."""
+from deployments.reconcile.renewal import HELD
 
 
 def owner_is_gone(owner: str, *, place: str, started: Callable[[int], int | None]) -> bool:
@@ -41,13 +39,19 @@ def take(service_id: int, now: datetime) -> str:
     me = process_identity.myself()
     owner = f"{me}.{new_id().hex[:12]}"
     service = InferenceService.objects.filter(pk=service_id)
-    held = {"lease_owner": owner, "lease_expires_at": now + LEASE, "settled": UNSETTLED}
+    held = {"lease_owner": owner, "lease_expires_at": now + HELD, "settled": UNSETTLED}
     if service.filter(Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)).update(**held):
         return owner
     holder = service.values_list("lease_owner", flat=True).first()
     if holder and owner_is_gone(holder, place=me.place, started=process_identity.start_ticks):
         return owner if service.filter(lease_owner=holder).update(**held) else ""
     return ""
+
+
+def renew(service_id: int, owner: str, now: datetime) -> bool:
+    """Renew the lease; returns False where it was given back, or another has it."""
+    mine = InferenceService.objects.filter(pk=service_id, lease_owner=owner)
+    return bool(mine.update(lease_expires_at=now + HELD))
 
 
 def holds(service_id: int, owner: str, now: datetime) -> bool:

@@ -9,14 +9,16 @@ the cluster ignores. Values of secrets are read and passed on under a lock, afte
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django.db import transaction
 from django.utils.module_loading import import_string
 
+from clusters.models import Cluster
+from common import log_fields
 from common.errors import FairleadError, NotFound, Unavailable
 from common.http import request_id
 from deployments.domain.phases import ServicePhase
@@ -25,11 +27,12 @@ from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.quiescence import UNSETTLED, TickResult, is_settled
 from deployments.domain.service_state.service_lifecycle import is_confirmed
 from deployments.models import InferenceService
-from deployments.reconcile import lease
+from deployments.reconcile import lease, renewal
 from deployments.reconcile.participants import REGISTERED
 from deployments.reconcile.participants.comparison import COMPARISON
 from deployments.reconcile.participants.evidence import EVIDENCE
 from deployments.reconcile.participants.lifecycle import LIFECYCLE, describe
+from deployments.reconcile.participants.pod_templates import TEMPLATES
 from deployments.reconcile.participants.replicas import ADOPTED_REPLICAS, REPLICAS
 from deployments.reconcile.participants.rollout import ROLLOUT
 from deployments.reconcile.participants.taps import TAPS
@@ -37,6 +40,7 @@ from deployments.reconcile.participants.traffic import TRAFFIC
 from deployments.reconcile.service_change import Change, OvertakenError, changing, changing_as_read, load
 from deployments.reconcile.turn import Outside, Participant, Turn
 from integrations.clusters.base import Desired, Drift, Observed
+from integrations.otlp.tracing import Span, of_process
 from sealed_secrets.selectors import values_of
 
 __all__ = ["Outcome", "Outside", "tick"]
@@ -46,12 +50,17 @@ PARTICIPANTS: tuple[Participant[Any], ...] = (
     COMPARISON,
     EVIDENCE,
     ADOPTED_REPLICAS,
+    TEMPLATES,
     ROLLOUT,
     LIFECYCLE,
     REPLICAS,
     TRAFFIC,
 )
 """Parts of every turn, in the order in which they collect and record; those of other apps follow."""
+
+
+_SLOW = timedelta(seconds=1)
+"""A turn of this duration has a trace although it changes nothing."""
 
 
 class Outcome(StrEnum):
@@ -73,29 +82,49 @@ def tick(service_id: int, outside: Outside) -> Outcome:
     Raises:
         Unavailable: the cluster did not take the desired state; the record stays and the next tick applies it.
     """
-    owner = lease.take(service_id, outside.clock())
+    began = outside.clock()
+    owner = lease.take(service_id, began)
     if not owner:
         return Outcome.BUSY
     settled = UNSETTLED
-    try:
-        outcome, settled = _tick(service_id, owner, outside)
-        return outcome
-    except OvertakenError:
-        return Outcome.OVERTAKEN
-    finally:
-        lease.give_back(service_id, owner, outside.clock(), settled=settled)
+    renewed = renewal.of_process.renewed(lambda: lease.renew(service_id, owner, outside.clock()))
+    with of_process.span("reconcile", if_kept=True) as span, renewed:
+        try:
+            outcome, settled = _tick(service_id, owner, outside, span)
+        except OvertakenError:
+            outcome = Outcome.OVERTAKEN
+        finally:
+            ended = outside.clock()
+            lease.give_back(service_id, owner, ended, settled=settled)
+        span.set("fairlead.outcome", outcome)
+        if outcome is not Outcome.DONE or ended - began >= _SLOW:
+            span.keep()
+    return outcome
 
 
-def _tick(service_id: int, owner: str, outside: Outside) -> tuple[Outcome, int]:
+def _tick(service_id: int, owner: str, outside: Outside, span: Span) -> tuple[Outcome, int]:
     """Return the outcome, and the number of changes at which the service is settled, or UNSETTLED."""
     try:
         read = load(service_id, now=outside.clock())
     except NotFound:
         return Outcome.REMOVED, UNSETTLED
-    with request_id.acting_for(read.service.request_id):
-        if read.service.deleting_at is not None:
+    service, changes = read.service, read.service.changes
+    about = {"service": str(service), "cluster": _cluster_name(service.cluster_id)}
+    for name, value in {**about, "request_id": service.request_id}.items():
+        span.set(f"fairlead.{name}", value)
+    with request_id.acting_for(service.request_id), log_fields.about(**about):
+        if service.deleting_at is not None:
             return _remove(read, owner, outside), UNSETTLED
-        return _reconcile(read, owner, outside)
+        found = _reconcile(read, owner, outside)
+        if service.changes != changes:
+            span.keep()
+        return found
+
+
+@lru_cache(maxsize=1000)
+def _cluster_name(cluster_id: int) -> str:
+    """Return a cluster's name, which never changes; its row is too large to be read by every turn."""
+    return str(Cluster.objects.values_list("name", flat=True).get(pk=cluster_id))
 
 
 def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int]:

@@ -6,12 +6,14 @@ Settled ones are resynced, oldest first, to find changes without a report: every
 events, at every sweep where it does not. With many of them, the interval grows with their number, and a sweep's cost
 does not.
 
-Claims limit one cluster's share of the workers' threads: one sweep at a time, and no hints while a tick is in progress.
+One sweep at a time has a cluster (`cluster_claim`), and hints are dropped while a tick is in progress there, so that no
+cluster has all threads of the workers.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db.models import F, Q, QuerySet
 
@@ -30,8 +32,7 @@ WATCH_FRESH = timedelta(seconds=20)
 """A watcher records the state of its watches every five seconds."""
 HEARD_AGAIN = timedelta(seconds=5)
 """Overlap of event reads before the last observation, so that a killed sweep loses nothing."""
-CLAIM = timedelta(minutes=1)
-"""Longer than a sweep with a cluster that answers; an unreachable one is detected earlier."""
+_MOST_MOVING = 1_000
 _MOVING = ~Q(settled=F("changes"))
 
 
@@ -50,6 +51,44 @@ def services_due(cluster: Cluster, *, now: datetime, interval: timedelta, report
     rested = late.filter(settled=F("changes"), ticked_at__lte=before - resync + interval)
     settled = _ids(rested, most_settled(interval, reports_events=reports_events))
     return list(interleaved(moving, settled))
+
+
+class SettledRow(NamedTuple):
+    """A settled service that is due."""
+
+    pk: int
+    cluster_id: int
+    namespace: str
+    name: str
+    changes: int
+
+
+class Due(NamedTuple):
+    """The services of some clusters that are due, the longest waiting first; `moving` are clusters and services."""
+
+    moving: list[tuple[int, int]]
+    settled: list[SettledRow]
+
+
+def due_on(clusters: Collection[int], *, now: datetime, interval: timedelta, every_s: float) -> Due:
+    """Return the services to turn to now on clusters that report events.
+
+    Args:
+        interval: from one turn to a service that moves to its next.
+        every_s: from one call to the next, in seconds: settled services are limited by it.
+    """
+    late = InferenceService.objects.filter(cluster__in=list(clusters)).order_by(F("ticked_at").asc(nulls_first=True))
+    before = Q(ticked_at=None) | Q(ticked_at__lte=now - interval) | Q(settled=TOUCHED)
+    moving = late.filter(_MOVING).filter(before).values_list("cluster_id", "pk")[:_MOST_MOVING]
+    rested = late.filter(settled=F("changes"), ticked_at__lte=now - max(interval, RESYNC_EVERY))
+    rows = rested.values_list("pk", "cluster_id", "namespace", "name", "changes")[: math.ceil(RESYNC_PER_S * every_s)]
+    return Due(list(moving), list(map(SettledRow._make, rows)))
+
+
+def ticked(services: Sequence[int], *, now: datetime) -> None:
+    """Record that services rest as their last turn left them."""
+    if services:
+        InferenceService.objects.filter(pk__in=services, settled=F("changes")).update(ticked_at=now)
 
 
 def most_settled(interval: timedelta, *, reports_events: bool) -> int:
@@ -98,10 +137,14 @@ def touch(services: QuerySet[InferenceService]) -> None:
 
 def touch_named(cluster: Cluster, names: Iterable[tuple[str, str]]) -> None:
     """Have the next sweep reconcile the services of these namespaces and names, on one cluster."""
-    if found := set(names):
-        # A few more where namespaces share names do no harm.
-        namespaces, services = ({each[part] for each in found} for part in (0, 1))
-        touch(InferenceService.objects.filter(cluster=cluster, namespace__in=namespaces, name__in=services))
+    touch(named(cluster.pk, names))
+
+
+def named(cluster_id: int, names: Iterable[tuple[str, str]]) -> QuerySet[InferenceService]:
+    """Return the services of a cluster by namespaces and names; a few more where namespaces share names."""
+    found = set(names)
+    namespaces, services = ({each[part] for each in found} for part in (0, 1))
+    return InferenceService.objects.filter(cluster=cluster_id, namespace__in=namespaces, name__in=services)
 
 
 def touch_running_on(cluster: Cluster) -> None:
@@ -131,20 +174,11 @@ def touch_users_of(model: str) -> None:
     touch(InferenceService.objects.filter(model_version__model__name=model))
 
 
-def sweep_begin(cluster_id: int, *, now: datetime) -> datetime | None:
-    """Return a claim on the cluster's sweep; None where another worker has it."""
-    free = Cluster.objects.filter(Q(swept_until=None) | Q(swept_until__lte=now), pk=cluster_id)
-    return now + CLAIM if free.update(swept_until=now + CLAIM) else None
-
-
-def sweep_end(cluster_id: int, claim: datetime) -> None:
-    """Release the claim, unless it expired and another has it."""
-    Cluster.objects.filter(pk=cluster_id, swept_until=claim).update(swept_until=None)
-
-
-def is_busy(cluster_id: int, *, now: datetime) -> bool:
-    """Return whether some worker ticks one of the cluster's services right now."""
-    return InferenceService.objects.filter(cluster=cluster_id, lease_expires_at__gt=now).exists()
+def is_busy(cluster: Cluster, *, now: datetime) -> bool:
+    """Return whether a controller has the cluster, or some worker ticks one of its services right now."""
+    if cluster.swept_until is not None and cluster.swept_until > now:
+        return True
+    return InferenceService.objects.filter(cluster=cluster, lease_expires_at__gt=now).exists()
 
 
 def _ids(services: QuerySet[InferenceService], limit: int | None = None) -> list[int]:

@@ -31,7 +31,7 @@ from deployments.domain.rollout.event_messages import lines_between
 from deployments.domain.service_state.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.domain.service_state.service_lifecycle import roles_after
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
-from deployments.reconcile.service_counters import count_ends
+from deployments.reconcile.service_counters import count_ends, count_reason
 from events.domain.kinds import Kind
 from events.models import Event
 from events.services.delivery import deliveries_queue, of_service
@@ -167,6 +167,8 @@ class Change:
         moved = _OF_A_MOVE if self.kept is None else differing(rollout, columns)
         self.write(partial(rollout.save, update_fields=moved))
         if after.phase is not before.phase:
+            if after.phase.is_finished:
+                self.write(partial(count_reason, after.phase, after.reason.code))
             self.put_revisions(
                 roles_after(
                     map(self.revision_state, self.revisions),

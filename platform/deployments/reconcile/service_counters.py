@@ -3,13 +3,15 @@
 Each process shows its own counts: a worker the rollouts that its ticks ended, web those that people aborted.
 """
 
+from datetime import datetime
 from functools import lru_cache, partial
 
 from django.db import DatabaseError, transaction
-from prometheus_client import Counter
+from prometheus_client import Counter, Histogram
 
 from accounts.domain.roles import Owned
 from accounts.selectors import owning_team
+from deployments.domain.phases import Code, Phase
 from deployments.domain.rollout.event_messages import ENDS
 from deployments.models import InferenceService
 from events.domain.kinds import Kind
@@ -17,6 +19,16 @@ from events.domain.kinds import Kind
 _OF = ("namespace", "service", "team")
 ROLLOUTS_ENDED = Counter("fairlead_rollouts_ended_total", "Attempts of rollouts that ended.", [*_OF, "phase"])
 RECONCILE_FAILURES = Counter("fairlead_reconcile_failures_total", "Ticks that failed, by service.", [*_OF])
+ROLLOUT_ENDS = Counter(
+    "fairlead_rollout_ends_total",
+    "Attempts of rollouts that ended, by the reason of all services.",
+    ["phase", "reason"],
+)
+TURN_INTERVAL = Histogram(
+    "fairlead_rollout_turn_interval_seconds",
+    "Time from one turn of a service in rollout to the next.",
+    buckets=(1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0),
+)
 _PHASES = {kind: phase for phase, kind in ENDS.items()}
 
 
@@ -39,6 +51,17 @@ def count_ends(service: InferenceService, kinds: list[Kind]) -> None:
     of = _labels(service.namespace, service.name)
     for phase in ended:
         transaction.on_commit(partial(ROLLOUTS_ENDED.labels(*of, phase).inc))
+
+
+def count_reason(phase: Phase, code: Code) -> None:
+    """Count a rollout that ends for this reason, once the transaction is committed."""
+    transaction.on_commit(partial(ROLLOUT_ENDS.labels(phase, code).inc))
+
+
+def note_turn(service: InferenceService, now: datetime) -> None:
+    """Observe how long a service in rollout waited for this turn, once the transaction is committed."""
+    if service.ticked_at is not None:
+        transaction.on_commit(partial(TURN_INTERVAL.observe, max(0.0, (now - service.ticked_at).total_seconds())))
 
 
 def count_failure(service_id: int) -> None:

@@ -5,7 +5,13 @@ The number of queries does not depend on the number of services, revisions or ro
 
 from deployments.selectors.change_marks import change_marks
 from deployments.selectors.policies import policy_get, policy_query
-from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
+from deployments.selectors.revisions import (
+    earlier_stable_query,
+    outdated_query,
+    revision_query,
+    revision_views,
+    stable_before,
+)
 from deployments.selectors.rollouts.approvals import approval_tally, rollout_authors
 from deployments.selectors.rollouts.comparisons import ComparisonView, comparison_newest, comparison_views
 from deployments.selectors.rollouts.evidence import Evidence, Series, evidence
@@ -64,6 +70,7 @@ __all__ = [
     "earlier_stable_query",
     "evidence",
     "job_artifact",
+    "outdated_query",
     "policy_get",
     "policy_query",
     "replica_metrics",

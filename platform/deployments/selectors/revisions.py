@@ -55,6 +55,15 @@ def stable_before(*, stable: Revision) -> Revision | None:
     return served.order_by("-served_until").first()
 
 
+def outdated_query() -> QuerySet[Revision]:
+    """Return the stable revisions of running services whose pinned pod templates are not the present ones."""
+    return (
+        Revision.objects.filter(role=Role.STABLE, stopped_at=None, service__stopped=False, service__deleting_at=None)
+        .exclude(template_changes="")
+        .select_related("service__cluster", "model_version__model")
+    )
+
+
 def revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:
     """Return a revision of a service in `state` as shown."""
     seen, recorded = service.observed.get(revision.name, {}), mapping.revision_state(revision)
@@ -92,6 +101,7 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         last_failure=failure_view(revision.last_failure),
         placement=_placement_view(revision),
         egress=mapping.egress_of(revision),
+        template_changes=revision.template_changes if revision.stopped_at is None else "",
     )
 
 

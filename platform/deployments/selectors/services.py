@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
+from clusters.domain.addresses import addresses_of, is_by_host
 from clusters.models import KUBERNETES, Cluster
 from common.db.count import count_up_to
 from common.errors import InvalidInput, NotFound
@@ -16,10 +17,12 @@ from deployments.domain.service_file import (
     PUBLIC,
     access_json,
     limits_json,
+    objectives_json,
     parse_service,
     stored_access,
     stored_cors,
     stored_limits,
+    stored_objectives,
 )
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import Role
@@ -136,6 +139,7 @@ def _service_view(
     version = service.model_version if stable is None else stable.model_version
     rollout = None if newest is None else shown[newest.pk]
     file = _file_view(service, stable, newest)
+    url, *leaving = _model_urls(service, service.name)
     views = {revision.pk: revision_view(service, state, revision) for revision in revisions}
     active = None if stable is None else views[stable.pk]
     target = None if newest is None else views.get(newest.to_revision_id)
@@ -144,8 +148,10 @@ def _service_view(
         namespace=service.namespace,
         name=service.name,
         cluster=service.cluster.name,
-        url=service_url(service),
+        url=url,
+        leaving_urls=tuple(leaving),
         preview_url=_preview_url(service) if state.has_preview else None,
+        is_by_host=is_by_host(service.cluster.document),
         phase=service.phase,
         reason=_reason(service),
         model="" if version is None else version.model.name,
@@ -175,6 +181,7 @@ def _service_view(
         access=access_json(stored_access(service.access)),
         cors_origins=cors.origins if (cors := stored_cors(service.cors)) is not None else (),
         limits=limits_json(stored_limits(service.limits)),
+        objectives=objectives_json(stored_objectives(service.document.get("spec", {}).get("objectives"))),
         drift=tuple(map(_drift_view, drifting.stored(service.drift))),
     )
 
@@ -227,22 +234,24 @@ def _file_view(service: InferenceService, stable: Revision | None, newest: Rollo
 
 def service_url(service: InferenceService) -> str:
     """Return the address of the service's model for clients, without a trailing slash; reads its cluster."""
-    return f"{_gateway(service)}/serving/{service.namespace}/{service.name}/v2/models/{service.name}"
+    return _model_urls(service, service.name)[0]
 
 
 def _preview_url(service: InferenceService) -> str:
-    name = f"{service.name}{PREVIEW_SUFFIX}"
-    return f"{_gateway(service)}/serving/{service.namespace}/{name}/v2/models/{service.name}"
+    return _model_urls(service, f"{service.name}{PREVIEW_SUFFIX}")[0]
+
+
+def _model_urls(service: InferenceService, name: str) -> list[str]:
+    """Return the addresses of the service's model, or of its preview: its own, then those that it is leaving."""
+    cluster = service.cluster
+    found = addresses_of(cluster.document, cluster.gateway_url or settings.GATEWAY_URL, service.namespace, name)
+    return [f"{url}/v2/models/{service.name}" for url in found]
 
 
 def authority_of(url: str) -> str:
     """Return the file with the authority of the gateway at an address; empty where clients need none."""
     own = settings.GATEWAY_URL
     return settings.GATEWAY_CA if own.startswith("https:") and url.startswith(f"{own}/") else ""
-
-
-def _gateway(service: InferenceService) -> str:
-    return service.cluster.gateway_url or settings.GATEWAY_URL
 
 
 def _reason(service: InferenceService) -> str:

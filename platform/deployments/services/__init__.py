@@ -9,6 +9,7 @@ from deployments.services.restart import service_restart, service_resume, servic
 from deployments.services.revisions.gpu_assignment import gpus_of
 from deployments.services.rollout.approvals import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.rollout.contracts import check_reason
+from deployments.services.rollout.renewal import rollout_renew
 from deployments.services.rollout.rollback import service_rollback
 from deployments.services.rollout.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.services import alias_follow, service_delete
@@ -29,6 +30,7 @@ __all__ = [
     "rollout_plan",
     "rollout_promote",
     "rollout_reject",
+    "rollout_renew",
     "rollout_retry",
     "rollout_start",
     "rollout_withdraw",

@@ -264,6 +264,7 @@ class RevisionView:
         is_failing: whether `last_failure` keeps a replica from serving now.
         placement: None without a GPU.
         egress: whether its model may open connections to the network.
+        template_changes: how its pinned pod template differs from that of a new revision; empty where it does not.
     """
 
     name: str
@@ -289,6 +290,7 @@ class RevisionView:
     last_failure: FailureView | None = None
     placement: PlacementView | None = None
     egress: bool = False
+    template_changes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,10 +338,13 @@ class DriftView:
 class ServiceView:
     """A service with its running revisions and its newest rollout; `preview_url` is set in a blue/green rollout.
 
+    `leaving_urls` are those at Gateways that its namespace is leaving. `is_by_host`: it answers at a host of its
+    own, by which gRPC finds it too.
+
     `model_version` is None while the first is imported, with the progress in `import_state`. `waits` is why it waits,
     also for its rollout; None where it does not. `drift` lists changes made by hand on its cluster. `access` is who may
-    call it, and `limits` are of its requests, both as a service file has them; `cors_origins` are the web pages
-    that may call it from a browser.
+    call it, `limits` are of its requests, and `objectives` those of its service level, all as a service file has them;
+    `cors_origins` are the web pages that may call it from a browser.
     """
 
     id: int
@@ -361,6 +366,8 @@ class ServiceView:
     file: FileView
     model_status: ModelStatusView
     preview_url: str | None = None
+    leaving_urls: tuple[str, ...] = ()
+    is_by_host: bool = False
     import_state: ImportView | None = None
     waits: Wait | None = None
     drift_policy: str = "heal"
@@ -368,6 +375,7 @@ class ServiceView:
     access: Any = "public"
     cors_origins: tuple[str, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict)
+    objectives: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def check_cluster(call: Call) -> None:
     else:
         call.show_list(found["findings"], _FINDINGS)
     if not found["ok"]:
-        raise CliError(f"services cannot run on cluster {call.options.name} as it is")
+        raise CliError(f"cluster {call.options.name} needs the remedies above")
 
 
 def _query(call: Call) -> str:

@@ -46,7 +46,9 @@ _FACTS: render.Columns = {
     "policy": "policy",
     "access": lambda row: _names(row.get("access")),
     "limits": lambda row: _names(row.get("limits")),
+    "objectives": lambda row: _names(row.get("objectives")),
     "url": "url",
+    "leaving": lambda row: ", ".join(row.get("leaving_urls", ())) or "-",
     "preview": "preview_url",
     "created": "created_at",
 }
@@ -101,8 +103,16 @@ def show_service(call: Call) -> None:
         for revision in service["revisions"]:
             if revision.get("placement"):
                 print(f"\n{_placement_text(revision)}")
+            if revision.get("template_changes"):
+                print(f"\n{_template_text(revision)}")
         for revision in failures.failing(service):
             print(f"\n{failures.as_text(revision)}")
+
+
+def _template_text(revision: Mapping[str, Any]) -> str:
+    """Return how a revision's pinned pod template differs from that of a new one."""
+    changes = revision["template_changes"]
+    return render.clean(f"{revision['name']} keeps its pod template; a new revision gets: {changes}")
 
 
 def _placement_text(revision: Mapping[str, Any]) -> str:

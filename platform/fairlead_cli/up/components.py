@@ -126,7 +126,7 @@ def components(
     watcher = [python, "-m", "django", "watch_clusters"]
     return [
         Component("web", web, waiting, patience_s=8.0, inherits=gate),
-        Component("watcher", watcher, variables, patience_s=15.0, wanted_by=home.watches),
+        Component("watcher", watcher, variables, patience_s=20.0, wanted_by=home.watches),
         Component("worker", worker, waiting, patience_s=10.0, inherits=gate),
         Component("agent", agent, without_secrets, patience_s=_AGENT_DRAIN_S, inherits=agents),
         # Envoy and the replicas end with the holder: the agent may restart without them.

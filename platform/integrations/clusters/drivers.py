@@ -14,6 +14,7 @@ from integrations.clusters.local.driver import LocalDriver
 
 if TYPE_CHECKING:
     from integrations.clusters.kubernetes.driver import KubernetesDriver
+    from integrations.clusters.kubernetes.watches import Cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class KubernetesCluster:
 Place = LocalCluster | KubernetesCluster
 
 _kept: dict[str, "tuple[Place, LocalDriver | KubernetesDriver]"] = {}
+_caches: "dict[str, tuple[Access, Cache]]" = {}
 _keeping = threading.Lock()
 
 
@@ -53,11 +55,28 @@ def driver_for(name: str, place: Place) -> ClusterDriver:
             case LocalCluster(folder, allow_python_models):
                 driver = LocalDriver(folder, allow_python_models=allow_python_models)
             case KubernetesCluster(access, options):
-                driver = _on_kubernetes(access, options)
+                watched, cache = _caches.get(name, (None, None))
+                driver = _on_kubernetes(access, options, cache if watched == access else None)
         _kept[name] = (place, driver)
     if before is not None and not isinstance(before[1], LocalDriver):
         before[1].close()
     return driver
+
+
+def use_cache(name: str, access: Access, cache: "Cache | None") -> None:
+    """Have the driver of the cluster called `name` read from this cache in this process; None ends that.
+
+    Args:
+        access: by which the cache is filled; a driver that reaches the cluster otherwise does not read from it.
+    """
+    with _keeping:
+        if cache is None:
+            _caches.pop(name, None)
+        else:
+            _caches[name] = access, cache
+        before = _kept.pop(name, None)
+    if before is not None and not isinstance(before[1], LocalDriver):
+        before[1].close()
 
 
 @contextmanager
@@ -74,7 +93,7 @@ def passing_driver(place: KubernetesCluster) -> Iterator[ClusterDriver]:
         driver.close()
 
 
-def _on_kubernetes(access: Access, options: Options) -> "KubernetesDriver":
+def _on_kubernetes(access: Access, options: Options, cache: "Cache | None" = None) -> "KubernetesDriver":
     """Return a new driver. Kubernetes' client is imported here: it is a sixth of each process's start, and few need it.
 
     Raises:
@@ -82,5 +101,6 @@ def _on_kubernetes(access: Access, options: Options) -> "KubernetesDriver":
     """
     from integrations.clusters.kubernetes.api.client import Api  # noqa: PLC0415
     from integrations.clusters.kubernetes.driver import KubernetesDriver  # noqa: PLC0415
+    from integrations.clusters.kubernetes.watches.cached_api import CachedApi  # noqa: PLC0415
 
-    return KubernetesDriver(Api(access), options)
+    return KubernetesDriver(Api(access) if cache is None else CachedApi(access, cache), options)

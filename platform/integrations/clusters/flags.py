@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from integrations.clusters.base import DesiredRevision
+from serving_runtime.shared import json_log, otlp
 from serving_runtime.shared.egress import Network
 
 CLOSED = {"FAIRLEAD_ALLOW_CONTROL_CALLS": "false"}
@@ -13,6 +14,24 @@ NO_CODE_FILES = {"FAIRLEAD_ALLOW_CODE_FILES": "false"}
 """Keeps files that an interpreter or the loader could run out of a model's folder; a variable for the same reason."""
 _PYTHON_MODELS = "--allow-python-models"
 _TRUE = ("true", "1", "on")  # as the runtime reads it
+
+
+def log_variables(*, is_json: bool) -> dict[str, str]:
+    """Return the variable by which a runtime logs JSON; empty where it logs text. Earlier releases ignore it."""
+    return {json_log.VARIABLE: json_log.JSON} if is_json else {}
+
+
+def trace_variables(endpoint: str, namespace: str, revision: DesiredRevision) -> dict[str, str]:
+    """Return the variables by which a replica sends spans, with its service and revision; empty without a collector."""
+    if not endpoint:
+        return {}
+    about = {
+        "service.namespace": namespace,
+        "fairlead.service": f"{namespace}/{revision.model_name}",
+        "fairlead.revision": revision.name,
+    }
+    attributes = ",".join(f"{name}={value}" for name, value in about.items())
+    return {otlp.VARIABLE: endpoint, "OTEL_RESOURCE_ATTRIBUTES": attributes}
 
 
 def python_flags(*, allowed: bool) -> list[str]:

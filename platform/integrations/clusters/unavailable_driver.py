@@ -1,4 +1,4 @@
-"""Driver of an unreachable cluster: every call fails at once, so that no caller waits for a timeout."""
+"""Driver of an unreachable cluster: every call to it fails at once, so that no caller waits for a timeout."""
 
 from collections.abc import Callable
 from typing import NoReturn, cast
@@ -11,6 +11,9 @@ class _Away:
     def __init__(self, problem: str) -> None:
         self._problem = problem
 
+    def mark(self, _namespace: str, _service: str) -> None:
+        """Return None: nothing is known of its services."""
+
     def __getattr__(self, verb: str) -> Callable[..., NoReturn]:
         def refuse(*_: object, **__: object) -> NoReturn:
             raise Unavailable(self._problem)
@@ -19,5 +22,5 @@ class _Away:
 
 
 def away(problem: str) -> ClusterDriver:
-    """Return a driver whose every call raises `common.errors.Unavailable` with the sentence `problem`."""
+    """Return a driver whose calls to the cluster raise `common.errors.Unavailable` with the sentence `problem`."""
     return cast(ClusterDriver, _Away(problem))

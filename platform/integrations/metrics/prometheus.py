@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from common.errors import Unavailable
+from integrations.otlp.tracing import of_process
 from integrations.trust import trust
 
 _ANSWER_BYTES = 1024 * 1024
@@ -45,13 +46,24 @@ class Prometheus:
         url: includes any path before `/api/v1/query`, without a trailing slash.
         token: sent as a bearer token; empty sends none.
         ca: PEM of the authorities to trust instead of the machine's; empty trusts those.
+        tenant: sent as `X-Scope-OrgID`, by which Mimir, Thanos and Cortex separate tenants; empty sends none.
+        cluster: whose file names it; empty for that of the settings. Errors name it.
         timeout_s: for one query, from connecting to the last byte.
+        connect_s: for the connection alone.
     """
 
     url: str
     token: str = ""
     ca: str = ""
+    tenant: str = ""
+    cluster: str = ""
     timeout_s: float = 3.0
+    connect_s: float = 2.0
+
+    @property
+    def called(self) -> str:
+        """Return what errors call it."""
+        return f"Prometheus of cluster {self.cluster} at {self.url}" if self.cluster else f"Prometheus at {self.url}"
 
     def ask(self, queries: Sequence[str]) -> tuple[Answer, ...]:
         """Return the result of each query at the current time.
@@ -60,20 +72,24 @@ class Prometheus:
             Unavailable: the server does not answer, or not to us; one sentence.
         """
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        client = httpx.Client(timeout=self.timeout_s, verify=trust(self.ca), trust_env=False, headers=headers)
-        with client, ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        if self.tenant:
+            headers["X-Scope-OrgID"] = self.tenant
+        timeout = httpx.Timeout(self.timeout_s, connect=min(self.connect_s, self.timeout_s))
+        client = httpx.Client(timeout=timeout, verify=trust(self.ca), trust_env=False, headers=headers)
+        about: dict[str, str | int] = {"server.address": httpx.URL(self.url).host, "fairlead.queries": len(queries)}
+        with of_process.call("POST /api/v1/query", about), client, ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             return tuple(pool.map(lambda query: self._answer(client, query), queries))
 
     def _answer(self, client: httpx.Client, query: str) -> Answer:
         try:
             status, body = self._post(client, {"query": query, "timeout": f"{self.timeout_s:g}s"})
         except httpx.HTTPError as error:
-            raise Unavailable(f"Prometheus at {self.url} does not answer: {error or type(error).__name__}") from error
+            raise Unavailable(f"{self.called} does not answer: {error or type(error).__name__}") from error
         if body is None:
             return Answer(problem=f"the answer is larger than {_ANSWER_BYTES} bytes; let the query give one number")
         content = _content(body)
         if content is None or (status != 200 and status not in _REFUSED):
-            raise Unavailable(f"Prometheus at {self.url} {_refusal(status, content)}")
+            raise Unavailable(f"{self.called} {self._refusal(status, content)}")
         return _read(content) if status == 200 else Answer(problem=f"Prometheus refuses the query: {_error(content)}")
 
     def _post(self, client: httpx.Client, form: Mapping[str, str]) -> tuple[int, bytes | None]:
@@ -89,6 +105,15 @@ class Prometheus:
                     raise httpx.ReadTimeout(f"no whole answer within {self.timeout_s:g} s")
             return answer.status_code, body
 
+    def _refusal(self, status: int, content: Mapping[str, Any] | None) -> str:
+        if status in (401, 403):
+            where = "prometheus.token of the cluster file" if self.cluster else "FAIRLEAD_PROMETHEUS_TOKEN"
+            return f"answers {status}; set {where} to a token that may query it"
+        if content is None:
+            where = "prometheus.url of the cluster file" if self.cluster else "FAIRLEAD_PROMETHEUS_URL"
+            return f"answers {status} and nothing that Prometheus says; check {where}"
+        return f"answers {status}: {_error(content)}"
+
 
 def _content(body: bytes) -> Mapping[str, Any] | None:
     """Parse the body; None where it is no Prometheus response."""
@@ -97,14 +122,6 @@ def _content(body: bytes) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) and content.get("status") in ("success", "error") else None
-
-
-def _refusal(status: int, content: Mapping[str, Any] | None) -> str:
-    if status in (401, 403):
-        return f"answers {status}; set FAIRLEAD_PROMETHEUS_TOKEN to a token that may query it"
-    if content is None:
-        return f"answers {status} and nothing that Prometheus says; check FAIRLEAD_PROMETHEUS_URL"
-    return f"answers {status}: {_error(content)}"
 
 
 def _error(content: Mapping[str, Any]) -> str:

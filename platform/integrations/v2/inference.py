@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 
 from common.errors import TooLarge, Unavailable
+from integrations.otlp.tracing import of_process
 from integrations.trust import trust
 from integrations.v2.tensors import MOST_BYTES
 
@@ -42,6 +43,7 @@ def infer(url: str, body: bytes, *, within_s: float, token: str = "", socket: Pa
     try:
         with httpx.Client(timeout=within_s, trust_env=False, follow_redirects=False, transport=transport) as client:
             begun = time.monotonic()
+            headers |= of_process.headers()
             with client.stream("POST", target, content=body, headers=headers) as answer:
                 content = bytearray()
                 for piece in answer.iter_bytes():

@@ -4,11 +4,13 @@ An attempt is claimed by a conditional UPDATE that names the values read, so of 
 claim's id fences all later writes of its worker. None of these writes waits for the work.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from common.errors import Conflict, FairleadError
 from common.randomness import new_id
@@ -19,12 +21,20 @@ from jobs.services.kinds import JobClaim, JobKind, Order, Report, Row, kinds
 
 AnyKind = JobKind[Any, Any, Any]
 AnyClaim = JobClaim[Any, Any]
+_LOOKED_AT = 200
 
 
 def due(kind: AnyKind, *, now: datetime, limit: int) -> list[int]:
-    """Return the ids of due jobs, oldest first."""
-    waiting = kind.pending.filter(next_try_at__lte=now).order_by("next_try_at", "pk")
-    return list(waiting.values_list("pk", flat=True)[:limit])
+    """Return the ids of due jobs, oldest first; of those that share a limit not more than may run at a time."""
+    waiting = kind.rows.filter(status=Status.PENDING.value, next_try_at__lte=now).order_by("next_try_at", "pk")
+    ids: list[int] = []
+    taken: Counter[Q] = Counter()
+    for row in waiting[:_LOOKED_AT]:
+        beside = kind.beside(row)
+        if taken[beside] < kind.most(row) and len(ids) < limit:
+            taken[beside] += 1
+            ids.append(row.pk)
+    return ids
 
 
 def begin(
@@ -38,7 +48,7 @@ def begin(
     if row is None or not attempts.may_begin(_state_of(row), now):
         return None
     running = kind.pending.filter(kind.beside(row), next_try_at__gt=now).exclude(claim=None)
-    if running.count() >= kind.most:
+    if running.count() >= kind.most(row):
         return None
     reason = kind.impossible(row)
     state = (

@@ -9,13 +9,19 @@ from datetime import timedelta
 from django.db import DatabaseError, connection
 
 logger = logging.getLogger(__name__)
-LEASE = timedelta(seconds=20)
-RENEW_EVERY_S = 5.0
+LEASE = timedelta(seconds=7)
+"""With sweeps every 2 s another worker begins what a dead one left within 10 s."""
+RENEW_EVERY_S = 1.0
 
 
 @contextmanager
 def held(name: str, renew: Callable[[], bool], *, every_s: float) -> Iterator[threading.Event]:
-    """Call `renew` periodically meanwhile; the event is set once the claim is lost."""
+    """Call `renew` periodically meanwhile; the event is set once the claim is lost.
+
+    The caller's connection to the database is closed, since the work may take hours: its next query opens another.
+    """
+    if not connection.in_atomic_block:
+        connection.close()
     done, lost = threading.Event(), threading.Event()
     thread = threading.Thread(target=_renew_until, args=(name, renew, every_s, done, lost), name=name, daemon=True)
     thread.start()

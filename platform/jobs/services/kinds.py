@@ -62,6 +62,10 @@ def _cluster_of(row: Any) -> int:
     return int(row.cluster_id)
 
 
+def _one(_row: Any) -> int:
+    return 1
+
+
 def _possible(_row: Any) -> str:
     return ""
 
@@ -82,7 +86,7 @@ class JobKind(Generic[Row, Order, Report]):
         write: writes the report into the row, which is saved afterwards, in one transaction.
         progress: columns of progress, as they are before an attempt.
         fresh: further columns that an attempt begins with.
-        most: how many run at a time, of those that `beside` selects.
+        most: returns how many run at a time, of those that `beside` selects for a row.
         beside: a condition on the jobs that share the limit with a row.
         cluster_of: the id of the cluster where a row's job runs.
         impossible: why a due job can no longer be done; empty if it can.
@@ -103,7 +107,7 @@ class JobKind(Generic[Row, Order, Report]):
     write: Callable[[Row, Report, datetime], None]
     progress: Mapping[str, object]
     fresh: Mapping[str, object] = field(default_factory=dict)
-    most: int = 1
+    most: Callable[[Row], int] = _one
     beside: Callable[[Row], Q] = _same_cluster
     cluster_of: Callable[[Row], int] = _cluster_of
     impossible: Callable[[Row], str] = _possible

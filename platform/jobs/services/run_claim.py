@@ -16,11 +16,10 @@ from celery.signals import worker_shutting_down
 from common.errors import FairleadError, InvalidInput
 from integrations.clusters.base import ClusterDriver, Job, JobResult
 from jobs.services import claim as claims
-from jobs.services.claim_renewal import LEASE, held
+from jobs.services.claim_renewal import LEASE, RENEW_EVERY_S, held
 from jobs.services.kinds import Driver, JobClaim, JobKind, Note, Order, Report, Row
 
 logger = logging.getLogger(__name__)
-_PROGRESS_EVERY_S = 1.0
 _stopping = threading.Event()
 
 
@@ -130,7 +129,7 @@ def as_job(
 
 def make(attempt: Attempt, work: Callable[[Callable[[], None]], None]) -> None:
     """Do `work`, which calls its argument periodically, and once more before it writes its end."""
-    with held(f"hold {attempt.what}", attempt.renew, every_s=_PROGRESS_EVERY_S) as lost:
+    with held(f"hold {attempt.what}", attempt.renew, every_s=RENEW_EVERY_S) as lost:
 
         def go_on() -> None:
             if lost.is_set() or _stopping.is_set():

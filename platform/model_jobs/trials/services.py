@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.services import audit_record
-from clusters.services.cluster_selection import cluster_default
+from clusters.services.cluster_selection import cluster_default, jobs_at_once
 from common.errors import Conflict
 from deployments.services.revisions.revision_change import check_ready
 from integrations.clusters import base
@@ -31,8 +31,6 @@ from registry.selectors import model_version_get
 from registry.services.version_checks import resources_of
 
 KEPT = timedelta(days=1)
-MOST_AT_A_TIME = 2
-"""Concurrent trials on a cluster; each runs a model and takes one of the worker's threads."""
 _MOST_WAITING, _MOST_KEPT = 10, 20
 
 
@@ -115,7 +113,8 @@ TRIAL = JobKind(
     work=as_job(progress=_progress, report=_report, begun={"stage": STARTING}),
     write=_write,
     progress={"stage": ""},
-    most=MOST_AT_A_TIME,
+    most=lambda row: jobs_at_once(row.cluster),
     request=lambda row: row.request,
+    related=("model_version__model", "cluster"),
     kept=KEPT,
 )

@@ -42,7 +42,7 @@ from recordings.selectors.replays import replay_summary, replay_terms
 from registry.domain.lineage import origin_of
 
 MAX_CONCURRENT = 2
-"""Concurrent replays of the whole installation; each runs a model and takes one of the worker's threads."""
+"""Concurrent replays of the whole installation; each runs a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ REPLAY = JobKind(
     work=_answered,
     write=_write,
     progress={"done": 0},
-    most=MAX_CONCURRENT,
+    most=lambda _row: MAX_CONCURRENT,
     beside=lambda _row: Q(),
     cluster_of=lambda row: row.service.cluster_id,
     impossible=_impossible,

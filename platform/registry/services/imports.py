@@ -28,8 +28,8 @@ from registry.services.quotas import check_quota
 from registry.storage import store
 
 logger = logging.getLogger(__name__)
-MAX_CONCURRENT = 2
-"""Concurrent imports of the whole installation; each takes one of the worker's threads."""
+MAX_CONCURRENT = 4
+"""Concurrent imports of the whole installation; a worker downloads and unpacks each."""
 
 _ACTOR = "fairlead"
 _MAX_SOURCE_NAME = 255
@@ -195,7 +195,7 @@ IMPORT = JobKind(
     work=_fetched,
     write=_write,
     progress={"bytes_done": 0, "bytes_total": None},
-    most=MAX_CONCURRENT,
+    most=lambda _row: MAX_CONCURRENT,
     beside=lambda _row: Q(),
     cluster_of=lambda _row: 0,
     ended=_ended,

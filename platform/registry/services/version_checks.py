@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -25,8 +26,8 @@ from registry.models import ModelVersion
 from registry.selectors import model_version_get, versions_to_check
 from registry.services import compatibility
 
-MAX_CONCURRENT = 2
-"""Concurrent checks of the whole installation; each starts a process and takes one of the worker's threads."""
+MOST_AT_ONCE = 20
+"""Concurrent checks of the whole installation where they run on Kubernetes, unless the setting says another number."""
 
 _ACTOR = "fairlead"
 
@@ -43,6 +44,11 @@ class Claim:
     resources: Resources
 
 
+def checks_at_once(now: datetime) -> int:
+    """Return the limit of concurrent checks of the whole installation: the setting, or what the place allows."""
+    return settings.MODEL_CHECKS_AT_ONCE or min(MOST_AT_ONCE, *hooks.jobs_at_once(now))
+
+
 def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | None:
     """Claim the version's check; None where none is due, it is not its turn, or the limit of checks is reached.
 
@@ -55,7 +61,7 @@ def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | 
         _park(version, now)
         return None
     running = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__gt=now).exclude(claim=None)
-    free = MAX_CONCURRENT - running.count()
+    free = checks_at_once(now) - running.count()
     if free <= 0 or version.pk not in versions_to_check(now=now, limit=free):
         return None
     state = version_lifecycle.begin(version.check_state, now, lease)

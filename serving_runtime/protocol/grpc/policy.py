@@ -127,7 +127,8 @@ def _noted(name: str, answer: Answer) -> Answer:
             raise
         finally:
             model = getattr(request, "model_name", None) or getattr(request, "name", "")
-            request_log.note(str(sent.get(request_log.HEADER, "")), str(model), name, status, began_ns)
+            request_id, trace = (str(sent.get(key, "")) for key in (request_log.HEADER, request_log.TRACEPARENT))
+            request_log.note(request_id, str(model), name, status, began_ns, traceparent=trace)
         return response
 
     return noted

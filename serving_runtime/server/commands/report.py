@@ -7,6 +7,7 @@ seconds at most. Exit 0, or 2 when the folder does not exist.
 
 import argparse
 import logging
+import os
 import signal
 import sys
 import threading
@@ -15,7 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from serving_runtime.server.flags.command_line import Parser
-from serving_runtime.telemetry.log_settings import quiet_clients
+from serving_runtime.shared import json_log
+from serving_runtime.telemetry.log_settings import JSON, LogControl, LogSettings, quiet_clients
 from serving_runtime.telemetry.tap.posting import HttpSink, RefusedError
 from serving_runtime.telemetry.tap.sinks import SinkError
 from serving_runtime.telemetry.tap.spool import Spool
@@ -31,7 +33,10 @@ _ended = threading.Event()
 def main(arguments: Sequence[str]) -> int:
     """Run `report`; returns the exit code."""
     found = _parser().parse_args(arguments[1:])
-    logging.basicConfig(format="fairlead-serve report: %(message)s", level=logging.INFO)
+    if json_log.is_wanted(os.environ):
+        LogControl(LogSettings(log_format=JSON)).open()
+    else:
+        logging.basicConfig(format="fairlead-serve report: %(message)s", level=logging.INFO)
     quiet_clients()
     try:
         spool = Spool(found.folder)

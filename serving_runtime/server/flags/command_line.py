@@ -23,7 +23,8 @@ from serving_runtime.server.flags.models import ModelOptions
 from serving_runtime.server.flags.payload_logger import LoggerOptions
 from serving_runtime.server.flags.tap import TapOptions
 from serving_runtime.server.flags.types import INHERITED, UNIX, add_bool, boolean, count, positive, revision
-from serving_runtime.telemetry.log_settings import FORMATS, LogSettings
+from serving_runtime.shared import json_log
+from serving_runtime.telemetry.log_settings import DEFAULT, FORMATS, JSON, LogSettings
 from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions
 
 CONTROL_CALLS = "FAIRLEAD_ALLOW_CONTROL_CALLS"
@@ -108,7 +109,7 @@ def parse(arguments: Sequence[str]) -> Options:
         id=found.id,
         revision=found.revision or "",
         log=_log_settings(found),
-        trace=trace_options.parsed(parser, found),
+        trace=trace_options.parsed(parser, found, os.environ),
     )
 
 
@@ -220,6 +221,10 @@ def _add_log_flags(group: "argparse._ArgumentGroup") -> None:
     for level in ("info", "warning", "error"):
         add_bool(group, f"--log-{level}", default=True, text=f"logs lines of level {level}")
     group.add_argument(
-        "--log-format", choices=FORMATS, default="default", help="format of a line's beginning (default)"
+        "--log-format",
+        choices=FORMATS,
+        default=JSON if json_log.is_wanted(os.environ) else DEFAULT,
+        help="default and ISO8601: how lines begin; json: lines are JSON objects (default, or "
+        f"{json_log.VARIABLE}=json of the environment)",
     )
     group.add_argument("--log-file", default="", metavar="PATH", help="file to append the log to (standard error)")

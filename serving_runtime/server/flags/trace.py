@@ -1,16 +1,19 @@
-"""Flag of the tracer: --trace-config, given once per setting."""
+"""Flag of the tracer: --trace-config, given once per setting; without a mode, the collector of the environment."""
 
 import argparse
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from serving_runtime.common.errors import InvalidArgument
+from serving_runtime.shared import otlp
 from serving_runtime.telemetry.tracing.settings import (
     OPENTELEMETRY,
     TENSORS,
     TIMESTAMPS,
     TRITON,
     TraceOptions,
+    TraceSettings,
     changed,
     check_mode,
 )
@@ -30,13 +33,20 @@ def add(group: "argparse._ArgumentGroup") -> None:
         metavar="[MODE,]NAME=VALUE",
         help="mode=triton or opentelemetry, level=TIMESTAMPS, TENSORS or OFF, rate=N, count=N; triton,file=PATH, "
         "triton,log-frequency=N; opentelemetry,url=URL, opentelemetry,socket=PATH, opentelemetry,resource=KEY=VALUE; "
-        "may be given several times",
+        f"may be given several times. Without a mode, {otlp.VARIABLE}=URL in the environment gives mode=opentelemetry, "
+        "level=TIMESTAMPS and that collector",
     )
 
 
-def parsed(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TraceOptions:
-    """Return the options in a parsed command line; exits where they are invalid."""
+def parsed(parser: argparse.ArgumentParser, found: argparse.Namespace, environ: Mapping[str, str]) -> TraceOptions:
+    """Return the options in a parsed command line and the environment; exits where they are invalid."""
     options = TraceOptions()
+    if (endpoint := environ.get(otlp.VARIABLE)) and not any(each[:2] == ("", "mode") for each in found.trace_config):
+        try:
+            url = otlp.traces_url(endpoint)
+        except ValueError as error:
+            parser.error(f"{otlp.VARIABLE} {error}")
+        options = TraceOptions(OPENTELEMETRY, TraceSettings(levels=(TIMESTAMPS,)), url=url, by_variable=True)
     for mode, name, value in found.trace_config:
         try:
             options = _with(options, mode, name, value)

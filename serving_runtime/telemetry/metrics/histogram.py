@@ -12,13 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-EDGES_US = (
-    50, 100, 200, 300, 500, 750,
-    1_000, 1_500, 2_000, 3_000, 5_000, 7_500,
-    10_000, 15_000, 20_000, 30_000, 50_000, 75_000,
-    100_000, 150_000, 200_000, 300_000, 500_000,
-    1_000_000, 2_000_000, 5_000_000, 10_000_000,
-)  # fmt: skip
+from serving_runtime.shared.latency_edges import EDGES_US
 
 NATIVE_SCHEMA = 3
 """Buckets grow by 2^(1/8), 9 %: a quantile from the middle of its bucket is off by at most 4.4 %."""

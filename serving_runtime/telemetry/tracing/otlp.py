@@ -5,9 +5,10 @@ InferRequest                    continues the caller's trace where it sent a W3C
 `-- compute
 """
 
-from typing import Any
+from typing import Any, cast
 
 from serving_runtime import __version__
+from serving_runtime.shared.otlp import ReportedExporter
 from serving_runtime.telemetry.tracing.settings import TraceOptions, TraceSettings
 from serving_runtime.telemetry.tracing.trace import Step, Trace
 
@@ -41,9 +42,10 @@ class OtlpSink:
 
             session = session_through(options.through)
         exporter = OTLPSpanExporter(endpoint=options.url, timeout=_EXPORT_TIMEOUT_S, session=session)
+        self._exporter = ReportedExporter(exporter, options.url)
         batching: dict[str, Any] = {_ARGUMENTS[name]: value for name, value in options.batching.items()}
         self._provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(exporter, **batching))
+        self._provider.add_span_processor(BatchSpanProcessor(cast(Any, self._exporter), **batching))
         self._tracer = self._provider.get_tracer("fairlead-serve", __version__)
         self._propagator = TraceContextTextMapPropagator()
         self._trace = trace
@@ -71,6 +73,7 @@ class OtlpSink:
 
     def close(self) -> None:
         """Send pending spans."""
+        self._exporter.close_soon()
         self._provider.shutdown()
 
     def _write_step(self, step: Step, within: Any, epoch_ns: int) -> None:

@@ -44,6 +44,7 @@ class TraceOptions:
         through: a Unix socket to the collector; empty to connect to its host.
         resource: attributes of the spans' resource.
         batching: of the span processor, by the names of --trace-config.
+        by_variable: FAIRLEAD_OTLP_ENDPOINT names the collector; a runtime without the SDK serves nevertheless.
     """
 
     mode: str = TRITON
@@ -53,6 +54,7 @@ class TraceOptions:
     through: str = ""
     resource: Mapping[str, str] = field(default_factory=dict)
     batching: Mapping[str, int] = field(default_factory=dict)
+    by_variable: bool = False
 
 
 _NUMBERS = {"trace_rate": ("rate", 1), "trace_count": ("count", -1), "log_frequency": ("log_frequency", 0)}

@@ -64,7 +64,9 @@ class Trace:
         self.ended_ns = time.monotonic_ns()
 
 
-def wants_to_be_followed(context: RequestContext | None) -> bool:
-    """Return whether the caller already samples this request (W3C: the sampled flag)."""
-    found = _TRACEPARENT.fullmatch(context.traceparent) if context is not None else None
-    return found is not None and bool(int(found[1], 16) & 1)
+def sampled_by_caller(context: RequestContext | None) -> bool | None:
+    """Return whether the caller samples this request (W3C: the sampled flag); None where it says nothing."""
+    if context is None or not context.traceparent:
+        return None
+    found = _TRACEPARENT.fullmatch(context.traceparent)
+    return bool(int(found[1], 16) & 1) if found is not None else None

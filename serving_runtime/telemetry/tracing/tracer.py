@@ -16,7 +16,7 @@ from serving_runtime.telemetry.tracing.settings import (
     check_mode,
     shown,
 )
-from serving_runtime.telemetry.tracing.trace import Trace, wants_to_be_followed
+from serving_runtime.telemetry.tracing.trace import Trace, sampled_by_caller
 
 
 class Sink(Protocol):
@@ -97,8 +97,8 @@ class Tracer:
 
     def begin(self, model: str, version: str, context: RequestContext | None) -> Trace | None:
         """Return a trace for a sampled request, else None."""
-        forced = self.options.mode == OPENTELEMETRY and wants_to_be_followed(context)
-        if not self._sampler(model).takes(forced=forced):
+        asked = sampled_by_caller(context) if self.options.mode == OPENTELEMETRY else None
+        if asked is False or not self._sampler(model).takes(forced=asked is True):
             return None
         self._number += 1
         trace = Trace(self._number, model, version, context or RequestContext())

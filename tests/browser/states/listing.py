@@ -12,6 +12,7 @@ from tests import scenes
 from tests.browser.states import (
     of_access,
     of_accounts,
+    of_fleet,
     of_home,
     of_models,
     of_platform,
@@ -28,6 +29,7 @@ PAGES: dict[str, PageStates] = {
     **of_recordings.PAGES,
     **of_models.PAGES,
     **of_platform.PAGES,
+    **of_fleet.PAGES,
     **of_accounts.PAGES,
     **of_access.PAGES,
     **of_works.PAGES,

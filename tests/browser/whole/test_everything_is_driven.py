@@ -19,6 +19,7 @@ VERBS = {
     "rollout-approval": APPROVAL_VERBS,
     "service-action": SERVICE_VERBS,
     "repartition-action": ("approve", "decline", "abort"),
+    "upgrade-action": ("pause", "resume", "cancel"),
 }
 NOT_HERE = {
     "healthz": "words for a probe",

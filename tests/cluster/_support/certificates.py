@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_LIFETIME = timedelta(days=2)
+_LIFETIME = timedelta(days=60)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import pytest
 from access.domain.tokens import Claims, new_signing_key, signed
 from integrations.clusters.base import Access, CallerKeys, Desired, DesiredRevision, HeaderMatch, MatchKind
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster._support.removal import is_removed
 from tests.cluster.harness import Harness
 from tests.integrations._support.runtimes import model, until
 
@@ -90,9 +91,7 @@ class Guarded:
         until(look, "the gateway does what is desired", WITHIN_S)
 
     def is_gone(self) -> bool:
-        self.driver.delete("default", "digits", self.generation)
-        seen = self.driver.observe("default", "digits")
-        return not seen.generation and not seen.revisions
+        return is_removed(self.driver, "digits", self.generation)
 
     def http(self, route: str, credential: str, **more: str) -> httpx.Response:
         method, path, headers = ROUTES[route]

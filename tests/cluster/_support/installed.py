@@ -40,6 +40,8 @@ T = TypeVar("T")
 Json = dict[str, Any]
 RELEASE, NAMESPACE = "fairlead", "fairlead"
 WITHIN_S = 600
+MODEL_CACHE = f"{RELEASE}-model-cache"
+"""The claim from which replicas start without the control plane, in each namespace of services."""
 _CLAIMS = (f"{RELEASE}-artifacts", f"{RELEASE}-state", f"data-{RELEASE}-postgresql-0")
 
 
@@ -212,7 +214,9 @@ def cluster_for_the_chart(
             shell = _shell(plane, folder / "shell")
         except MissingPartError as missing:
             skip_or_fail(missing)
-        made = running.enter_context(harness(plane, folder, images=known, claims=claims, finds_names=True))
+        folders = {**claims, MODEL_CACHE: place / MODEL_CACHE}
+        folders[MODEL_CACHE].mkdir()
+        made = running.enter_context(harness(plane, folder, images=known, claims=folders, finds_names=True))
         proxy = ServiceProxy(plane)
         running.callback(proxy.close)
         api = running.enter_context(plane.client())
@@ -245,14 +249,16 @@ def _shell(plane: ControlPlane, folder: Path) -> Shell:
     return Shell(folder, {**os.environ, "PATH": path, "HOME": str(folder), "KUBECONFIG": str(plane.kubeconfig)})
 
 
-def volume(api: httpx.Client, claim: str, *, size: str = "1Gi", storage_class: str = "") -> None:
+def volume(
+    api: httpx.Client, claim: str, *, size: str = "1Gi", storage_class: str = "", namespace: str = NAMESPACE
+) -> None:
     """Make a volume for a claim that comes later; one that is there for it already is replaced."""
-    name = f"{NAMESPACE}-{claim}"
+    name = f"{namespace}-{claim}"
     spec = {
         "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
         "capacity": {"storage": size},
         "hostPath": {"path": "/nowhere"},
-        "claimRef": {"namespace": NAMESPACE, "name": claim},
+        "claimRef": {"namespace": namespace, "name": claim},
         "storageClassName": storage_class,
     }
     api.delete(f"/api/v1/persistentvolumes/{name}")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from integrations.clusters.kubernetes.api import resource_types
+from tests.cluster._support.removal import is_removed
 from tests.cluster.harness import Harness
 from tests.integrations._support.runtimes import until
 
@@ -21,7 +22,7 @@ _TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
 
 def make_node(running: Harness, name: str, slices: dict[str, str], **labels: str) -> None:
-    amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", **slices}
+    amounts = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "110", **slices}
     ready = {"type": "Ready", "status": "True", "reason": "Test", "message": ""}
     with running.plane.client() as client:
         own = {"kubernetes.io/hostname": name}  # as a kubelet labels its node
@@ -51,15 +52,13 @@ def pods(running: Harness, service: str) -> list[Any]:
 
 def forget(running: Harness, service: str) -> None:
     """Remove a service whose pods no kubelet ends."""
-    running.driver.delete("default", service, 2)
 
     def is_gone() -> bool:
+        removed = is_removed(running.driver, service, 2)
         with running.plane.client() as client:
             for pod in pods(running, service):
                 name = pod["metadata"]["name"]
                 client.request("DELETE", resource_types.POD.path("default", name), json={"gracePeriodSeconds": 0})
-        return not pods(running, service) and not running.api.list(
-            resource_types.DEPLOYMENT, "default", {"fairlead/service": service}
-        )
+        return removed
 
     until(is_gone, f"nothing of {service} is left", 120)

@@ -29,7 +29,7 @@ WITHIN_S = 600.0
 
 def _rest(began: float) -> None:
     """Leave the processor to what is waited for, the longer the longer it has been waited for."""
-    time.sleep(min(0.1 + (time.monotonic() - began) / 20, 1.0))
+    time.sleep(min(0.3 + (time.monotonic() - began) / 20, 1.0))
 
 
 @dataclass

@@ -92,6 +92,25 @@ def test_the_same_file_again_changes_nothing() -> None:
     assert AuditEntry.objects.count() == 1
 
 
+def test_a_new_cluster_with_a_domain_has_hosts_and_keeps_them() -> None:
+    cluster, _ = apply(domain="models.example.com")
+    assert cluster.document["addresses"] == "hosts"
+    apply(domain="models.example.com")
+    assert AuditEntry.objects.count() == 1
+    with pytest.raises(InvalidInput, match="addresses is hosts, but the file has no domain"):
+        apply()
+    changed, _ = apply(addresses="paths")
+    assert changed.document["addresses"] == "paths"
+
+
+def test_a_cluster_from_before_the_choice_keeps_paths_and_hosts() -> None:
+    cluster, _ = apply(domain="models.example.com")
+    del cluster.document["addresses"]
+    cluster.save()
+    again, _ = apply(domain="models.example.com", drain="40s")
+    assert "addresses" not in again.document
+
+
 def test_a_file_that_says_stored_keeps_the_kubeconfig() -> None:
     apply()
     shown, _ = apply(connection={"kubeconfig": "stored"})
@@ -247,3 +266,23 @@ def test_clients_are_told_the_address_of_the_services_own_gateway(platform: Plat
 def test_the_cluster_of_this_machine_is_made_once() -> None:
     first = cluster_default(now=NOW)
     assert cluster_default(now=NOW + timedelta(days=1)).pk == first.pk
+
+
+def test_a_namespace_with_services_leaves_its_gateway_before_that_stops_serving_it(platform: Platform) -> None:
+    apply()
+    platform.version(1)
+    _service(platform, "production")
+    further = {"url": "https://a.test", "name": "a", "namespace": "gateways", "namespaces": ["default"]}
+    with pytest.raises(InvalidInput, match="name default as leaving of models until no client uses it any more"):
+        apply(gateways=[further])
+    apply(gateways=[further], gateway={**LEAST["gateway"], "leaving": ["default"]})
+    model = "serving/default/digits/v2/models/digits"
+    view = platform.view()
+    assert (view.url, view.leaving_urls) == (f"https://a.test/{model}", (f"https://models.example.com/{model}",))
+    apply(gateways=[further])
+    view = platform.view()
+    assert (view.url, view.leaving_urls) == (f"https://a.test/{model}", ())
+    with pytest.raises(InvalidInput, match="name default as leaving of a until"):
+        apply(gateways=[{**further, "namespaces": ["vision"]}])
+    apply()
+    assert platform.view().url == f"https://models.example.com/{model}", "the file has no such Gateway any more"

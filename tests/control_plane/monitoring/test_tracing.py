@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from celery import Celery
-from celery.contrib.testing.worker import start_worker
 
 from common.http import request_id
 from control_plane.monitoring import tracing
+from tests.control_plane._support.workers import working
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def worker(seen: "queue.Queue[tuple[str, str]]") -> Iterator[Celery]:
         seen.put(("outer", request_id.current()))
         inner.delay()
 
-    with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=60):
+    with working(app, pool="solo", shutdown_timeout=60):
         yield app
 
 

@@ -28,6 +28,7 @@ MOST: dict[str, Any] = {
         "grpcListener": "grpc",
         "rateLimits": True,
         "proxyNamespace": "envoy-gateway-system",
+        "leaving": ["vision"],
     },
     "artifacts": {
         **LEAST["artifacts"],
@@ -40,6 +41,17 @@ MOST: dict[str, Any] = {
     "gpuNodesAutoscaled": True,
     "gpuRuntimeImage": "registry.example.com/serving-runtime-cuda@sha256:0",
     "domain": "models.example.com",
+    "addresses": "hosts",
+    "gateways": [
+        {
+            "url": "https://vision.example.com",
+            "name": "vision",
+            "namespace": "gateways",
+            "namespaces": ["vision", "ml-*"],
+            "leaving": ["speech"],
+            "rateLimits": True,
+        }
+    ],
     "monitoringNamespaces": ["monitoring"],
     "reach": "apiServer",
     "apiServerNetworks": ["10.0.0.0/24", "fd00::/64"],
@@ -47,6 +59,7 @@ MOST: dict[str, Any] = {
     "sharedMemory": "128Mi",
     "customMetrics": True,
     "repartition": {"namespace": "nvidia", "configDelay": "30s"},
+    "telemetry": {"otlp": "http://collector.monitoring:4318", "logs": "json"},
     "controlPlaneUrl": "https://fairlead.example.com",
     "controlPlaneCaConfigMap": "fairlead-ca",
     "drain": "1m",
@@ -66,6 +79,12 @@ MOST: dict[str, Any] = {
     "allowedManagers": ["kube-controller-manager"],
     "patches": [{"target": {"kind": "Service"}, "merge": {"metadata": {"annotations": {"team": "vision"}}}}],
     "servicePatches": True,
+    "prometheus": {
+        "url": "https://prometheus.example.com/eu",
+        "tenant": "eu",
+        "token": "secret-of-prometheus",
+        "certificateAuthority": "PEM",
+    },
 }
 
 

@@ -32,6 +32,7 @@ from integrations.clusters.base import (
     ObservedRevision,
     ObservedScaling,
     ObservedTransformer,
+    PodTemplates,
     ReadSecrets,
     ReplicaPhase,
     Sample,
@@ -74,7 +75,10 @@ class FakeCluster:
         answers: what a version makes of a recorded exchange in a replay.
         replaying: the candidates that run.
         worked_on: nodes with GPUs as they are; `staying` are pods that no eviction moves, and why.
+        templates: pod templates of revisions, which can be pinned once.
+        changes: how their pinned templates differ from those of a new revision.
         on_apply: called before each apply, for what happens at the worst moment.
+        on_templates: called before pod templates are read.
         on_check: called with what is to be foreseen; raises what the cluster cannot do.
     """
 
@@ -104,8 +108,11 @@ class FakeCluster:
     worked_on: dict[str, ObservedNode] = field(default_factory=dict)
     staying: dict[str, str] = field(default_factory=dict)
     drift: list[Drift] = field(default_factory=list)
+    templates: dict[str, PodTemplates] = field(default_factory=dict)
+    changes: dict[str, str] = field(default_factory=dict)
     on_apply: Callable[[Desired], None] = lambda _desired: None
     on_check: Callable[[Desired], None] = lambda _desired: None
+    on_templates: Callable[[Desired], None] = lambda _desired: None
     before_secrets: Callable[[], None] = lambda: None
 
     def apply(self, desired: Desired) -> list[Drift]:
@@ -117,6 +124,16 @@ class FakeCluster:
             self.desired[key] = desired
             self.deleted.discard(key)
         return self.drift
+
+    def pod_templates(self, desired: Desired) -> dict[str, PodTemplates]:
+        self._reach()
+        self.on_templates(desired)
+        asked = {each.name for each in desired.revisions if not each.pod_templates}
+        return {name: each for name, each in self.templates.items() if name in asked}
+
+    def template_changes(self, desired: Desired) -> dict[str, str]:
+        pinned = {each.name for each in desired.revisions if each.pod_templates}
+        return {name: self.changes.get(name, "") for name in pinned}
 
     def apply_secrets(self, namespace: str, service: str, read: ReadSecrets) -> None:
         self._reach()

@@ -1,9 +1,9 @@
-"""A worker killed at every line of the reconciler that a service's life executes: the next tick repairs it.
+"""A worker killed anywhere in the reconciler that a service's life comes by: the next tick repairs it.
 
-Each scenario is lived again and again. In every turn some workers are killed first, each at a line where none
-was killed yet, or in a situation and after an effect (on the database, on the cluster) after which none was; what
-comes between two effects is lost with the process, so it is all the same at which line of it that one dies. Another
-takes over once the dead one's lease is out. It ends when no such place is left.
+Each scenario is lived again and again. In every turn some workers are killed first, each in a situation and after an
+effect (on the database, on the cluster) after which none was killed yet; what comes between two effects is lost with
+the process, so it is all the same at which line of it that one dies. A long test proves that: it kills one at every
+line, too. Another takes over once the dead one's lease is out. It ends when no such place is left.
 """
 
 from collections import defaultdict
@@ -47,6 +47,7 @@ FILES = {
     if not ELSEWHERE & set(path.relative_to(PLATFORM / room).parts)
 } | {str(delivery.__file__)}
 AT_LEAST = {str(module.__file__) for module in (delivery, evidence, lease, reconciler, service_change, restarts)}
+AT_LEAST_DEATHS = 200
 WITHS = with_lines(FILES)
 MOST_LIVES = 500
 MOST_IN_A_ROW = 60
@@ -57,9 +58,14 @@ Effect = tuple[int, ...]
 
 @dataclass
 class Deaths:
-    """Where workers were killed: at which lines, and after which effect in which situation."""
+    """Where workers were killed: at which lines, and after which effect in which situation.
+
+    Attributes:
+        at_each_line: one is killed at every line, whatever effects there were.
+    """
 
     files: set[str] = field(default_factory=lambda: FILES)
+    at_each_line: bool = True
     lines: set[Line] = field(default_factory=set)
     effects: dict[Situation, set[Effect]] = field(default_factory=lambda: defaultdict(set))
 
@@ -82,7 +88,8 @@ class Deaths:
 
     def _is_new(self, effects: set[Effect], cluster: FakeCluster, applied: int, line: Line, writes: int) -> bool:
         effect = (writes, len(cluster.applied) - applied, len(cluster.deleted))
-        if line in self.lines and (effect in effects or line in WITHS):
+        is_new_line = self.at_each_line and line not in self.lines
+        if not is_new_line and (effect in effects or line in WITHS):
             return False
         self.lines.add(line)
         effects.add(effect)
@@ -237,13 +244,17 @@ def _replicas(life: Life) -> int:
 
 
 @pytest.mark.django_db
-def test_whatever_line_a_worker_is_killed_at_the_next_turn_repairs_it() -> None:
-    platform, deaths = Platform(), Deaths()
+@pytest.mark.parametrize(
+    "at_each_line", [False, pytest.param(True, marks=pytest.mark.long)], ids=["after every effect", "at every line"]
+)
+def test_wherever_a_worker_is_killed_the_next_turn_repairs_it(*, at_each_line: bool) -> None:
+    platform, deaths = Platform(), Deaths(at_each_line=at_each_line)
     platform.live()
     platform.version(2)
     by_canary = map(canary, (promotes, rolls_back, waits_for_its_cluster, is_deleted))
     _live_through((*by_canary, switches, shadows), platform, deaths)
-    assert {file for file, _ in deaths.lines} >= AT_LEAST
+    assert not at_each_line or {file for file, _ in deaths.lines} >= AT_LEAST
+    assert deaths.count > AT_LEAST_DEATHS
 
 
 @pytest.mark.django_db

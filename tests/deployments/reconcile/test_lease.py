@@ -9,6 +9,7 @@ from common.process_identity import ProcessName, myself, start_ticks
 from deployments.models import InferenceService
 from deployments.reconcile import lease
 from deployments.reconcile.reconciler import Outcome
+from deployments.reconcile.renewal import HELD
 from tests.deployments._support.platform import Platform
 
 HERE = "here"
@@ -36,7 +37,7 @@ def test_nobody_is_gone_where_places_have_no_names() -> None:
 
 
 def held_by(platform: Platform, name: ProcessName) -> None:
-    expires = platform.clock() + lease.LEASE
+    expires = platform.clock() + HELD
     InferenceService.objects.update(lease_owner=f"{name}.0f3c19aa2b7d", lease_expires_at=expires)
 
 
@@ -56,7 +57,7 @@ def test_the_lease_of_a_worker_elsewhere_has_to_run_out(platform: Platform) -> N
     platform.live()
     held_by(platform, ProcessName("elsewhere", 1, 1))
     assert platform.turn() is Outcome.BUSY
-    assert platform.turn(seconds=lease.LEASE.total_seconds()) is Outcome.DONE
+    assert platform.turn(seconds=HELD.total_seconds()) is Outcome.DONE
 
 
 def test_it_is_taken_over_once(platform: Platform) -> None:

@@ -9,8 +9,8 @@ from clusters.models import Cluster
 from common.errors import InvalidInput, NotFound, Unavailable
 from deployments.domain.phases import Phase
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
-from deployments.reconcile.lease import LEASE
 from deployments.reconcile.reconciler import Outcome, tick
+from deployments.reconcile.renewal import HELD
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_apply, service_delete
 from integrations.clusters.base import Desired, Drift, DriftPolicy, Observed, Sample
 from registry.domain.version_lifecycle import Status
@@ -516,9 +516,9 @@ def test_a_crash_between_record_and_apply_is_repaired_by_the_next_turn(platform:
 
 def test_a_worker_that_died_with_the_lease_is_replaced_when_it_runs_out(platform: Platform) -> None:
     service = platform.live()
-    InferenceService.objects.update(lease_owner="dead", lease_expires_at=platform.clock() + LEASE)
+    InferenceService.objects.update(lease_owner="dead", lease_expires_at=platform.clock() + HELD)
     assert platform.turn() is Outcome.BUSY
-    assert platform.turn(seconds=LEASE.total_seconds()) is Outcome.DONE
+    assert platform.turn(seconds=HELD.total_seconds()) is Outcome.DONE
     service.refresh_from_db()
     assert (service.lease_owner, service.lease_expires_at) == ("", None)
 
@@ -548,7 +548,7 @@ def test_a_worker_whose_lease_ran_out_before_apply_applies_nothing(platform: Pla
     applied = len(platform.cluster.applied)
 
     def slow(observed: Observed) -> Sequence[Sample]:
-        platform.clock.go_on(LEASE.total_seconds() + 1)
+        platform.clock.go_on(HELD.total_seconds() + 1)
         return platform.metrics(observed)
 
     outside = replace(platform.outside, metrics=slow)
@@ -570,7 +570,7 @@ def test_a_worker_that_is_late_with_values_of_secrets_passes_none(platform: Plat
 
     def meanwhile() -> None:
         platform.cluster.before_secrets = lambda: None
-        platform.clock.go_on(LEASE.total_seconds() + 1)
+        platform.clock.go_on(HELD.total_seconds() + 1)
         secret_change(namespace=named[0], name=named[1], values={"token": "new"}, actor="alice", now=platform.clock())
         assert tick(service.pk, platform.outside) is Outcome.DONE
         secret_change(namespace=named[0], name=named[1], values={"token": "newest"}, actor="alice", now=now)

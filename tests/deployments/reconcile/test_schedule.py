@@ -21,6 +21,7 @@ from deployments.reconcile.schedule import (
     services_due,
 )
 from deployments.services import service_restart
+from deployments.turns import sweep
 from registry.services import alias_delete, alias_set
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform
@@ -155,7 +156,7 @@ def test_a_sweep_ticks_as_many_whatever_the_number_of_settled_services(
     platform.cluster.touched_at.clear()
     ticked: list[int] = []
     monkeypatch.setattr(connection, "driver_of", lambda _cluster: platform.cluster)
-    monkeypatch.setattr(tasks, "_tick", lambda service_id, _driver: ticked.append(service_id))
+    monkeypatch.setattr(sweep, "turn", lambda service_id, _driver: ticked.append(service_id))
     counts = []
     for more in (100, 400):
         InferenceService.objects.exclude(pk=service.pk).delete()
@@ -236,9 +237,9 @@ def test_what_the_cluster_names_is_due_at_the_next_sweep(platform: Platform, mon
     service = _live(platform)
     _copies(service, 200)
     monkeypatch.setattr(connection, "driver_of", lambda _cluster: platform.cluster)
-    monkeypatch.setattr(tasks.counters, "collect", platform.metrics)
+    monkeypatch.setattr(sweep.counters, "collect", platform.metrics)
     ticked: list[int] = []
-    monkeypatch.setattr(tasks, "_tick", lambda service_id, _driver: ticked.append(service_id))
+    monkeypatch.setattr(sweep, "turn", lambda service_id, _driver: ticked.append(service_id))
     platform.cluster.touched_at = {("default", "copy-0199"): time.time()}
     tasks.sweep()
     assert InferenceService.objects.get(name="copy-0199").pk in ticked

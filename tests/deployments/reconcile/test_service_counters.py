@@ -52,6 +52,29 @@ def test_a_rollout_that_fails_is_counted_once_by_service_namespace_and_team(
     }
 
 
+def sample(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+def test_ends_are_counted_by_their_reason_and_turns_by_their_interval(
+    owned: Platform, django_capture_on_commit_callbacks: Capture
+) -> None:
+    def counts() -> tuple[float, float, float]:
+        name = "fairlead_rollout_turn_interval_seconds_bucket"
+        aborted = sample("fairlead_rollout_ends_total", phase="Aborted", reason="Aborted")
+        return aborted, sample(name, le="5.0"), sample(name, le="+Inf")
+
+    owned.turn()
+    before = counts()
+    with django_capture_on_commit_callbacks(execute=True):
+        owned.turn(seconds=4.0)
+        owned.turn(seconds=70.0)
+        rollout_abort(rollout_id=owned.rollout().pk, actor="alice", now=owned.clock())
+        owned.turn(seconds=90.0)
+    after = counts()
+    assert [new - old for new, old in zip(after, before, strict=True)] == [1, 1, 2], "no rollout, no interval"
+
+
 def test_what_people_abort_is_counted_apart(owned: Platform, django_capture_on_commit_callbacks: Capture) -> None:
     owned.turn()
     before = ended(Phase.ABORTED), ended(Phase.DEGRADED)

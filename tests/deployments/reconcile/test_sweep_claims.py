@@ -16,9 +16,11 @@ from clusters.services.connection import driver_of
 from common.errors import Unavailable
 from deployments import tasks
 from deployments.models import InferenceService
-from deployments.reconcile import schedule
+from deployments.reconcile import cluster_claim
+from deployments.reconcile.renewal import HELD
 from deployments.reconcile.restarts import pause_after
 from deployments.services import service_apply
+from deployments.turns import sweep
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.kubernetes.api import client
 from tests.deployments._support.cluster_files import LEAST
@@ -65,7 +67,7 @@ def swallowing() -> Iterator[Swallowing]:
 def swept(platform: Platform, swallowing: Swallowing, monkeypatch: pytest.MonkeyPatch) -> Platform:
     """Two services on this machine's cluster, a fake, and two on a real driver's, which swallows everything."""
     monkeypatch.setattr(client, "_TIMEOUT_S", (0.2, 0.2))
-    monkeypatch.setattr(tasks.counters, "collect", platform.metrics)
+    monkeypatch.setattr(sweep.counters, "collect", platform.metrics)
 
     def driver(cluster: Cluster) -> ClusterDriver:
         return platform.cluster if cluster.name == "local" else driver_of(cluster)
@@ -186,11 +188,11 @@ def test_of_many_services_only_the_first_waits_where_a_cluster_goes_away_in_the_
 
 
 def test_one_sweep_at_a_time_has_a_cluster(swept: Platform, swallowing: Swallowing) -> None:
-    claim = schedule.sweep_begin(_there().pk, now=timezone.now())
+    claim = cluster_claim.take(_there().pk, now=timezone.now())
     assert claim is not None
     tasks.sweep_cluster(_there().pk)
     assert swallowing.connections == 0
-    schedule.sweep_end(_there().pk, claim)
+    claim.release()
     tasks.sweep_cluster(_there().pk)
     assert swallowing.connections == 1
     assert _there().swept_until is None
@@ -198,8 +200,9 @@ def test_one_sweep_at_a_time_has_a_cluster(swept: Platform, swallowing: Swallowi
 
 def test_a_claim_of_a_worker_that_was_killed_runs_out(swept: Platform) -> None:
     now = timezone.now()
-    assert schedule.sweep_begin(_there().pk, now=now)
-    assert schedule.sweep_begin(_there().pk, now=now + schedule.CLAIM) is not None
+    assert cluster_claim.take(_there().pk, now=now)
+    assert cluster_claim.take(_there().pk, now=now + HELD - timedelta(seconds=1)) is None
+    assert cluster_claim.take(_there().pk, now=now + HELD) is not None
 
 
 def test_a_hint_is_dropped_while_another_thread_waits_for_the_same_cluster(

@@ -12,6 +12,14 @@ from tests.e2e._support.shared import SharedPlatforms
 from tests.e2e.harness import Platform
 from tests.e2e.kubernetes import on_kubernetes
 
+LONG_ON_KUBERNETES = pytest.mark.parametrize(
+    "anywhere",
+    ["local", pytest.param("kubernetes", marks=[pytest.mark.cluster, pytest.mark.long])],
+    indirect=True,
+    scope="module",
+)
+"""For what other tests find on a cluster, too, as the drivers' contract does."""
+
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -22,16 +22,24 @@ class SharedPlatforms:
 
     def __init__(self) -> None:
         self._running: dict[str, tuple[Platform, ExitStack]] = {}
+        self.are_used_next = True
 
     @contextmanager
     def lend(self, kind: str, start: Start) -> Iterator[Platform]:
-        """Give the platform of this kind, started where none runs, and empty it afterwards."""
+        """Give the platform of this kind, started where none runs, and empty it afterwards.
+
+        Where none is used next, all end here: a platform on Kubernetes has to end before its cluster, which the session
+        has.
+        """
         if kind not in self._running:
             stack = ExitStack()
             self._running[kind] = stack.enter_context(start()), stack
             _copy(_database(self._running[kind][0]), _as_new(self._running[kind][0]))
         platform, _ = self._running[kind]
         yield platform
+        if not self.are_used_next:
+            self.close()
+            return
         try:
             empty(platform)
         except BaseException:
@@ -87,8 +95,7 @@ def shared_platforms() -> Iterator[SharedPlatforms]:
     _PLATFORMS.close()
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """End the platforms before a test that uses none of them."""
-    if "shared_platforms" not in getattr(nextitem, "fixturenames", ()):
-        _PLATFORMS.close()
+    """End the platforms with the last test in a row that uses one of them."""
+    _PLATFORMS.are_used_next = "shared_platforms" in getattr(nextitem, "fixturenames", ())

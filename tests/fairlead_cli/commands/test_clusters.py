@@ -53,7 +53,7 @@ def test_a_check_that_finds_something_missing_says_what_to_do_and_fails(fairlead
     found = {"name": "production", "ok": False, "findings": [gateway]}
     api.on("GET /clusters/production/check?namespace=vision", found)
     code, said, told = fairlead("clusters", "check", "production", "--namespace", "vision")
-    assert (code, told) == (1, "services cannot run on cluster production as it is\n")
+    assert (code, told) == (1, "cluster production needs the remedies above\n")
     assert "create it" in said
     code, said, _ = fairlead("clusters", "check", "production", "--namespace", "vision", "-o", "json")
     assert (code, json.loads(said)) == (1, found)

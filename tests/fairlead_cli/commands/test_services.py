@@ -245,6 +245,18 @@ def test_show_names_callers_and_limits(fairlead: Fairlead, api: Any) -> None:
     assert "requestsPerSecond 5; perCaller rowsPerMinute 9\n" in said
 
 
+def test_show_names_objectives_and_takes_a_server_that_knows_none(fairlead: Fairlead, api: Any) -> None:
+    objectives = {"availability": 99.9, "latency": {"percent": 99, "withinMs": 200}}
+    for answer, line in (
+        (SERVICE | {"objectives": objectives}, ["availability 99.9; latency percent 99; withinMs 200"]),
+        (SERVICE, ["-"]),
+    ):
+        api.on("GET /services/default/digits", answer)
+        _, said, _ = fairlead("services", "show", "digits")
+        (shown,) = (each for each in said.splitlines() if each.startswith("objectives"))
+        assert shown.split(maxsplit=1)[1:] == line
+
+
 def test_show_says_which_gpu_and_why(fairlead: Fairlead, api: Any) -> None:
     slice_ = "nvidia.com/mig-1g.10gb"
     placement = {"asked": "auto", "resource": slice_, "products": ["NVIDIA-A30"], "why": "5 GiB measured on a CPU"}

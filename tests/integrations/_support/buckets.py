@@ -1,8 +1,12 @@
 """Buckets of an S3 and a Google Cloud Storage that run here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
+
+from tests.servers import buckets
 
 
 @dataclass(frozen=True)
@@ -46,3 +50,17 @@ def gs_bucket(url: str) -> Bucket:
         http.post("/upload/storage/v1/b/models/o", params=query, content=content).raise_for_status()
 
     return Bucket("gs", put)
+
+
+@pytest.fixture(scope="module")
+def bucket_servers() -> Iterator[dict[str, str]]:
+    with buckets.s3() as s3, buckets.gs() as gs:
+        yield {"s3": s3, "gs": gs}
+
+
+@pytest.fixture(params=["s3", "gs"])
+def bucket(request: pytest.FixtureRequest, bucket_servers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """Give an empty bucket, and the environment by which a process finds it."""
+    for name, value in environment(bucket_servers).items():
+        monkeypatch.setenv(name, value)
+    return s3_bucket(bucket_servers["s3"]) if request.param == "s3" else gs_bucket(bucket_servers["gs"])

@@ -21,7 +21,15 @@ from integrations.clusters.base import (
     Tap,
     behavior_from_json,
 )
-from integrations.clusters.kubernetes.options import GatewayReference, Keda, ModelCache, ModelSource, Options
+from integrations.clusters.kubernetes.options import (
+    GatewayReference,
+    Keda,
+    LogFormat,
+    ModelCache,
+    ModelSource,
+    Options,
+    Telemetry,
+)
 
 GOLDEN = Path(__file__).parents[1] / "clusters" / "kubernetes" / "golden"
 
@@ -37,6 +45,9 @@ def given(case: str) -> tuple[Desired, dict[str, int], Options]:
         options["keda"] = Keda(**options["keda"])
     if "model_cache" in options:
         options["model_cache"] = ModelCache(**options["model_cache"])
+    if "telemetry" in options:
+        its = options["telemetry"]
+        options["telemetry"] = Telemetry(its["otlp"], LogFormat(its["logs"]))
     options["models_from"] = ModelSource(options.get("models_from", "claim"))
     return Desired(**desired), read["shares"], Options(**options)
 

@@ -304,10 +304,14 @@ class Cluster:
 
 @dataclass
 class Traffic:
-    """Clients that send one request after the other, over connections that are kept, until they are stopped."""
+    """Clients that send one request after the other, over connections that are kept, until they are stopped.
+
+    They pause between two requests: what they are there to observe needs the processor as well.
+    """
 
     url: str
     clients: int = 2
+    pause_s: float = 0.02
     headers: Mapping[str, str] = field(default_factory=dict)  # of every request; for gRPC metadata
     outcomes: list[tuple[str, str]] = field(default_factory=list)  # revision or "", failure or ""
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -350,6 +354,7 @@ class Traffic:
             except (OSError, http.client.HTTPException) as error:
                 self.outcomes.append(("", f"HTTP {error!r}"))
                 connection.close()
+            self._stop.wait(self.pause_s)
         connection.close()
 
     def _grpc(self) -> None:
@@ -364,3 +369,4 @@ class Traffic:
                     self.outcomes.append((str(answered.get("fairlead-revision", "")), ""))
                 except grpc.RpcError as error:
                     self.outcomes.append(("", f"gRPC {error.code()} {error.details()}"))
+                self._stop.wait(self.pause_s)

@@ -4,7 +4,8 @@ It reads its model's files only to say who it is. A request tells it what to do 
 `sleep=SECONDS`, `status=NNN` (for gRPC the status code's number). The environment tells it what to do at its start:
 `MODEL_START=fail` tells its variables that begin with `MODEL_` and ends with exit code 3, `MODEL_START=never-ready`
 never becomes ready; and `MODEL_DO` what to do with every infer request whatever its header says, also `crash`.
-`GET /calls` lists the infer calls it got. `x-rows` is what its answer says in `fairlead-rows`.
+`GET /calls` lists the infer calls it got, and requests with OPTIONS, which it refuses. `x-rows` is what its answer says
+in `fairlead-rows`.
 """
 
 import argparse
@@ -79,6 +80,9 @@ class Server:
             return 200, self.page()
         if path == "/v2/health/ready":
             return (200 if self.ready else 503), body
+        if method == "OPTIONS":
+            self.calls.append({"protocol": "http", "method": method, "path": path, **headers})
+            return 405, body
         if path.endswith("/infer"):
             self.calls.append({"protocol": "http", "path": path, **headers})
             return (await self.infer(headers.get("x-do", ""))) or 200, body

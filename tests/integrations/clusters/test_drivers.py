@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from common.errors import InvalidInput
-from integrations.clusters.drivers import KubernetesCluster, LocalCluster, driver_for
+from integrations.clusters.drivers import KubernetesCluster, LocalCluster, driver_for, use_cache
 from integrations.clusters.kubernetes.access import AsPod, Credentials
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.watches import Cache
+from integrations.clusters.kubernetes.watches.cache import EVERYWHERE
+from integrations.clusters.kubernetes.watches.watcher import WATCHED
 from integrations.clusters.local.driver import LocalDriver
 
 PLACE = KubernetesCluster(
@@ -43,3 +46,19 @@ def test_a_place_that_cannot_be_reached_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(InvalidInput, match="the pod's service account does not say how to reach"):
             driver_for(name, replace(PLACE, access=AsPod()))
+
+
+def test_a_driver_reads_from_the_cache_of_the_cluster_that_it_reaches_and_from_no_other() -> None:
+    name, cache = next(_names), Cache()
+    cache.keep(["team"])
+    for kind in WATCHED:
+        cache.listed(kind, EVERYWHERE, {}, "1")
+    before = driver_for(name, PLACE)
+    use_cache(name, PLACE.access, cache)
+    cached = driver_for(name, PLACE)
+    assert (before.mark("team", "digits"), cached is before) == (None, False)
+    assert cached.mark("team", "digits") is not None
+    elsewhere = replace(PLACE, access=Credentials("https://127.0.0.1:6443", token="of another cluster"))
+    assert driver_for(name, elsewhere).mark("team", "digits") is None
+    use_cache(name, PLACE.access, None)
+    assert driver_for(name, PLACE).mark("team", "digits") is None

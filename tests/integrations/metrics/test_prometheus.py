@@ -1,72 +1,17 @@
 """Queries to numbers: against a server of the test for what a real one seldom says, and against a real Prometheus."""
 
-import contextlib
 import json
-import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import pytest
 
 from common.errors import Unavailable
 from integrations.metrics.prometheus import Answer, Prometheus
+from tests.integrations.metrics._support.server import Server, serving, success
 from tests.servers.parts import MissingPartError, free_port, skip_or_fail
 from tests.servers.prometheus import prometheus
-
-
-@dataclass
-class Server:
-    """Answers every query with the same; remembers what it was asked."""
-
-    status: int = 200
-    body: bytes = b""
-    drip: bool = False
-    url: str = ""
-    asked: list[str] = field(default_factory=list)
-    authorization: list[str | None] = field(default_factory=list)
-    let_go: threading.Event = field(default_factory=threading.Event)
-
-
-@contextlib.contextmanager
-def serving(server: Server) -> Iterator[Prometheus]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            server.asked += form["query"]
-            server.authorization.append(self.headers.get("Authorization"))
-            self.send_response(server.status)
-            self.send_header("Content-Length", str(len(server.body)))
-            self.end_headers()
-            with contextlib.suppress(OSError):
-                if server.drip:
-                    for byte in server.body:
-                        self.wfile.write(bytes([byte]))
-                        self.wfile.flush()
-                        if server.let_go.wait(0.05):
-                            return
-                self.wfile.write(server.body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever, args=(0.02,))
-        thread.start()
-        server.url = f"http://127.0.0.1:{listening.server_port}/prefix"
-        try:
-            yield Prometheus(server.url, token="s3cret", timeout_s=5)
-        finally:
-            server.let_go.set()
-            listening.shutdown()
-            thread.join()
-
-
-def success(kind: str, result: object) -> bytes:
-    return json.dumps({"status": "success", "data": {"resultType": kind, "result": result}}).encode()
 
 
 @pytest.mark.parametrize(
@@ -138,6 +83,21 @@ def test_a_server_that_cannot_be_asked_is_an_outage(status: int, body: bytes, sa
     with serving(server) as prometheus, pytest.raises(Unavailable) as raised:
         prometheus.ask(["up"])
     assert raised.value.message.startswith(f"Prometheus at {server.url} {said}")
+
+
+def test_a_cluster_s_prometheus_gets_its_tenant_and_errors_name_the_cluster() -> None:
+    server = Server(body=success("scalar", [1, "1"]))
+    with serving(server) as prometheus:
+        assert replace(prometheus, tenant="eu|us").ask(["up"]) == (Answer(1.0),)
+        assert prometheus.ask(["up"]) == (Answer(1.0),)
+        server.status = 403
+        with pytest.raises(Unavailable) as raised:
+            replace(prometheus, cluster="production").ask(["up"])
+    assert server.tenants[:2] == ["eu|us", None]
+    assert raised.value.message == (
+        f"Prometheus of cluster production at {server.url} answers 403; set prometheus.token of the cluster file to a "
+        "token that may query it"
+    )
 
 
 def test_nobody_there_is_an_outage() -> None:

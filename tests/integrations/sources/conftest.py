@@ -9,7 +9,10 @@ from common.uris import parse, parse_prefixes
 from integrations import sources
 from integrations.artifacts.store import ArtifactStore, StoredArtifact
 from integrations.sources.content import CHUNK_BYTES
+from tests.integrations._support.buckets import bucket, bucket_servers
 from tests.integrations._support.web_servers import WebServer, web_server
+
+__all__ = ["bucket", "bucket_servers"]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import importlib.util
 import io
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,27 +11,12 @@ from common.errors import FairleadError, InvalidInput, NotFound, TooLarge, Unava
 from integrations.artifacts.store import StoredArtifact
 from integrations.sources import buckets as module
 from integrations.sources.content import CHUNK_BYTES
-from tests.integrations._support.buckets import Bucket, environment, gs_bucket, s3_bucket
+from tests.integrations._support.buckets import Bucket, environment
 from tests.integrations._support.web_servers import sha256_of
-from tests.servers import buckets
 
 Fetch = Callable[..., StoredArtifact]
 Names = Callable[[], list[str]]
 LARGE = bytes(range(256)) * (7 * CHUNK_BYTES // 256)
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[dict[str, str]]:
-    with buckets.s3() as s3, buckets.gs() as gs:
-        yield {"s3": s3, "gs": gs}
-
-
-@pytest.fixture(params=["s3", "gs"])
-def bucket(request: pytest.FixtureRequest, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """Give an empty bucket, and the environment by which a worker finds it."""
-    for name, value in environment(servers).items():
-        monkeypatch.setenv(name, value)
-    return s3_bucket(servers["s3"]) if request.param == "s3" else gs_bucket(servers["gs"])
 
 
 def test_an_object_comes_in_whole_and_with_its_progress(bucket: Bucket, fetch: Fetch) -> None:

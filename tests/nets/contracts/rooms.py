@@ -33,6 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("urls",),
     ("api", "web"),
     ("tasks",),
+    ("turns",),
     ("auth",),
     ("services",),
     ("reconcile",),
@@ -59,7 +60,7 @@ VALUES = (
     "integrations.clusters.kubernetes.options",
 )
 """Value types and pure renderers that pure code may import nevertheless."""
-EDGES = frozenset({"api", "auth", "web", "tasks", "management", "apps"})
+EDGES = frozenset({"api", "auth", "web", "tasks", "turns", "management", "apps"})
 """Layers that read clock and randomness for the others."""
 EDGE_MODULES = frozenset({"common.randomness"})
 """Further modules that do."""

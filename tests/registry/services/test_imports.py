@@ -46,7 +46,9 @@ def model_file(root: Path, linear_model: Onnx) -> Path:
 
 
 @pytest.fixture
-def hints_run_at_once() -> Iterator[None]:
+def hints_run_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(run_claim, "RENEW_EVERY_S", 60.0)  # the test's transaction has the rows
+    monkeypatch.setattr(tasks, "_RENEW_EVERY_S", 60.0)
     app.conf.task_always_eager = True
     yield
     app.conf.task_always_eager = False
@@ -237,7 +239,7 @@ def test_one_that_is_stopped_lets_go_in_the_middle_and_leaves_nothing(
 ) -> None:
     client = api(Scope.WRITE)
     row = asked(model_file.as_uri())
-    monkeypatch.setattr(run_claim, "_PROGRESS_EVERY_S", 0.01)
+    monkeypatch.setattr(run_claim, "RENEW_EVERY_S", 0.01)
     fetch = imports.sources.fetch
     stopped: list[int] = []
 

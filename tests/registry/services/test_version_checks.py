@@ -1,26 +1,36 @@
+import os
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
+from pytest_django.fixtures import Settings
 
 from accounts.domain.roles import Owned
 from accounts.models import AuditEntry
 from accounts.services import teams
+from clusters.models import Cluster
 from common.errors import Conflict
 from registry.domain.version_lifecycle import MAX_ATTEMPTS, Accepted, Refused, Status, Unchecked
 from registry.models import ModelVersion
 from registry.selectors import versions_to_check
-from registry.services.version_checks import MAX_CONCURRENT, Claim, check_again, check_begin, check_end, check_renew
+from registry.services.version_checks import Claim, check_again, check_begin, check_end, check_renew, checks_at_once
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LEASE = timedelta(minutes=2)
+AT_ONCE = 2
 PARKED = timedelta(seconds=30)
 SIGNATURE = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}], "outputs": []}
 ACCEPTED = Accepted(SIGNATURE, "onnxruntime_onnx", {"load_seconds": 0.1, "batches": []})
 Register = Callable[..., ModelVersion]
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def two_at_once(settings: Settings) -> None:
+    """At most two checks, whatever the machine has."""
+    settings.MODEL_CHECKS_AT_ONCE = AT_ONCE
 
 
 @pytest.fixture
@@ -149,19 +159,31 @@ def test_a_final_version_is_not_checked(register: Register, status: Status) -> N
 
 
 def test_no_more_checks_at_a_time_than_the_worker_has_room_for(register: Register) -> None:
-    versions = [register(content=str(n), status=Status.PENDING) for n in range(MAX_CONCURRENT + 1)]
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(AT_ONCE + 1)]
     claims = [begin(version) for version in versions]
-    assert [claim is not None for claim in claims] == [True] * MAX_CONCURRENT + [False]
+    assert [claim is not None for claim in claims] == [True] * AT_ONCE + [False]
     assert claims[0] is not None
     check_end(claim=claims[0], outcome=ACCEPTED, now=NOW)
     assert begin(versions[-1]) is not None
 
 
+def test_checks_run_beside_each_other_as_the_place_allows(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.MODEL_CHECKS_AT_ONCE = 0
+    for cores, at_once in ((1, 2), (6, 3), (64, 8)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _pid, cores=cores: set(range(cores)))
+        assert checks_at_once(NOW) == at_once
+    Cluster.objects.create(name="prod", kind="kubernetes", created_at=NOW)
+    settings.DEFAULT_CLUSTER = "prod"
+    assert checks_at_once(NOW) == 20
+    settings.MODEL_CHECKS_AT_ONCE = 50
+    assert checks_at_once(NOW) == 50
+
+
 def test_a_parked_check_leaves_its_place_to_others(register: Register) -> None:
-    versions = [register(content=str(n), status=Status.PENDING) for n in range(MAX_CONCURRENT + 1)]
-    for version in versions[:MAX_CONCURRENT]:
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(AT_ONCE + 1)]
+    for version in versions[:AT_ONCE]:
         claimed(version)
-    for version in versions[:MAX_CONCURRENT]:
+    for version in versions[:AT_ONCE]:
         assert begin(version, NOW + LEASE) is None
     assert begin(versions[-1], NOW + LEASE) is not None
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from serving_runtime.artifacts.cache import Cache, CacheUnusableError
 from serving_runtime.artifacts.download import Patience
 from serving_runtime.artifacts.fetch_artifact import Order
 from serving_runtime.artifacts.web import WebFile
+from tests._support.small_disk import small_disk
 from tests.servers.broken_web import Served, serving
 from tests.serving_runtime._support.digests import digest_for, left
 
@@ -67,6 +68,16 @@ def test_what_was_not_wanted_for_longest_goes_first(server: Served, tmp_path: Pa
     assert kept == {DIGESTS[0][7:], DIGESTS[2][7:]}
 
 
+def test_a_disk_that_is_smaller_than_the_limit_keeps_the_newest(server: Served, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 256) as disk:
+        cache = Cache(disk / "cache", 1 << 20)
+        for number in (0, 1, 2):
+            cache.copy(order(server, number), tmp_path / f"pod-{number}")
+        kept = [digest[7:] for digest in DIGESTS if (disk / "cache" / digest[7:]).is_dir()]
+        assert DIGESTS[2][7:] in kept
+        assert DIGESTS[0][7:] not in kept
+
+
 def test_a_model_that_is_larger_than_the_cache_leaves_nothing_in_it(server: Served, tmp_path: Path) -> None:
     with pytest.raises(CacheUnusableError, match="100000 bytes or more, 1000 are allowed"):
         Cache(tmp_path / "cache", 1000).copy(order(server), tmp_path / "pod")
@@ -81,6 +92,54 @@ def test_a_copy_that_somebody_changed_is_fetched_anew(server: Served, tmp_path: 
     cache.copy(order(server), tmp_path / "two")
     assert (tmp_path / "two" / "model.onnx").read_bytes() == MODELS[0]
     assert len(server.asked) == 2
+
+
+def test_a_start_needs_no_source_where_the_cache_has_the_model(server: Served, tmp_path: Path) -> None:
+    Cache(tmp_path / "cache", 1 << 20).copy(order(server), tmp_path / "pod")
+    arguments = [f"--digest={DIGESTS[0]}", "--name=digits", "--version=1", f"--cache={tmp_path / 'cache'}"]
+    away = ["--registry=http://127.0.0.1:1/", f"--token-file={tmp_path / 'no-token'}"]
+    command = [sys.executable, "-m", "serving_runtime", "prepare", *away, *arguments]
+    subprocess.run([*command, f"--model-repository={tmp_path / 'repository'}"], check=True, capture_output=True)
+    assert (tmp_path / "repository/digits/1/model.onnx").read_bytes() == MODELS[0]
+
+
+def plant_a_link_out(there: Path, secret: Path) -> None:
+    (there / "model.onnx").unlink()
+    (there / "model.onnx").symlink_to(secret)
+
+
+def plant_a_folder_of_links(there: Path, secret: Path) -> None:
+    there.rename(there.with_name("moved"))
+    there.symlink_to(secret.parent)
+
+
+def plant_a_pipe(there: Path, secret: Path) -> None:
+    (there / "model.onnx").unlink()
+    os.mkfifo(there / "model.onnx")
+
+
+@pytest.mark.parametrize("plant", [plant_a_link_out, plant_a_folder_of_links, plant_a_pipe])
+def test_what_another_pod_plants_in_the_cache_is_neither_served_nor_followed(
+    server: Served, tmp_path: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    cache, secret = Cache(tmp_path / "cache", 1 << 20), tmp_path / "secrets" / "token"
+    secret.parent.mkdir()
+    secret.write_text("a token of the pod that copies")
+    cache.copy(order(server), tmp_path / "one")
+    plant(tmp_path / "cache" / DIGESTS[0][7:], secret)
+    cache.copy(order(server), tmp_path / "two")
+    assert left(tmp_path / "two") == ["model.onnx"]
+    assert (tmp_path / "two" / "model.onnx").read_bytes() == MODELS[0]
+    assert secret.read_text() == "a token of the pod that copies"
+    assert len(server.asked) == 2
+
+
+def test_links_beside_a_models_files_are_left_out_of_the_copy(server: Served, tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", 1 << 20)
+    cache.copy(order(server), tmp_path / "one")
+    (tmp_path / "cache" / DIGESTS[0][7:] / "1").symlink_to("/etc")
+    cache.copy(order(server), tmp_path / "two")
+    assert left(tmp_path / "two") == ["model.onnx"]
 
 
 def test_a_pod_that_was_killed_holds_nobody_up_and_what_it_fetched_counts(server: Served, tmp_path: Path) -> None:

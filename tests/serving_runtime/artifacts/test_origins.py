@@ -5,32 +5,17 @@ fails, from the registry.
 import importlib.util
 import io
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from serving_runtime.__main__ import main
-from tests.integrations._support.buckets import Bucket, environment, gs_bucket, s3_bucket
-from tests.servers import buckets
+from tests.integrations._support.buckets import Bucket
 from tests.servers.broken_web import serving
 from tests.serving_runtime._support.digests import digest_for, left
 
 FILES = {"config.pbtxt": b"max_batch_size: 4", "1/model.onnx": b"model" * 100_000}
 ONE = {"model.onnx": b"model" * 100_000}
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[dict[str, str]]:
-    with buckets.s3() as s3, buckets.gs() as gs:
-        yield {"s3": s3, "gs": gs}
-
-
-@pytest.fixture(params=["s3", "gs"])
-def bucket(request: pytest.FixtureRequest, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    for name, value in environment(servers).items():
-        monkeypatch.setenv(name, value)
-    return s3_bucket(servers["s3"]) if request.param == "s3" else gs_bucket(servers["gs"])
 
 
 def prepare(place: Path, files: dict[str, bytes], *more: str) -> int:

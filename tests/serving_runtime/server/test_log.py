@@ -41,7 +41,7 @@ def test_lines_per_request_are_turned_on_and_off_while_the_server_runs(repositor
         assert client.get(f"{process.url}/v2", headers={"x-request-id": "abc"}).status_code == 200
         refused = client.post(f"{process.url}/v2/logging", json={"log_info": False, "log_format": "xml"})
         assert refused.status_code == 400
-        assert "default or ISO8601, found 'xml'" in refused.json()["error"]
+        assert "default, ISO8601 or json, found 'xml'" in refused.json()["error"]
         assert client.post(f"{process.url}/v2/logging", json={"log_verbose_level": 0}).json()["log_info"] is True
         client.get(f"{process.url}/v2/models")
         assert client.get(f"{process.url}/v2/logging").json()["log_verbose_level"] == 0

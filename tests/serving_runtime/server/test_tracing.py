@@ -1,80 +1,28 @@
 """Followed requests of real servers: spans in a real OTLP/HTTP collector, and Triton's JSON file."""
 
-import gzip
 import json
-import queue
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import grpc
 import httpx
 import numpy as np
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from serving_runtime import proto
 from serving_runtime.server.flags import command_line
+from tests._support.collector import PARENT, TRACE_ID, TRACEPARENT, UNSAMPLED, Collector, attributes, collecting
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.processes import ServerProcess, command, server
-
-TRACE_ID, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-TRACEPARENT = f"00-{TRACE_ID}-{PARENT}-01"
-
-
-class Collector:
-    """Takes spans by OTLP over HTTP, as the OpenTelemetry collector does."""
-
-    def __init__(self) -> None:
-        self.requests: queue.Queue[ExportTraceServiceRequest] = queue.Queue()
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                content = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    content = gzip.decompress(content)
-                assert (self.path, self.headers["Content-Type"]) == ("/v1/traces", "application/x-protobuf")
-                collector.requests.put(ExportTraceServiceRequest.FromString(content))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_arguments: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"127.0.0.1:{self.server.server_address[1]}/v1/traces"
-
-    def spans(self, count: int) -> tuple[dict[str, str], list[Any]]:
-        """Return the resource's attributes and the next so many spans."""
-        resource: dict[str, str] = {}
-        found: list[Any] = []
-        while len(found) < count:
-            for group in self.requests.get(timeout=20).resource_spans:
-                resource = attributes(group.resource)
-                found += [span for scope in group.scope_spans for span in scope.spans]
-        assert len(found) == count
-        return resource, found
-
-
-def attributes(holder: Any) -> dict[str, str]:
-    return {attribute.key: attribute.value.string_value for attribute in holder.attributes}
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    found = Collector()
-    thread = threading.Thread(target=found.server.serve_forever, daemon=True)
-    thread.start()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
-    thread.join(20)
+    with collecting() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +102,48 @@ def test_spans_that_are_left_are_sent_when_the_server_stops(
         process.terminate()
         assert process.process.wait(20) == 0
     collector.spans(3)
+
+
+def test_the_environment_names_the_collector_and_only_what_the_caller_samples_is_traced(
+    repository: Path, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_OTLP_ENDPOINT", collector.endpoint)
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "fairlead.service=default/mlp")
+    with server(repository, "--trace-config=rate=1", scratch=tmp_path) as process:
+        infer(process, traceparent=UNSAMPLED)
+        infer(process, traceparent=TRACEPARENT)
+        process.terminate()
+        assert process.process.wait(20) == 0
+    resource, spans = collector.spans(3)
+    assert resource["fairlead.service"] == "default/mlp"
+    assert {span.trace_id.hex() for span in spans} == {TRACE_ID}
+    assert collector.requests.empty()
+
+
+def test_a_collector_that_is_away_delays_nothing_and_is_reported_once(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    log, settings = tmp_path / "log", ("rate=1", "opentelemetry,bsp_schedule_delay=20")
+    flags = [f"--log-file={log}", *(f"--trace-config={setting}" for setting in settings)]
+    with server(repository, *flags, scratch=tmp_path) as process:
+        infer(process)
+        deadline = time.monotonic() + 30
+        while "takes no spans" not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            infer(process)
+            time.sleep(0.05)
+        process.terminate()
+        assert process.process.wait(10) == 0
+    assert log.read_text().count("takes no spans") == 1
+    assert "Connection refused" in log.read_text()
+
+
+def test_an_endpoint_that_is_none_prevents_the_start(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_OTLP_ENDPOINT", "collector:4318")
+    done = subprocess.run(command(repository), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "FAIRLEAD_OTLP_ENDPOINT is 'collector:4318'; expected the base address" in done.stderr
 
 
 @pytest.mark.feature("E10")

@@ -25,7 +25,7 @@ def test_settings_that_are_not_named_stay() -> None:
         pytest.param({"log_info": 1}, "must be true or false, found 1", id="a number for a boolean"),
         pytest.param({"log_verbose_level": True}, "must be a number >= 0, found True", id="a boolean for a number"),
         pytest.param({"log_verbose_level": -1}, "must be a number >= 0, found -1", id="less than nothing"),
-        pytest.param({"log_format": "json"}, "default or ISO8601, found 'json'", id="a format"),
+        pytest.param({"log_format": "xml"}, "must be default, ISO8601 or json, found 'xml'", id="a format"),
         pytest.param({"log_format": None}, "must be a string, found None", id="nothing"),
     ],
 )

@@ -4,6 +4,16 @@ docs/reference/cluster-file.md lists every field; a test compares it with the pa
 """
 
 from clusters.domain.cluster_file.connection import STORED, Connection, Way
-from clusters.domain.cluster_file.file import KIND, ClusterFile, parse_cluster
+from clusters.domain.cluster_file.file import KIND, ClusterFile, parse_cluster, without_secrets
+from clusters.domain.cluster_file.prometheus import PrometheusServer
 
-__all__ = ["KIND", "STORED", "ClusterFile", "Connection", "Way", "parse_cluster"]
+__all__ = [
+    "KIND",
+    "STORED",
+    "ClusterFile",
+    "Connection",
+    "PrometheusServer",
+    "Way",
+    "parse_cluster",
+    "without_secrets",
+]

@@ -1,5 +1,6 @@
 """`artifacts` of a cluster file: the source of pods' model files. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,10 @@ from common.errors import InvalidInput
 from common.files.document import Document
 from common.files.quantities import parse_memory
 from integrations.clusters.kubernetes.options import ModelCache, ModelSource
+
+_BUCKET = re.compile(r"(s3|gs)://[a-z0-9][a-z0-9._-]{1,220}(/(?!\.{1,2}(?:/|$))[A-Za-z0-9!_.*'()=-]+)*")
+"""Names of buckets, and keys without characters that stores advise against."""
+_SECRETS = {"originSecret": ModelSource.ORIGIN, "bucketSecret": ModelSource.BUCKET}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,7 @@ class Artifacts:
     artifacts_root: str = ""
     model_cache: ModelCache | None = None
     origin_secret: str = ""
+    bucket: str = ""
     service_account_annotations: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -27,12 +33,15 @@ def parse_artifacts(document: Document, *, control_plane_url: str) -> Artifacts:
     source = document.choice("from", ModelSource, ModelSource.CLAIM)
     is_claim = source is ModelSource.CLAIM and document.is_sound("from")
     unsaid = None if is_claim else ""
+    is_bucket = source is ModelSource.BUCKET and document.is_sound("from")
+    secrets = {each: document.text(name, default="") for name, each in _SECRETS.items()}
     result = Artifacts(
         models_from=source,
         artifacts_claim=document.text("claim", default=unsaid),
         artifacts_root=document.text("root", default=unsaid),
         model_cache=document.part("cache", _cache),
-        origin_secret=document.text("originSecret", default=""),
+        origin_secret=secrets.get(source, ""),
+        bucket=document.text("bucket", default=None if is_bucket else "").removesuffix("/"),
         service_account_annotations=_annotations(document, "serviceAccountAnnotations"),
     )
     document.refuse_unknown()
@@ -43,9 +52,15 @@ def parse_artifacts(document: Document, *, control_plane_url: str) -> Artifacts:
 
 def _check_source(document: Document, found: Artifacts, control_plane_url: str) -> None:
     if found.models_from is ModelSource.CLAIM and found.model_cache is not None:
-        _unused(document, "cache", "registry or origin")
-    if found.models_from is not ModelSource.ORIGIN and found.origin_secret:
-        _unused(document, "originSecret", "origin")
+        _unused(document, "cache", "registry, origin or bucket")
+    for name, source in _SECRETS.items():
+        if found.models_from is not source and document.raw(name, ""):
+            _unused(document, name, source)
+    if found.models_from is not ModelSource.BUCKET and found.bucket:
+        _unused(document, "bucket", ModelSource.BUCKET)
+    elif found.bucket and not _BUCKET.fullmatch(found.bucket):
+        expected = "the address of a bucket, or of a folder in it, such as s3://models/fairlead"
+        document.fault("bucket", f"is {found.bucket[:60]!r}; expected {expected}")
     if found.models_from is not ModelSource.CLAIM and not control_plane_url:
         what = f"{document.path('from')} is {found.models_from}, but nothing says where pods reach the control plane"
         document.report(InvalidInput(f"{what}; give controlPlaneUrl", field="controlPlaneUrl"))

@@ -1,13 +1,16 @@
 """Cluster file parser. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
 
 from clusters.domain.cluster_file.artifacts import parse_artifacts
-from clusters.domain.cluster_file.connection import Connection, parse_connection
+from clusters.domain.cluster_file.connection import STORED, Connection, parse_connection
+from clusters.domain.cluster_file.gateways import gateway_url, namespaces_of, parse_gateway, parse_gateways
 from clusters.domain.cluster_file.network import parse_network
+from clusters.domain.cluster_file.prometheus import PrometheusServer, parse_prometheus
 from clusters.domain.patches import parse_patches
 from clusters.domain.resources import parse_resources
 from common.errors import InvalidInput
@@ -17,7 +20,18 @@ from common.identifiers import check_dns_label, is_web_address
 from integrations.clusters.base import Patch, Resources, is_accelerator
 from integrations.clusters.kubernetes.manifests.example import refuse_unfit
 from integrations.clusters.kubernetes.manifests.patched import check_target
-from integrations.clusters.kubernetes.options import POLLING_S, GatewayReference, Keda, Options, Reach, Repartition
+from integrations.clusters.kubernetes.options import (
+    POLLING_S,
+    Addresses,
+    GatewayReference,
+    Keda,
+    LogFormat,
+    Options,
+    Reach,
+    Repartition,
+    Telemetry,
+)
+from serving_runtime.shared.otlp import traces_url
 
 KIND = "kubernetes"
 _KNOWN = Options(GatewayReference("", ""), "")  # for the defaults of optional fields
@@ -32,6 +46,7 @@ class ClusterFile:
         allows_service_patches: services may have patches of their own, which can change pods in any way.
         gpus_autoscaled: the cluster autoscaler adds GPU nodes for pending pods, so that what does not fit is accepted.
         gateway_url: where V2 clients reach the cluster's Gateway, without a trailing slash; shown on pages.
+        prometheus: answers queries about its services; None for that of the settings.
     """
 
     name: str
@@ -41,6 +56,18 @@ class ClusterFile:
     patches: tuple[Patch, ...] = ()
     allows_service_patches: bool = False
     gpus_autoscaled: bool = False
+    prometheus: PrometheusServer | None = None
+
+
+def without_secrets(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a cluster file with `stored` in place of its kubeconfig and its token; of any form."""
+    shown = dict(document)
+    connection, prometheus = shown.get("connection"), shown.get("prometheus")
+    if isinstance(connection, Mapping) and connection.get("kubeconfig") is not None:
+        shown["connection"] = {"kubeconfig": STORED}
+    if isinstance(prometheus, Mapping) and prometheus.get("token"):
+        shown["prometheus"] = {**prometheus, "token": STORED}
+    return shown
 
 
 def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
@@ -69,11 +96,12 @@ def _cluster(document: Document, name: str | None) -> ClusterFile:
     result = ClusterFile(
         name=found,
         connection=parse_connection(document.document("connection")),
-        gateway_url=gateway.text("url", check=_check_url),
+        gateway_url=gateway_url(gateway),
         options=_options(found, document, gateway),
         patches=document.attempt((), _patches, document),
         allows_service_patches=document.flag("servicePatches", default=False),
         gpus_autoscaled=document.flag("gpuNodesAutoscaled", default=False),
+        prometheus=document.part("prometheus", parse_prometheus),
     )
     document.refuse_unknown()
     if result.patches and document.is_sound():
@@ -94,14 +122,20 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
     reach = document.choice("reach", Reach, _KNOWN.reach)
     custom_metrics, keda = _autoscalers(document)
     rate_limits = gateway.flag("rateLimits", default=_KNOWN.rate_limits)
+    domain = document.text("domain", default=_KNOWN.domain)
+    leaving = namespaces_of(gateway, "leaving")
+    reference = parse_gateway(gateway)
     return Options(
-        gateway=_gateway(gateway),
+        gateway=reference,
+        gateways=parse_gateways(document, reference),
+        leaving=leaving,
         rate_limits=rate_limits,
         runtime_image=document.text("runtimeImage"),
         gpu_runtime_image=document.text("gpuRuntimeImage", default=_KNOWN.gpu_runtime_image),
         **{each.name: getattr(artifacts, each.name) for each in fields(artifacts)},
         allow_python_models=document.flag("allowPythonModels", default=_KNOWN.allow_python_models),
-        domain=document.text("domain", default=_KNOWN.domain),
+        domain=domain,
+        addresses=_addresses(document, domain),
         monitoring_namespaces=_namespaces(document, "monitoringNamespaces"),
         reach=reach,
         api_server_networks=_networks(document, reach),
@@ -110,6 +144,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         custom_metrics=custom_metrics,
         keda=keda,
         repartition=document.part("repartition", _repartition),
+        telemetry=_telemetry(document.optional("telemetry")),
         name=name,
         control_plane_url=control_plane_url,
         control_plane_ca_config_map=document.text("controlPlaneCaConfigMap", default=""),
@@ -120,6 +155,16 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         allowed_managers=_texts(document, "allowedManagers"),
         network=document.part("network", lambda part: parse_network(part, control_plane_url=control_plane_url)),
     )
+
+
+def _addresses(document: Document, domain: str) -> Addresses:
+    """Return the addresses of services; hosts need a domain."""
+    found = document.choice("addresses", Addresses, _KNOWN.addresses)
+    if "addresses" in document.names and found is not Addresses.PATHS and not domain:
+        document.fault(
+            "addresses", f"is {found}, but the file has no domain; give the domain of the hosts, or say paths"
+        )
+    return found
 
 
 def _autoscalers(document: Document) -> tuple[bool, Keda | None]:
@@ -150,6 +195,21 @@ def _repartition(document: Document) -> Repartition:
     )
     document.refuse_unknown()
     return result
+
+
+def _telemetry(document: Document | None) -> Telemetry:
+    """Return where replicas send spans, and the format of their log lines."""
+    if document is None:
+        return Telemetry()
+    endpoint = document.text("otlp", default="")
+    if endpoint:
+        try:
+            traces_url(endpoint)
+        except ValueError as error:
+            document.fault("otlp", str(error))
+    logs = document.choice("logs", LogFormat, Telemetry().logs)
+    document.refuse_unknown()
+    return Telemetry(endpoint, logs)
 
 
 def _jobs(document: Document | None) -> dict[str, Any]:
@@ -183,37 +243,11 @@ def _measured_on(document: Document) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _gateway(gateway: Document) -> GatewayReference:
-    result = GatewayReference(
-        name=gateway.text("name"),
-        namespace=gateway.text("namespace", check=check_dns_label),
-        http_listener=gateway.text("httpListener", default=""),
-        grpc_listener=gateway.text("grpcListener", default=""),
-        proxy_namespace=gateway.text("proxyNamespace", default="", check=_check_optional_label),
-    )
-    gateway.refuse_unknown()
-    return result
-
-
-def _check_optional_label(text: str, *, field: str) -> str:
-    return check_dns_label(text, field=field) if text else text
-
-
 def _control_plane(document: Document) -> str:
     url = document.text("controlPlaneUrl", default="").rstrip("/")
     if url and not is_web_address(url):
         where = "expected where pods reach the control plane, such as https://fairlead.example.com"
         document.fault("controlPlaneUrl", f"is {url[:100]!r}; {where}")
-    return url
-
-
-def _check_url(text: str, *, field: str) -> str:
-    url = text.rstrip("/")
-    if not is_web_address(url):
-        raise InvalidInput(
-            f"{field} is {url[:100]!r}; expected where clients reach the gateway, such as https://models.example.com",
-            field=field,
-        )
     return url
 
 

@@ -5,11 +5,13 @@ Pods start in any order; those that need tables wait for the migrating one, so t
 
 import time
 from argparse import ArgumentParser
+from functools import cache
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 _POLL_S = 1.0
 _SAID_EVERY_S = 30.0
@@ -43,13 +45,19 @@ class Command(BaseCommand):
             connection.ensure_connection()
             if what == "database":
                 return ""
-            executor = MigrationExecutor(connection)
-            plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+            applied = MigrationRecorder(connection).applied_migrations()
         except DatabaseError as error:
             return f"the database does not answer: {str(error).strip()}"
         finally:
             connection.close()
-        if not plan:
+        missing = [each for each in _migrations() if each not in applied]
+        if not missing:
             return ""
-        migration, _ = plan[0]
-        return f"{len(plan)} migrations are not applied yet, {migration.app_label}.{migration.name} first"
+        return f"{len(missing)} migrations are not applied yet, {'.'.join(missing[0])} first"
+
+
+@cache
+def _migrations() -> list[tuple[str, str]]:
+    """Return the app and name of all migrations of this version, in their order; read once, since there are many."""
+    graph = MigrationLoader(None).graph
+    return list(dict.fromkeys(node for leaf in graph.leaf_nodes() for node in graph.forwards_plan(leaf)))

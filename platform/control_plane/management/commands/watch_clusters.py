@@ -1,6 +1,6 @@
-"""`manage.py watch_clusters`: the process that watches Kubernetes clusters, one for each control plane.
+"""`manage.py watch_clusters`: the process that watches Kubernetes clusters, and turns to their services.
 
-Two of them at once do no harm: each turns the reconciler to the same services, whose leases admit one tick at a time.
+Two of them at once do no harm: each cluster's services are one's at a time, and the other goes on where it ends.
 """
 
 import signal
@@ -19,7 +19,7 @@ from clusters.models import KUBERNETES, Cluster
 class Command(BaseCommand):
     """Watches until terminated."""
 
-    help = "Watches Kubernetes clusters, and triggers the worker at once for services with changes."
+    help = "Watches Kubernetes clusters, and brings their services to their desired state."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--check", action="store_true", help="only prints whether there is a cluster to watch")
@@ -32,13 +32,26 @@ class Command(BaseCommand):
         from clusters.services.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
         from clusters.services.watch import Follower  # noqa: PLC0415
         from control_plane.monitoring.telemetry import serve  # noqa: PLC0415
+        from deployments.turns.controller import Controller  # noqa: PLC0415
 
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
         serve(settings.WATCHER_METRICS_ADDRESS)
-        follower = Follower(access_to, timezone.now, time.monotonic)
+        controller = Controller(settings.TURNS_AT_ONCE)
+        follower = Follower(access_to, timezone.now, time.monotonic, controller.hint)
+
+        def follow() -> None:
+            try:
+                follower.run(stopped)
+            finally:
+                stopped.set()  # where it failed, the process ends and is started again
+
+        watching = threading.Thread(target=follow, name="follower")
+        watching.start()
         try:
-            follower.run(stopped)
+            controller.run(stopped)
         finally:
+            stopped.set()
+            watching.join()
             follower.close()

@@ -14,6 +14,7 @@ from deployments.domain.service_file.file import imported_model, parse_service
 from deployments.domain.service_file.limits import limits_json, stored_limits
 from deployments.domain.service_file.logger import logger_json, stored_logger
 from deployments.domain.service_file.model import CONFIG, EGRESS, PATCHES, STORAGE_URI, check_format
+from deployments.domain.service_file.objectives import Objectives, objectives_json, stored_objectives
 from deployments.domain.service_file.placement import placement_json, stored_placement
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
 from deployments.domain.service_file.transformer import Transformer, stored_transformer, transformer_json
@@ -27,6 +28,7 @@ __all__ = [
     "PUBLIC",
     "STORAGE_URI",
     "AccessPolicy",
+    "Objectives",
     "PlacementPreference",
     "RevisionContent",
     "ServiceSpec",
@@ -44,6 +46,7 @@ __all__ = [
     "left_out",
     "limits_json",
     "logger_json",
+    "objectives_json",
     "parse_patches",
     "parse_service",
     "patches_json",
@@ -56,6 +59,7 @@ __all__ = [
     "stored_cors",
     "stored_limits",
     "stored_logger",
+    "stored_objectives",
     "stored_patches",
     "stored_placement",
     "stored_rolling",

@@ -14,6 +14,7 @@ from deployments.domain.service_file.delivery import parse_rolling, parse_timeou
 from deployments.domain.service_file.limits import parse_limits
 from deployments.domain.service_file.logger import parse_logger
 from deployments.domain.service_file.model import check_storage_uri, parse_config, parse_egress, parse_format
+from deployments.domain.service_file.objectives import parse_objectives
 from deployments.domain.service_file.placement import parse_placement
 from deployments.domain.service_file.scaling import parse_scaling
 from deployments.domain.service_file.transformer import parse_transformer
@@ -89,6 +90,7 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
         access=spec.attempt(None, parse_access, spec),
         cors=spec.attempt(None, parse_cors, spec),
         limits=spec.attempt(None, parse_limits, spec),
+        objectives=spec.attempt(None, parse_objectives, spec),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

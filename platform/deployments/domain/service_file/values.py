@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deployments.domain.service_file.access import AccessPolicy
+from deployments.domain.service_file.objectives import Objectives
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_file.transformer import Transformer
 from integrations.clusters.base import (
@@ -48,6 +49,7 @@ class ServiceSpec:
         access: who may call it; None where the file does not say, which keeps it as it is.
         cors: which pages of other origins may call it from a browser; None for none.
         limits: of its requests; None where the file does not say, which keeps them as they are.
+        objectives: its service level objectives; None for none.
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         secret_env: variables whose values are in secrets.
@@ -88,6 +90,7 @@ class ServiceSpec:
     access: AccessPolicy | None = None
     cors: Cors | None = None
     limits: Limits | None = None
+    objectives: Objectives | None = None
 
     @property
     def follows_alias(self) -> bool:

@@ -21,6 +21,7 @@ from integrations.clusters.base import (
     Limits,
     Logger,
     Patch,
+    PodTemplates,
     Resources,
     Rolling,
     SecretKeyRef,
@@ -49,11 +50,14 @@ class RevisionState:
 
     Attributes:
         artifact_origin: where the model's files were imported from; empty where they were pushed.
+        artifact_bytes: size of the model's files.
         secret_env, is_code, egress: as of `DesiredRevision`.
         replicas: the desired number now, within `scaling`.
         transformer_replicas: the same of its transformers.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: when it stopped running; None while it should run.
+        pod_templates: as of `DesiredRevision`.
+        served_until: when the service was last stopped while this had its requests; None where it never was.
     """
 
     name: str
@@ -77,6 +81,9 @@ class RevisionState:
     stopped_at: datetime | None = None
     patches: tuple[Patch, ...] = ()
     arrangement: Arrangement | None = None
+    pod_templates: PodTemplates = field(default_factory=dict)
+    served_until: datetime | None = None
+    artifact_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +198,12 @@ def transformer_of(revision: RevisionState, *, stopped: bool) -> DesiredTransfor
     )
 
 
+def has_served(service: ServiceState, revision: RevisionState) -> bool:
+    """Return whether a revision had ready replicas once; a canary that is being started counts as one that had none."""
+    is_main = service.live and revision.role in (Role.STABLE, Role.RETIRING)
+    return is_main or revision.served_until is not None or bool(revision.pod_templates)
+
+
 def preview_of(service: ServiceState) -> str:
     """Return the revision that answers at the preview address; empty without such an address."""
     canary = service.first(Role.CANARY)
@@ -220,6 +233,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 artifact_uri=revision.artifact_uri,
                 artifact_digest=revision.artifact_digest,
                 artifact_origin=revision.artifact_origin,
+                artifact_bytes=revision.artifact_bytes,
                 replicas=0 if service.stopped else revision.replicas,
                 weight_percent=weight_of(service, revision),
                 model_config=revision.model_config,
@@ -238,6 +252,8 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 patches=revision.patches,
                 transformer=transformer_of(revision, stopped=service.stopped),
                 arrangement=revision.arrangement,
+                pod_templates=revision.pod_templates,
+                has_served=has_served(service, revision),
             )
             for revision in service.revisions
             if revision.stopped_at is None

@@ -17,7 +17,7 @@ from deployments.reconcile.participants.evidence import EVIDENCE
 from deployments.reconcile.participants.gates import questions_of, questions_open, questions_pass_over
 from deployments.reconcile.participants.surge import shares_of
 from deployments.reconcile.service_change import Change
-from deployments.reconcile.service_counters import expect_end
+from deployments.reconcile.service_counters import expect_end, note_turn
 from deployments.reconcile.turn import Participant, Turn
 from deployments.selectors import approval_tally
 from integrations.clusters.base import Observed, ObservedRevision
@@ -36,6 +36,7 @@ class RolloutMachine(Participant[Turn]):
         if row is None:
             return
         expect_end(row.pk, change.service.namespace, change.service.name)
+        note_turn(change.service, now)
         state = change.rollout_state(row)
         if seen is not None and found.unseen:
             questions_pass_over(rollout=row, unseen=found.unseen)

@@ -8,11 +8,10 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from django.conf import settings
-
 from clusters.domain.resources import limit_of
 from clusters.models import Cluster
 from clusters.services.connection import file_of
+from clusters.services.prometheus import prometheus_of
 from common.errors import Conflict, InvalidInput
 from deployments import mapping
 from deployments.domain import rollout as machine
@@ -62,16 +61,17 @@ def check_agreed(version: ModelVersion) -> None:
         raise Conflict(f"{version} {version.unfit}")
 
 
-def check_measurable(policy: Policy) -> None:
-    """Raise Conflict where the policy queries Prometheus and none is configured.
+def check_measurable(policy: Policy, cluster: Cluster) -> None:
+    """Raise Conflict where the policy queries Prometheus and none is configured for the cluster.
 
     Such a policy may still be saved: the file is fit for other installations, and Prometheus may come later.
     """
     asked = sorted({metric.name for step in policy.steps if step.gate for metric in step.gate.metrics})
-    if asked and not settings.PROMETHEUS_URL:
+    if asked and prometheus_of(cluster) is None:
+        or_file = f", or `prometheus` in the file of cluster {cluster.name}" if cluster.document else ""
         raise Conflict(
             f"policy {policy.name} measures {', '.join(asked)} by queries to Prometheus, and none is configured; set "
-            "FAIRLEAD_PROMETHEUS_URL for web and worker, or take a policy without `metrics`"
+            f"FAIRLEAD_PROMETHEUS_URL for web and worker{or_file}, or take a policy without `metrics`"
         )
 
 
@@ -145,7 +145,7 @@ def begin(
     contract = contract_agreed(stable, spec=spec, version=version, accept=accept, actor=actor)
     chosen = DIRECT if policy is None else stored_policy(policy.document)
     check_demands(change.service, None if policy is None else chosen)
-    check_measurable(chosen)
+    check_measurable(chosen, change.service.cluster)
     give_up(change, by)
     replicas = spec.scaling.within(stable.replicas)
     placement = placed(change.service, spec, version, replicas, in_place=not chosen.surge)

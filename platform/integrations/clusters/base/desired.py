@@ -208,6 +208,10 @@ class DesiredTransformer:
     autoscaling: Autoscaling | None = None
 
 
+PodTemplates = Mapping[str, Mapping[str, Any]]
+"""Pod templates by the names of Deployments, with the patches of their revision."""
+
+
 @dataclass(frozen=True, slots=True)
 class DesiredRevision:
     """One immutable revision as the cluster should run it now.
@@ -220,6 +224,7 @@ class DesiredRevision:
         artifact_digest: required digest of the files.
         artifact_origin: where the same files were imported from (s3, gs, http, https), for pods that may read there;
             empty where they were pushed.
+        artifact_bytes: size of the files; 0 where unknown.
         is_code: a model in Python, or an ensemble that may have such steps; false where the cluster runs no such
             models. Code gets more of `env` (`environment`).
         egress: whether the model's process may open connections (`may_connect`).
@@ -238,6 +243,9 @@ class DesiredRevision:
         patches: changes of its rendered objects on the cluster, in order.
         tap: which requests to record; None for none. It changes without a restart.
         arrangement: None leaves it to the cluster.
+        pod_templates: the pinned pod templates of its Deployments, by name; empty while none are recorded, and on a
+            cluster without pods. What they hold is what runs: no change of the desired state.
+        has_served: it had ready replicas once, so that its present pod templates stay, recorded or not.
     """
 
     name: str
@@ -264,6 +272,9 @@ class DesiredRevision:
     transformer: DesiredTransformer | None = None
     patches: tuple[Patch, ...] = ()
     arrangement: Arrangement | None = None
+    pod_templates: PodTemplates = field(default_factory=dict, compare=False)
+    has_served: bool = field(default=False, compare=False)
+    artifact_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from integrations.clusters.base.callers import CallerKeys
-from integrations.clusters.base.desired import Desired, Patch
+from integrations.clusters.base.desired import Desired, Patch, PodTemplates
 from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
@@ -22,7 +22,7 @@ class Finding:
     Attributes:
         about: what was checked, such as `API server` or `namespace vision`.
         message: what was found, in one sentence.
-        remedy: what to do where it is not `ok`; empty where it is.
+        remedy: what to do, now where it is not `ok`, else in time; empty for nothing.
     """
 
     about: str
@@ -41,6 +41,19 @@ class ClusterDriver(Protocol):
         """Make the cluster work towards `desired`; returns when it is handed over, not when it is reached.
 
         Returns what was changed by hand since the last apply, which was put back or left, as `desired.drift` says.
+        """
+
+    def pod_templates(self, desired: Desired) -> Mapping[str, PodTemplates]:
+        """Return the pod templates to pin, by revision, as they were applied last; changes nothing.
+
+        Only of revisions without recorded ones of which all Deployments had a ready replica. Empty on a cluster without
+        pods.
+        """
+
+    def template_changes(self, desired: Desired) -> Mapping[str, str]:
+        """Return how the recorded pod templates differ from those of a new revision with the same content, as text.
+
+        By revision; empty text where they do not. It asks the cluster nothing.
         """
 
     def apply_keys(self, keys: CallerKeys, namespaces: Collection[str]) -> None:
@@ -78,6 +91,9 @@ class ClusterDriver(Protocol):
 
         It is cheap, and may name more. None where the cluster is watched by other means (`clusters.services.watch`).
         """
+
+    def mark(self, namespace: str, service: str) -> object:
+        """Return a value that changes with the service's objects on the cluster; None where none is known."""
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
         """Return the Prometheus page of a replica that has a `metrics_url`; bounded in time and size."""

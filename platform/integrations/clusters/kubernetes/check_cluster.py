@@ -5,7 +5,7 @@
 It changes nothing: rights come from access reviews of the API server, and a namespace is tried by a dry run.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
@@ -13,13 +13,14 @@ from integrations.clusters.base import Component, Finding
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, found_file
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.options import GatewayReference, Options
 from integrations.clusters.kubernetes.rbac import (
     GATEWAYS,
     JOBS,
     JOBS_NETWORK,
     MIG,
     REPARTITION,
+    SAVING_REQUESTS,
     Right,
     is_given,
     rights,
@@ -29,6 +30,10 @@ from integrations.clusters.kubernetes.rbac import (
 
 _AUTHORIZATION = "/apis/authorization.k8s.io/v1"
 _NEEDED_KINDS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes")
+MOST_ROUTES = 4000
+"""Routes of a Gateway (docs/reference/kubernetes-capacity.md): 2,000 services at rest."""
+_NEARLY_FULL = 0.8
+_ANOTHER_GATEWAY = "assign namespaces to another Gateway by gateways of the cluster file"
 _BIND_ONCE = "bind ClusterRole {role} of role.yaml with a ClusterRoleBinding to who the kubeconfig says"
 _BIND_THERE = "bind ClusterRole {role} of role.yaml with a RoleBinding in {namespace} to who the kubeconfig says"
 
@@ -37,7 +42,7 @@ def check(api: Api, options: Options, components: Iterable[Component], namespace
     """Yield the findings, the API server first; where that does not answer, it is the only one.
 
     Args:
-        components: the Gateway, as of `inventory`; read once the API server is known to answer.
+        components: the Gateways, as of `inventory`; read once the API server is known to answer.
         namespaces: in which services run, or are to.
     """
     try:
@@ -52,7 +57,7 @@ def check(api: Api, options: Options, components: Iterable[Component], namespace
     yield Finding("API server", True, f"Kubernetes {version} answers at {api.server}")
     for look in (
         _kinds(api),
-        _gateway(options, components),
+        _gateways(api, options, components),
         _everywhere(api),
         _jobs(api, options),
         _network(api, options),
@@ -66,8 +71,11 @@ def check(api: Api, options: Options, components: Iterable[Component], namespace
 def in_namespace(api: Api, options: Options, namespace: str) -> Iterator[Finding]:
     """Yield the findings of a namespace: whether it exists, and whether the driver may work there."""
     about = f"namespace {namespace}"
+    saving: list[Right] = []
     for role in roles_in_namespaces(options):
-        missing = _missing(api, rights()[role], namespace)
+        lacking = _missing(api, rights()[role], namespace)
+        saving += [right for right in lacking if right in SAVING_REQUESTS]
+        missing = [right for right in lacking if right not in SAVING_REQUESTS]
         if missing:
             remedy = _BIND_THERE.format(role=role, namespace=namespace)
             yield Finding(about, False, f"not permitted in {namespace}: {_listed(missing)}", remedy)
@@ -79,7 +87,8 @@ def in_namespace(api: Api, options: Options, namespace: str) -> Iterator[Finding
         remedy = f"create it (`kubectl create namespace {namespace}`), with the claim of the model files"
         yield Finding(about, False, f"there is no namespace {namespace}", remedy)
     else:
-        yield Finding(about, True, f"{namespace} is there, and all that the driver does is permitted")
+        hint = f"; the present role.yaml saves requests, since it gives {_listed(saving)} too" if saving else ""
+        yield Finding(about, True, f"{namespace} is there, and all that the driver does is permitted{hint}")
 
 
 def _tried(look: Iterator[Finding]) -> Iterator[Finding]:
@@ -106,18 +115,37 @@ def _kinds(api: Api) -> Iterator[Finding]:
         yield Finding(about, True, f"{resource_types.GATEWAY_API} is there")
 
 
-def _gateway(options: Options, components: Iterable[Component]) -> Iterator[Finding]:
-    gateway = options.gateway
+def _gateways(api: Api, options: Options, components: Iterable[Component]) -> Iterator[Finding]:
     try:
         found = list(components)
     except NotPermitted:
-        message = f"Gateway {gateway.name} in {gateway.namespace} may not be read"
+        message = f"{', '.join(map(_named, options.all_gateways))} may not be read"
         yield Finding("Gateway", False, message, _BIND_ONCE.format(role=GATEWAYS))
         return
-    for component in found:
-        message = component.message or f"Gateway {gateway.name} in {gateway.namespace} is programmed"
+    for component, gateway in zip(found, options.all_gateways, strict=True):
+        about = "Gateway" if gateway == options.gateway else _named(gateway)
+        message = component.message or f"{_named(gateway)} is programmed"
         remedy = "" if component.ready else "see `kubectl describe gateway`, and that the controller of its class runs"
-        yield Finding("Gateway", component.ready, message, remedy)
+        yield Finding(about, component.ready, message, remedy)
+        there = api.get(resource_types.GATEWAY, gateway.namespace, gateway.name)
+        if there is not None:
+            yield routes_of(gateway, there)
+
+
+def routes_of(gateway: GatewayReference, there: Mapping[str, Any]) -> Finding:
+    """Return whether a Gateway has room for more routes, by those that its listeners report; it warns from 80 % on."""
+    routes = sum(each.get("attachedRoutes", 0) for each in there.get("status", {}).get("listeners", ()))
+    share = f"{routes:,} of {MOST_ROUTES:,} routes ({100 * routes // MOST_ROUTES} %)"
+    about, name = f"routes of {_named(gateway)}", _named(gateway)
+    if routes >= MOST_ROUTES:
+        return Finding(about, False, f"{name} is full: it has {share}", f"{_ANOTHER_GATEWAY}, and move services there")
+    if routes >= _NEARLY_FULL * MOST_ROUTES:
+        return Finding(about, True, f"{name} is nearly full: it has {share}; {_ANOTHER_GATEWAY}")
+    return Finding(about, True, f"{name} has {share}")
+
+
+def _named(gateway: GatewayReference) -> str:
+    return f"Gateway {gateway.name} in {gateway.namespace}"
 
 
 def _everywhere(api: Api) -> Iterator[Finding]:

@@ -6,6 +6,7 @@
 It runs nothing between two ticks: Kubernetes runs the pods, and the gateway routes requests.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -33,6 +34,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     OnStage,
     Patch,
+    PodTemplates,
     ReadSecrets,
     WorkloadIdentity,
 )
@@ -43,10 +45,11 @@ from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, owner
 from integrations.clusters.kubernetes.apply.apply_service import Applier, policy_kinds
 from integrations.clusters.kubernetes.check_cluster import check, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
-from integrations.clusters.kubernetes.manifests import render
+from integrations.clusters.kubernetes.manifests import deployments, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
+from integrations.clusters.kubernetes.manifests.template_changes import template_changes
 from integrations.clusters.kubernetes.manifests.workloads import taps
 from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
 from integrations.clusters.kubernetes.manifests.workloads.transformer import CONTAINER
@@ -62,8 +65,10 @@ from integrations.clusters.kubernetes.observe.gateway_features import (
     refuse_unsupported,
 )
 from integrations.clusters.kubernetes.observe.observation import Found, observed, replicas_of
-from integrations.clusters.kubernetes.options import Options, Reach
+from integrations.clusters.kubernetes.observe.pod_templates import templates_to_pin
+from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
+from integrations.clusters.kubernetes.unchanged import Unchanged
 from integrations.clusters.local.jobs.config_check import check_config
 from integrations.metrics import pages
 
@@ -80,7 +85,8 @@ class KubernetesDriver:
         self._options = options
         self._diagnosis = Diagnosis(api)
         self._payloads = Payloads(Path(options.payloads_folder)) if options.payloads_folder else None
-        self._applier = Applier(api, options, self._payloads)
+        self._applier = Applier(api, options)
+        self._unchanged = Unchanged(api, options)
         self._revision_of_pod: dict[WorkloadIdentity, str] = {}
 
     def close(self) -> None:
@@ -97,14 +103,46 @@ class KubernetesDriver:
             Conflict: an object of that name exists that is not ours; all else was applied.
             Unavailable: others keep changing the routes.
         """
+        if self._payloads is not None:
+            self._payloads.switch(desired.namespace, desired.service, desired.revisions, time.time())
+        return self._unchanged.applied(desired, self._apply)
+
+    def _apply(self, desired: Desired) -> list[Drift]:
         self.check(desired)
         entry = ownership_configmap.take(self._api, desired.namespace, desired.service, desired.generation)
+        return [] if entry is None else self._applier.apply(desired, entry)
+
+    def pod_templates(self, desired: Desired) -> Mapping[str, PodTemplates]:
+        """Return the pod templates of Deployments as they were applied last (`observe.pod_templates`)."""
+        entry = ownership_configmap.read(self._api, desired.namespace, desired.service)
         if entry is None:
-            return []
-        return self._applier.apply(desired, entry)
+            return {}
+        manifests = deployments(desired, self._options)
+        for manifest in manifests:
+            manifest["metadata"]["ownerReferences"] = [entry.owner]
+        there = self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service)
+        return templates_to_pin(desired, manifests, there)
+
+    def template_changes(self, desired: Desired) -> Mapping[str, str]:
+        """Compare the pinned pod templates with those that are rendered now."""
+        found = {}
+        for revision in desired.revisions:
+            if revision.pod_templates:
+                unpinned = replace(desired, revisions=(replace(revision, pod_templates={}),))
+                try:
+                    made = deployments(unpinned, self._options)
+                except InvalidInput as error:
+                    found[revision.name] = f"a new revision would be refused now: {error.message}"
+                    continue
+                present = {each["metadata"]["name"]: each["spec"]["template"] for each in made}
+                found[revision.name] = template_changes(revision.pod_templates, present)
+        return found
 
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as the API server knows it, and its weights as the gateway confirmed them."""
+        return self._unchanged.observed(namespace, service, self._observe)
+
+    def _observe(self, namespace: str, service: str) -> Observed:
         entry = ownership_configmap.read(self._api, namespace, service)
         if entry is None:
             return Observed(namespace, service)
@@ -117,10 +155,14 @@ class KubernetesDriver:
             autoscalers=self._list(resource_types.AUTOSCALER, namespace, service),
         )
         found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
-        return observed(namespace, service, entry, found, self._options.gateway)
+        return observed(namespace, service, entry, found, self._options.of_namespace(namespace).gateway)
 
     def touched(self, since: float) -> None:
         """Return None: the cluster's watches report changes at once (`watches`)."""
+
+    def mark(self, namespace: str, service: str) -> object:
+        """Return the mark of the service in the cache; None without a cache."""
+        return self._unchanged.mark(namespace, service)
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
         """Return the page of a pod: from its address, or through the API server, as the operator chose."""
@@ -158,8 +200,8 @@ class KubernetesDriver:
         self._payloads.keep(workload.namespace, workload.service, revision, workload.pod, events)
 
     def inventory(self, *, with_nodes: bool = False) -> Nodes:
-        """Return the Gateway, ready when it was programmed, and each node's free capacity where that may be read."""
-        components = (self._gateway_component(),)
+        """Return the Gateways, ready once programmed, and each node's free capacity where that may be read."""
+        components = tuple(map(self._gateway_component, self._options.all_gateways))
         if not with_nodes:
             return Nodes(components)
         try:
@@ -176,16 +218,16 @@ class KubernetesDriver:
             beside=taps.requested(self._options),
         )
 
-    def _gateway_component(self) -> Component:
-        gateway = self._options.gateway
+    def _gateway_component(self, gateway: GatewayReference) -> Component:
+        name = "gateway" if gateway == self._options.gateway else f"gateway {gateway.name} in {gateway.namespace}"
         found = self._api.get(resource_types.GATEWAY, gateway.namespace, gateway.name)
         if found is None:
             missing = f"there is no Gateway {gateway.name} in {gateway.namespace}; create it, or name another"
-            return Component("gateway", ready=False, message=missing)
+            return Component(name, ready=False, message=missing)
         conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
         programmed = conditions.get("Programmed", {"status": "Unknown", "message": "its controller has said nothing"})
         ready = programmed["status"] == "True"
-        return Component("gateway", ready=ready, message="" if ready else programmed["message"])
+        return Component(name, ready=ready, message="" if ready else programmed["message"])
 
     def observe_node(self, name: str) -> ObservedNode | None:
         """Return a node with GPUs as the API server knows it, and the entries of MIG manager's file."""
@@ -244,7 +286,8 @@ class KubernetesDriver:
                 server; by name.
         """
         shares = {revision.name: revision.weight_percent for revision in desired.revisions}
-        before, after = (render(each, shares, self._options) for each in (unpatched(desired), desired))
+        options = self._options.of_namespace(desired.namespace)
+        before, after = (render(each, shares, options) for each in (unpatched(desired), desired))
         refuse_idle(desired, before, patches)
         reported = []
         for one, other in zip(before, after, strict=True):
@@ -256,55 +299,54 @@ class KubernetesDriver:
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete the service, its routes first; it is known until the last of it is gone.
 
-        Kubernetes' garbage collector begins to watch the routes' kinds some time after they were installed, and what it
-        does not watch does not hold up the removal of its owner: the routes are removed here. Where the service has
-        policies, the call that removes routes does no more, so that the gateway has none without its policy; the
-        caller repeats it until the service is gone.
+        A call removes the next of what is left, so that the gateway has no route without its policy and no pod is
+        without its network policy; the caller repeats it until the service is gone.
         """
         closed = ownership_configmap.close(self._api, namespace, service, generation)
         if closed is None:
             return
-        guarded = bool(policy_kinds(closed))
-        if self._remove(resource_types.ROUTES, namespace, service) and guarded:
-            return
-        if guarded:
-            self._remove(resource_types.POLICIES, namespace, service)
-        ownership_configmap.remove(self._api, namespace, closed)
+        for kinds in self._applier.in_order_of_removal(closed):
+            if self._remove(kinds, namespace, service):
+                return
+        ownership_configmap.remove(self._api, namespace, service, closed)
         if self._payloads is not None:
             self._payloads.remove(namespace, service)
 
     def check(self, desired: Desired) -> None:
         """Raise InvalidInput, naming the field, where something desired is impossible on this cluster."""
-        rendered = render(desired, {}, self._options)
+        options = self._options.of_namespace(desired.namespace)
+        rendered = render(desired, {}, options)
+        pinned = {name for revision in desired.revisions for name in revision.pod_templates}
         try:
-            refuse_images(rendered, self._options)
+            refuse_images(rendered, options, (), pinned)
         except InvalidInput:
             there = self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service)
-            refuse_images(rendered, self._options, there)
+            refuse_images(rendered, options, there, pinned)
         if not asks_much(desired):
             return
-        refuse_unsupported(desired, self._gateway_class(), self._options.gateway.name)
+        for gateway in (options.gateway, *options.also):
+            refuse_unsupported(desired, self._gateway_class(gateway), gateway.name)
         for field in policy_fields(desired)[:1]:
             problem = self._policies_problem(desired.namespace)
             if problem:
                 asked = ASKED[field].format(desired.service)
                 raise InvalidInput(f"{asked}, which takes policies of Envoy Gateway: {problem}", field=field)
-        if desired.limits != Limits() and not self._options.rate_limits:
+        if desired.limits != Limits() and not options.rate_limits:
             raise InvalidInput(
                 f"{ASKED['spec.limits'].format(desired.service)}, but the cluster's gateway has no rate limit service; "
-                "enable that of Envoy Gateway and set gateway.rateLimits in the cluster file, or leave spec.limits out",
+                "enable that of Envoy Gateway and set its rateLimits in the cluster file, or leave spec.limits out",
                 field="spec.limits",
             )
 
     def checks_callers(self, namespace: str) -> bool:
         """Return whether the gateway can check the callers of services of the namespace; raises NotPermitted."""
         try:
-            return POLICIES in self._gateway_class().features and self._has_policies(namespace)
+            gateway = self._options.of_namespace(namespace).gateway
+            return POLICIES in self._gateway_class(gateway).features and self._has_policies(namespace)
         except NotFound:
             return False
 
-    def _gateway_class(self) -> GatewayClass:
-        reference = self._options.gateway
+    def _gateway_class(self, reference: GatewayReference) -> GatewayClass:
         gateway = self._api.get(resource_types.GATEWAY, reference.namespace, reference.name)
         name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
         found = self._api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
@@ -321,16 +363,20 @@ class KubernetesDriver:
         return ""
 
     def _has_policies(self, namespace: str) -> bool:
-        """Return True where policies can be read; raises NotPermitted, NotFound without Envoy Gateway's CRDs."""
+        """Return True where policies can be read; raises NotPermitted, NotFound without Envoy Gateway's CRDs.
+
+        It asks the API server in any case: to a cache, a kind that the cluster lacks is one without objects.
+        """
         for kind in resource_types.POLICIES:
-            self._api.list(kind, namespace, MANAGED)
+            self._api.fetch_list(kind, namespace, MANAGED)
         return True
 
     def _remove(self, kinds: Sequence[resource_types.Kind], namespace: str, service: str) -> bool:
         """Delete the service's objects of these kinds; returns whether there were any."""
         found = [(kind, each["metadata"]) for kind in kinds for each in self._list(kind, namespace, service)]
         for kind, metadata in found:
-            self._api.delete(kind, namespace, metadata["name"], uid=metadata["uid"])
+            if "deletionTimestamp" not in metadata:
+                self._api.delete(kind, namespace, metadata["name"], uid=metadata["uid"], propagation="Foreground")
         return bool(found)
 
     def _revision_of(self, workload: WorkloadIdentity) -> str:

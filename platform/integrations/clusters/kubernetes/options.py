@@ -1,13 +1,14 @@
 """Operator options of a Kubernetes cluster. Pure."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from ipaddress import ip_network
 from types import MappingProxyType
 
 from common.errors import InvalidInput
 from integrations.clusters.base import Resources
+from serving_runtime.shared import json_log
 from serving_runtime.shared.egress import Network
 
 _MIB = 1 << 20
@@ -40,12 +41,39 @@ class GatewayReference:
     proxy_namespace: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class NamespaceGateway:
+    """A further Gateway, for the services of some namespaces.
+
+    Attributes:
+        url: where V2 clients reach it, without a trailing slash.
+        namespaces: names, or beginnings that end with `*`; the first Gateway that has a namespace serves it.
+        leaving: the same, of namespaces that another Gateway serves now, and this one still.
+        rate_limits: as `Options` has it.
+    """
+
+    reference: GatewayReference
+    url: str
+    namespaces: tuple[str, ...]
+    leaving: tuple[str, ...] = ()
+    rate_limits: bool = False
+
+
+class Addresses(StrEnum):
+    """Addresses of services: hosts below the domain, paths of the Gateway's own host, or both."""
+
+    HOSTS = "hosts"
+    PATHS = "paths"
+    BOTH = "both"
+
+
 class ModelSource(StrEnum):
     """Source of pods' models; see `manifests/workloads/model_sources.py`."""
 
     CLAIM = "claim"
     REGISTRY = "registry"
     ORIGIN = "origin"
+    BUCKET = "bucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +163,26 @@ class ClosedNetwork:
     )
 
 
+class LogFormat(StrEnum):
+    """Format of log lines."""
+
+    TEXT = json_log.TEXT
+    JSON = json_log.JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """Logs and traces of replicas.
+
+    Attributes:
+        otlp: base address of the collector of their spans, such as `http://collector.monitoring:4318`; empty for none.
+        logs: format of their log lines.
+    """
+
+    otlp: str = ""
+    logs: LogFormat = LogFormat.TEXT
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of running services on a cluster.
@@ -148,12 +196,17 @@ class Options:
         artifacts_root: folder that is the claim's root where the control plane writes model files, such as
             `/var/lib/fairlead/artifacts`.
         model_cache: shared cache of fetched models; None fetches for each pod. Not with `claim`.
-        origin_secret: for `origin`, Secret of each service's namespace whose keys become environment variables of the
-            step that fetches, such as AWS_ACCESS_KEY_ID; empty where pods have their own identity.
+        bucket: for `bucket`, s3:// or gs:// address below which the control plane keeps a copy of each deployed model.
+        origin_secret: for `origin` and `bucket`, Secret of each service's namespace whose keys become environment
+            variables of the step that fetches, such as AWS_ACCESS_KEY_ID; empty where pods have their own identity.
         service_account_annotations: of each service's ServiceAccount, by which clouds give pods such an identity.
         allow_python_models: whether runtimes may run models whose files are code; jobs inspect them by running them.
+        gateways: further ones; `gateway` serves the namespaces of none of them.
+        leaving: namespaces that one of `gateways` serves now, and `gateway` still, as `NamespaceGateway` has them.
+        also: Gateways besides `gateway` that still serve the namespace of these options.
         rate_limits: the Gateway is an Envoy Gateway's that has its rate limit service, so that requests can be limited.
-        domain: services answer also at `<service>.<namespace>.<domain>`; empty leaves them at their paths.
+        domain: of hosts `<service>.<namespace>.<domain>`; empty leaves services at their paths.
+        addresses: with a domain, whether services answer at hosts, paths or both.
         monitoring_namespaces: namespaces from which metrics may be read; that of the control plane is one of them where
             it reads directly.
         reach: API_SERVER is for a control plane outside of the cluster, and needs the role `fairlead-driver-metrics`.
@@ -166,6 +219,7 @@ class Options:
         keda: None where KEDA does not follow the load; not with `custom_metrics`. Takes the role
             `fairlead-driver-keda`.
         repartition: None where nodes are never repartitioned.
+        telemetry: a change of it reaches a service with its next revision.
         name: the cluster's name in the control plane.
         control_plane_url: where pods of the cluster reach the control plane, such as `https://fairlead.example.org`;
             needed for pods that fetch from it or upload to it.
@@ -199,11 +253,16 @@ class Options:
     models_from: ModelSource = ModelSource.CLAIM
     model_cache: ModelCache | None = None
     origin_secret: str = ""
+    bucket: str = ""
     service_account_annotations: Mapping[str, str] = field(default_factory=dict)
     allow_python_models: bool = False
     gpu_runtime_image: str = ""
+    gateways: tuple[NamespaceGateway, ...] = ()
+    leaving: tuple[str, ...] = ()
+    also: tuple[GatewayReference, ...] = ()
     rate_limits: bool = False
     domain: str = ""
+    addresses: Addresses = Addresses.BOTH
     monitoring_namespaces: tuple[str, ...] = ()
     reach: Reach = Reach.DIRECT
     api_server_networks: tuple[str, ...] = ()
@@ -212,6 +271,7 @@ class Options:
     custom_metrics: bool = False
     keda: Keda | None = None
     repartition: Repartition | None = None
+    telemetry: Telemetry = Telemetry()
     name: str = ""
     control_plane_url: str = ""
     control_plane_ca_config_map: str = ""
@@ -228,3 +288,53 @@ class Options:
     egress_allowed: tuple[Network, ...] = ()
     allowed_registries: tuple[str, ...] = ()
     max_model_bytes: int = 10 << 30
+
+    @property
+    def has_hosts(self) -> bool:
+        """Return whether services answer at hosts."""
+        return bool(self.domain) and self.addresses is not Addresses.PATHS
+
+    @property
+    def has_paths(self) -> bool:
+        """Return whether services answer at paths."""
+        return not self.has_hosts or self.addresses is Addresses.BOTH
+
+    @property
+    def all_gateways(self) -> tuple[GatewayReference, ...]:
+        """Return the main Gateway and all further ones."""
+        return (self.gateway, *(each.reference for each in self.gateways))
+
+    def of_namespace(self, namespace: str) -> "Options":
+        """Return the options of services of a namespace, with the Gateway that serves it as `gateway`."""
+        found = gateways_of(namespace, [(each.namespaces, each.leaving) for each in self.gateways], self.leaving)
+        own, *also = [(self.gateway, self.rate_limits) if at is None else self._further(at) for at in found]
+        gateway, rate_limits = own
+        references = tuple(reference for reference, _ in also)
+        return replace(self, gateway=gateway, rate_limits=rate_limits, also=references)
+
+    def _further(self, at: int) -> tuple[GatewayReference, bool]:
+        return self.gateways[at].reference, self.gateways[at].rate_limits
+
+
+def gateways_of(
+    namespace: str, further: Sequence[tuple[Sequence[str], Sequence[str]]], leaving: Sequence[str]
+) -> tuple[int | None, ...]:
+    """Return the Gateways of a namespace, by their place among the further ones; None is the cluster's main one.
+
+    The first one serves it; the others do still, since it is leaving them.
+
+    Args:
+        further: `namespaces` and `leaving` of each further Gateway.
+        leaving: of the main one.
+    """
+    own = next((at for at, (namespaces, _) in enumerate(further) if _includes(namespaces, namespace)), None)
+    left: list[int | None] = [at for at, (_, its) in enumerate(further) if at != own and _includes(its, namespace)]
+    if own is not None and _includes(leaving, namespace):
+        left.append(None)
+    return (own, *left)
+
+
+def _includes(patterns: Sequence[str], namespace: str) -> bool:
+    return any(
+        namespace.startswith(each.removesuffix("*")) if each.endswith("*") else namespace == each for each in patterns
+    )

@@ -46,6 +46,19 @@ class Right:
         return f"{what} {self.name}" if self.name else what
 
 
+SAVING_REQUESTS = frozenset(
+    (
+        *(Right("", "configmaps", verb) for verb in ("list", "watch")),
+        Right("keda.sh", "scaledobjects", "watch"),
+        *(
+            Right("gateway.envoyproxy.io", policies, "watch")
+            for policies in ("securitypolicies", "backendtrafficpolicies")
+        ),
+    )
+)
+"""Rights that the roles of earlier releases lack. Without them the driver asks the API server each time."""
+
+
 @cache
 def rights() -> Mapping[str, tuple[Right, ...]]:
     """Return the rights of each role, by the role's name."""

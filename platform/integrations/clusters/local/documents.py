@@ -130,7 +130,7 @@ def _public_from_json(keys: Iterable[Mapping[str, Any]]) -> tuple[dict[str, str]
 
 
 def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
-    value = {field.name: getattr(revision, field.name) for field in fields(revision)}
+    value = {field.name: getattr(revision, field.name) for field in fields(revision) if field.compare}
     own = {
         "patches": [],
         "model_config": dict(revision.model_config),
@@ -142,6 +142,7 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "autoscaling": _autoscaling_to_json(revision.autoscaling),
         "logger": None if revision.logger is None else asdict(revision.logger),
     }
+    del value["artifact_bytes"]  # of use where a disk is requested
     return {**value, **own}
 
 

@@ -30,6 +30,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     OnStage,
     Patch,
+    PodTemplates,
     ReadSecrets,
     WorkloadIdentity,
 )
@@ -89,6 +90,14 @@ class LocalDriver:
             self._forget_secrets(desired.namespace, desired.service)
         return ()  # only the agent changes what runs
 
+    def pod_templates(self, desired: Desired) -> Mapping[str, PodTemplates]:  # noqa: ARG002
+        """Return nothing: replicas on this machine are processes of the installed release."""
+        return {}
+
+    def template_changes(self, desired: Desired) -> Mapping[str, str]:  # noqa: ARG002
+        """Return nothing, as `pod_templates` does."""
+        return {}
+
     def apply_secrets(self, namespace: str, service: str, read: ReadSecrets) -> None:
         """Pass values of secrets to the agent, in a file for its owner alone; the same are not rewritten.
 
@@ -146,6 +155,9 @@ class LocalDriver:
                 return [key_of(Path(file.name)) for file in files if file.stat().st_mtime >= since]
         except OSError:
             return None  # none exists yet, or one was just removed
+
+    def mark(self, namespace: str, service: str) -> None:
+        """Return None: the agent reports the changes of services (`touched`)."""
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:  # noqa: ARG002
         """Return the page of a replica of this machine."""

@@ -20,6 +20,7 @@ INHERITED = frozenset(
         "COVERAGE_PROCESS_CONFIG",
         "COVERAGE_PROCESS_START",
         "FAIRLEAD_HOME",  # by which `fairlead up` finds what an earlier one left
+        "FAIRLEAD_LOG_FORMAT",
         "GLIBC_TUNABLES",
         "HOME",
         "LANG",

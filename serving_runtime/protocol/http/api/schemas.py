@@ -97,7 +97,7 @@ COMPONENTS: dict[str, Schema] = {
             "log_warning": _FLAG,
             "log_error": _FLAG,
             "log_verbose_level": _COUNT,
-            "log_format": {"type": "string", "enum": ["default", "ISO8601"]},
+            "log_format": {"type": "string", "enum": ["default", "ISO8601", "json"]},
         },
     ),
     "TraceSettings": _object(

@@ -12,14 +12,14 @@ from serving_runtime.common.statuses import http_status
 from serving_runtime.protocol.http.wire.message import Application, Reply, Request, Response
 from serving_runtime.telemetry import request_log
 
-_HEADER = request_log.HEADER.encode()
+_HEADER, _TRACEPARENT = request_log.HEADER.encode(), request_log.TRACEPARENT.encode()
 _MODELS = b"/v2/models/"
 _HEALTH = b"/v2/health/"
 
 
 def keeps_header(name: bytes) -> bool:
     """Return whether the line needs a header, by its name as sent."""
-    return name.lower() == _HEADER
+    return name.lower() in (_HEADER, _TRACEPARENT)
 
 
 class LoggedApplication:
@@ -41,9 +41,16 @@ class LoggedApplication:
             if noted_once:  # a chunked answer had begun when the client went away
                 return
             noted_once = True
-            sent = next((value for name, value in request.headers if name.lower() == _HEADER), b"")
+            sent = {name.lower(): value for name, value in reversed(request.headers)}
             model = path.removeprefix(_MODELS).partition(b"/")[0] if path.startswith(_MODELS) else b""
-            request_log.note(_text(sent), _text(model), _text(b"%s %s" % (request.method, path)), status, began_ns)
+            request_log.note(
+                _text(sent.get(_HEADER, b"")),
+                _text(model),
+                _text(b"%s %s" % (request.method, path)),
+                status,
+                began_ns,
+                traceparent=_text(sent.get(_TRACEPARENT, b"")),
+            )
 
         def noted(response: Response) -> None:
             note(str(response.status))

@@ -184,11 +184,14 @@ class Gateway:
             _condition({"type": name, "status": "True", "reason": name, "message": ""}, generation)
             for name in ("Accepted", "ResolvedRefs")
         ]
-        parents = [
+        known = route.get("status", {}).get("parents", [])
+        parents = [each for each in known if each["parentRef"]["name"] != self.reference.name]
+        parents += [
             {"parentRef": parent, "controllerName": CONTROLLER, "conditions": conditions}
             for parent in route["spec"]["parentRefs"]
+            if parent["name"] == self.reference.name
         ]
-        if route.get("status", {}).get("parents") == parents:
+        if sorted(known, key=str) == sorted(parents, key=str):
             return
         metadata, kind = route["metadata"], f"{route['kind'].lower()}s"
         self._tell(f"{_API}/namespaces/{metadata['namespace']}/{kind}/{metadata['name']}", {"parents": parents})

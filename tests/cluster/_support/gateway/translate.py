@@ -1,9 +1,9 @@
 """HTTPRoutes and GRPCRoutes to Envoy's route table, for tests only and as far as the product's routes go. Pure.
 
-Exact paths and methods, headers by value or by expression; weights, mirrors, a full path in the place of another,
-the removal of headers.
-All paths are exact, so that of the Gateway API's order of matches the number of headers is left, then the older route,
-then the route's name, then the rule's place.
+Paths by value or prefix, methods, headers by value or by expression; weights, mirrors, one path or prefix in the place
+of another, the removal of headers.
+The order is the Gateway API's: whole paths, then the longest prefix, a method, the number of headers, then the older
+route, then the route's name, then the rule's place.
 Anything else is a KeyError or a ValueError, so that no test passes on a route that is only half understood.
 """
 
@@ -37,8 +37,7 @@ def route_table(routes: Iterable[Json], *, version: str, retries: bool = False) 
         for host in route["spec"].get("hostnames", ["*"]):
             hosts.setdefault(host, []).extend(_rules(route))
     tables = [
-        {"name": host, "domains": [host], "routes": sorted(rules, key=lambda rule: -len(rule["match"]["headers"]))}
-        for host, rules in sorted(hosts.items())
+        {"name": host, "domains": [host], "routes": sorted(rules, key=_order)} for host, rules in sorted(hosts.items())
     ]
     if retries:
         tables = [{**table, "retry_policy": RETRY} for table in tables]
@@ -67,6 +66,14 @@ def _rules(route: Json) -> Iterator[Json]:
             yield {"match": _match(match, is_grpc=route["kind"] == "GRPCRoute"), **action}
 
 
+def _order(route: Json) -> tuple[bool, int, bool, int]:
+    match = route["match"]
+    is_prefix = "path_separated_prefix" in match
+    names = [each["name"] for each in match["headers"]]
+    length = len(match["path_separated_prefix"]) if is_prefix else 0
+    return is_prefix, -length, ":method" not in names, -len(names)
+
+
 def _match(match: Json, *, is_grpc: bool) -> Json:
     headers = [_header(each) for each in match.get("headers", ())]
     if is_grpc:
@@ -74,10 +81,10 @@ def _match(match: Json, *, is_grpc: bool) -> Json:
         path = {"type": method["type"], "value": f"/{method['service']}/{method['method']}"}
     else:
         path = match["path"]
-        headers.append({"name": ":method", "string_match": {"exact": match["method"]}})
-    if path["type"] != "Exact":
-        raise ValueError(f"a path match of the type {path['type']} is not understood here")
-    return {"path": path["value"], "headers": headers}
+        if "method" in match:
+            headers.append({"name": ":method", "string_match": {"exact": match["method"]}})
+    how = {"Exact": "path", "PathPrefix": "path_separated_prefix"}
+    return {how[path["type"]]: path["value"], "headers": headers}
 
 
 def _header(header: Json) -> Json:
@@ -98,7 +105,7 @@ def _action(namespace: str, rule: Json) -> Json:
     removed: list[str] = []
     for each in rule.get("filters", ()):
         if each["type"] == "URLRewrite":
-            route["prefix_rewrite"] = each["urlRewrite"]["path"]["replaceFullPath"]  # of an exact path: all of it
+            [route["prefix_rewrite"]] = [value for name, value in each["urlRewrite"]["path"].items() if name != "type"]
         elif each["type"] == "RequestMirror":
             route.setdefault("request_mirror_policies", []).append(_mirror(namespace, each["requestMirror"]))
         elif each["type"] == "RequestHeaderModifier" and each["requestHeaderModifier"].keys() == {"remove"}:

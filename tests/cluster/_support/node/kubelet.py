@@ -71,7 +71,7 @@ class Kubelet:
         """Register the node, and run what is bound to it."""
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": {}}}
         self._client.post("/api/v1/nodes", json=node).raise_for_status()
-        amounts = {"cpu": str(self._cpu_cores), "memory": "64Gi", "pods": "110"}
+        amounts = {"cpu": str(self._cpu_cores), "memory": "64Gi", "ephemeral-storage": "1Ti", "pods": "110"}
         ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a stand-in"}
         self._server.start()
         status = {

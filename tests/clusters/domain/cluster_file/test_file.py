@@ -8,20 +8,24 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.domain.cluster_file import Connection, Way, parse_cluster
+from clusters.domain.cluster_file import Connection, PrometheusServer, Way, parse_cluster, without_secrets
 from common.errors import InvalidInput
 from integrations.clusters.base import Resources
 from integrations.clusters.kubernetes.access import Credentials
 from integrations.clusters.kubernetes.options import (
+    Addresses,
     ClosedNetwork,
     Destination,
     GatewayReference,
     Keda,
+    LogFormat,
     ModelCache,
     ModelSource,
+    NamespaceGateway,
     Options,
     Reach,
     Repartition,
+    Telemetry,
 )
 from tests.deployments._support.cluster_files import LEAST, MOST, pem
 
@@ -84,6 +88,17 @@ def test_a_file_is_read_field_by_field() -> None:
         allow_python_models=True,
         gpu_runtime_image="registry.example.com/serving-runtime-cuda@sha256:0",
         domain="models.example.com",
+        addresses=Addresses.HOSTS,
+        gateways=(
+            NamespaceGateway(
+                GatewayReference("vision", "gateways"),
+                "https://vision.example.com",
+                ("vision", "ml-*"),
+                ("speech",),
+                True,
+            ),
+        ),
+        leaving=("vision",),
         monitoring_namespaces=("monitoring",),
         reach=Reach.API_SERVER,
         api_server_networks=("10.0.0.0/24", "fd00::/64"),
@@ -91,6 +106,7 @@ def test_a_file_is_read_field_by_field() -> None:
         shared_memory_bytes=128 * 2**20,
         custom_metrics=True,
         repartition=Repartition("nvidia", 30),
+        telemetry=Telemetry("http://collector.monitoring:4318", LogFormat.JSON),
         name="production",
         control_plane_url="https://fairlead.example.com",
         control_plane_ca_config_map="fairlead-ca",
@@ -108,6 +124,21 @@ def test_a_file_is_read_field_by_field() -> None:
             dns=(Destination(ip_network("169.254.20.10/32")),),
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("telemetry", "field", "sentence"),
+    [
+        ({"otlp": "collector:4318"}, "telemetry.otlp", "expected the base address of a collector"),
+        ({"otlp": "http://me:pass@collector"}, "telemetry.otlp", "without user and query"),
+        ({"logs": "xml"}, "telemetry.logs", "expected text or json"),
+        ({"traces": True}, "telemetry.traces", "is not a field"),
+    ],
+)
+def test_telemetry_is_checked(telemetry: dict[str, Any], field: str, sentence: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_cluster({**LEAST, "telemetry": telemetry})
+    assert (caught.value.field, sentence in caught.value.message) == (field, True), caught.value.message
 
 
 DNS = {"dns": [{"namespace": "dns", "ports": [5353]}]}
@@ -212,6 +243,11 @@ def test_a_replica_gets_the_usual_where_only_one_default_is_said() -> None:
         ("controlPlaneUrl", "fairlead", "controlPlaneUrl", "expected where pods reach the control plane"),
         ("customMetrics", "yes", "customMetrics", "expected true or false"),
         ("drain", "1500ms", "drain", "is no number of whole seconds"),
+        ("prometheus.url", "prometheus:9090", "prometheus.url", "expected where Prometheus answers, such as https://"),
+        ("prometheus.url", "http://p:9090", "prometheus.token", "would be sent over http, where others can read it"),
+        ("prometheus.token", "two words", "prometheus.token", "give the token on one line, without spaces"),
+        ("prometheus.tenant", "a b", "prometheus.tenant", "expected a tenant: 1 to 150 letters"),
+        ("prometheus.tenants", ["a"], "prometheus.tenants", "is not a field"),
         ("preStop", 5, "preStop", "expected a duration"),
         ("connection", {}, "connection", "one of inCluster: true, kubeconfig and kubeconfigPath"),
         ("connection", {"inCluster": True, "kubeconfigPath": "/x"}, "connection", "has to say one of"),
@@ -225,6 +261,22 @@ def test_a_wrong_field_is_refused_by_its_name(path: str, value: object, field: s
         parse_cluster(changed(path, value))
     assert refusal.value.field == field
     assert sentence in refusal.value.message
+
+
+def test_a_cluster_may_have_a_prometheus_of_its_own() -> None:
+    assert parse_cluster(LEAST).prometheus is None
+    of_its_own = PrometheusServer("https://prometheus.example.com/eu", "eu", "PEM", "secret-of-prometheus")
+    assert parse_cluster(MOST).prometheus == of_its_own
+    assert "secret-of-prometheus" not in repr(parse_cluster(MOST))
+    near = parse_cluster({**LEAST, "prometheus": {"url": "http://127.0.0.1:9090/", "token": "t"}})
+    assert near.prometheus == PrometheusServer("http://127.0.0.1:9090", token="t")
+
+
+def test_a_shown_file_has_no_secrets() -> None:
+    shown = without_secrets({**MOST, "connection": {"kubeconfig": {"users": []}, "context": "eu"}})
+    assert shown["connection"] == {"kubeconfig": "stored"}
+    assert shown["prometheus"] == {**MOST["prometheus"], "token": "stored"}
+    assert without_secrets({**LEAST, "connection": [], "prometheus": 7}) == {**LEAST, "connection": [], "prometheus": 7}
 
 
 def test_a_file_must_agree_with_its_address() -> None:
@@ -340,6 +392,21 @@ def test_a_user_of_another_context_may_be_whatever_it_is() -> None:
             {"from": "registry", "cache": {"nodeFolder": "y", "size": "1Gi"}}, "artifacts.cache", id="no whole path"
         ),
         pytest.param({"from": "registry", "cache": {"claim": "x"}}, "artifacts.cache.size", id="a cache of no size"),
+        pytest.param({"from": "bucket"}, "artifacts.bucket", id="no bucket"),
+        pytest.param({"from": "bucket", "bucket": "models"}, "artifacts.bucket", id="a bucket without a scheme"),
+        pytest.param({"from": "bucket", "bucket": "s3://m/../x"}, "artifacts.bucket", id="a bucket with a way out"),
+        pytest.param(
+            {"from": "bucket", "bucket": "s3://http://host/m"}, "artifacts.bucket", id="a bucket with its server"
+        ),
+        pytest.param({"from": "registry", "bucket": "s3://models"}, "artifacts.bucket", id="a bucket of no use"),
+        pytest.param(
+            {"from": "origin", "bucketSecret": "x"}, "artifacts.bucketSecret", id="a Secret for another source"
+        ),
+        pytest.param(
+            {"from": "bucket", "bucket": "s3://models", "originSecret": "x"},
+            "artifacts.originSecret",
+            id="the Secret of another source",
+        ),
         pytest.param(
             {"from": "origin", "serviceAccountAnnotations": {"a": 1}},
             "artifacts.serviceAccountAnnotations",
@@ -351,6 +418,13 @@ def test_where_models_come_from_is_checked(artifacts: dict[str, Any], field: str
     with pytest.raises(InvalidInput) as refused:
         parse_cluster(changed("artifacts", artifacts))
     assert refused.value.field == field
+
+
+def test_pods_may_take_copies_from_a_bucket() -> None:
+    artifacts = {"from": "bucket", "bucket": "s3://models/fairlead/", "bucketSecret": "reader"}
+    options = parse_cluster(changed("artifacts", artifacts)).options
+    assert options.models_from is ModelSource.BUCKET
+    assert (options.bucket, options.origin_secret) == ("s3://models/fairlead", "reader")
 
 
 def test_pods_that_fetch_from_the_registry_have_to_know_where_it_is() -> None:

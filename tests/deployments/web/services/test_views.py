@@ -8,6 +8,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
+from clusters.models import Cluster
 from control_plane.security import POLICY
 from deployments.domain.phases import Phase
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
@@ -54,6 +55,13 @@ def test_the_detail_shows_the_rollout_and_why_it_waits() -> None:
     assert 'aria-current="step"' in page
 
 
+def test_the_detail_says_what_a_new_revision_would_get() -> None:
+    scenes.service()
+    Revision.objects.update(template_changes="image a -> b")
+    (said, *_) = marked(text(signed_in(), DETAIL), "template-changes")
+    assert "image a -> b" in said
+
+
 def test_the_page_says_who_may_call_the_service() -> None:
     scenes.service()
     client, seen = signed_in(), set()
@@ -65,6 +73,19 @@ def test_the_page_says_who_may_call_the_service() -> None:
         seen.add(said)
     assert len(seen) == 3
     assert "fraud, risk, keys ci" in said
+
+
+def test_the_page_shows_the_address_that_a_service_is_leaving() -> None:
+    scenes.service()
+    client = signed_in()
+    assert marked(text(client, DETAIL), "leaving") == []
+    further = {"url": "https://a.test", "namespaces": ["default"]}
+    document = {"gateway": {"leaving": ["default"]}, "gateways": [further]}
+    Cluster.objects.update(document=document, gateway_url="https://models.test")
+    page = text(client, DETAIL)
+    (said,) = marked(page, "leaving")
+    assert "https://models.test/serving/default/digits/v2/models/digits" in said
+    assert "https://a.test/serving/default/digits/v2/models/digits/infer" in page
 
 
 def test_the_page_says_which_web_pages_may_call_the_service() -> None:
@@ -108,6 +129,21 @@ def test_the_page_shows_the_limits_of_requests() -> None:
     InferenceService.objects.update(limits={"perCaller": {"concurrentRequests": 29}})
     (shown,) = marked(text(client, DETAIL), "request-limits")
     assert " ".join(shown.split()) == "Limits: 29 unanswered for each caller."
+
+
+def test_the_page_shows_the_objectives_of_the_service() -> None:
+    service = scenes.service()
+    client = signed_in()
+    assert marked(text(client, DETAIL), "objectives") == []
+    service.document["spec"]["objectives"] = {"availability": 99.95, "latency": {"percent": 99, "withinMs": 7.5}}
+    service.save()
+    (shown,) = marked(text(client, DETAIL), "objectives")
+    assert {"99.95", "99", "7.5"} <= set(shown.split())
+    service.document["spec"]["objectives"] = {"availability": 99}
+    service.save()
+    (shown,) = marked(text(client, DETAIL), "objectives")
+    assert "99" in shown.split()
+    assert "ms" not in shown
 
 
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:

@@ -98,6 +98,30 @@ def test_the_same_again_writes_nothing(place: Place) -> None:
     assert place.written() == before
 
 
+def test_a_service_is_known_until_the_last_of_it_is_removed_and_may_begin_again(place: Place) -> None:
+    place.apply(7, revision(1, 100))
+
+    def is_gone() -> bool:
+        place.driver.delete(place.namespace, "digits", 8)
+        seen = place.driver.observe(place.namespace, "digits")
+        left = [kind.kind for kind in (*resource_types.PRUNED, resource_types.CONFIG_MAP) if place.objects(kind)]
+        assert seen.generation == (8 if left else 0), left
+        return not left
+
+    until(is_gone, "the end of all objects", 60)
+    place.apply(1, revision(1, 100))
+    assert "digits-00001" in place.objects(resource_types.DEPLOYMENT)
+
+
+def test_a_service_that_is_wanted_again_meanwhile_stays(place: Place) -> None:
+    place.apply(1, revision(1, 100))
+    place.driver.delete(place.namespace, "digits", 2)
+    place.apply(3, revision(1, 100))
+    place.apply(2, revision(2, 100))
+    assert set(place.objects(resource_types.DEPLOYMENT)) == {"digits-00001"}
+    assert set(place.objects(resource_types.HTTP_ROUTE)), "the routes were the first to go"
+
+
 def test_what_was_deleted_by_hand_comes_back_and_is_told(place: Place) -> None:
     place.apply(1, revision(1, 100))
     place.client.delete(resource_types.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
@@ -344,7 +368,7 @@ def test_a_deployment_of_an_earlier_release_keeps_volumes_without_a_size_and_the
         earlier.setattr(volumes, "empty", lambda name, _size: {"name": name, "emptyDir": {}})
         place.apply(1, revision(1, 100))
     before = place.objects(resource_types.DEPLOYMENT)["digits-00001"]["metadata"]["generation"]
-    assert place.apply(2, revision(1, 100), revision(2, 0)) == []
+    assert place.apply(2, revision(1, 100, has_served=True), revision(2, 0)) == []
     after = place.objects(resource_types.DEPLOYMENT)["digits-00001"]["metadata"]["generation"]
     assert after == before, "its pods are not replaced"
     assert _volume_sizes(place, "digits-00001") == {"models": "", "prepare-tmp": "", "tmp": "", "shm": "67108864"}
@@ -359,7 +383,7 @@ def test_a_deployment_of_an_earlier_release_keeps_volumes_without_a_size_and_the
 def test_another_maximum_size_of_models_replaces_no_pods(place: Place) -> None:
     place.apply(1, revision(1, 100))
     larger = KubernetesDriver(place.api, replace(OPTIONS, max_model_bytes=50 << 30))
-    larger.apply(Desired(place.namespace, "digits", 2, (revision(1, 100), revision(2, 0))))
+    larger.apply(Desired(place.namespace, "digits", 2, (revision(1, 100, has_served=True), revision(2, 0))))
     assert _volume_sizes(place, "digits-00001")["models"] == "21Gi"
     assert _volume_sizes(place, "digits-00002")["models"] == "101Gi"
 

@@ -3,6 +3,7 @@
 The base is whole, a feature the difference from it. After a wanted change: `make golden`, then read what changed.
 """
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,14 @@ from integrations.clusters.base import (
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.jobs.job import job
-from integrations.clusters.kubernetes.options import ModelCache, Reach
+from integrations.clusters.kubernetes.options import (
+    Addresses,
+    GatewayReference,
+    ModelCache,
+    ModelSource,
+    NamespaceGateway,
+    Reach,
+)
 from serving_runtime.shared.egress import networks
 from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written_all
@@ -129,18 +137,110 @@ class FromLater(DesiredRevision):
     news: str = ""
 
 
-@pytest.mark.parametrize("case", ["base", "group", "preview"])
-def test_routes_name_whole_calls_and_none_that_changes_a_server(case: str) -> None:
-    found = [each for each in rendered(case) if each["kind"].endswith("Route")]
+@pytest.mark.parametrize(("domain", "addresses"), [("", Addresses.HOSTS), *(("a.org", each) for each in Addresses)])
+@pytest.mark.parametrize("case", ["base", "canary", "group", "preview"])
+def test_routes_let_posts_through_to_the_model_alone_and_whole_methods_of_grpc(
+    case: str, domain: str, addresses: Addresses
+) -> None:
+    desired, shares, options = given(case)
+    found = _routes(render(desired, shares, replace(options, domain=domain, addresses=addresses)))
     matches = [match for each in found for rule in each["spec"]["rules"] for match in rule["matches"]]
-    assert {match.get("path", match.get("method"))["type"] for match in matches} == {"Exact"}
-    paths = {(match["method"], match["path"]["value"]) for match in matches if "path" in match}
-    assert ("GET", "/serving/default/digits/v2/models/digits/config") in paths
+    posted = {match["path"]["value"] for match in matches if match.get("method", "POST") == "POST" and "path" in match}
+    below = re.compile(r"(/serving/default/digits(-preview)?)?(/v2/models/digits(/.*)?|/v1/models(/.*)?)")
+    assert [path for path in posted if not below.fullmatch(path)] == []
+    paths = {(match.get("method", ""), match["path"]["value"]) for match in matches if "path" in match}
     closed = [pair for pair in paths for method, path in CLOSED_PATHS if pair[0] == method and pair[1].endswith(path)]
     assert closed == []
-    methods = {match["method"]["method"] for match in matches if "path" not in match}
-    assert {"ModelConfig", "ModelStatistics"} <= methods
-    assert methods & set(CLOSED_METHODS) == set()
+    methods = [match["method"] for match in matches if "path" not in match]
+    assert {each["type"] for each in methods} == {"Exact"}
+    named = {each["method"] for each in methods}
+    assert {"ModelConfig", "ModelStatistics"} <= named
+    assert named & set(CLOSED_METHODS) == set()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_rule_that_replaces_a_prefix_has_one_match_as_the_gateway_api_asks(case: str) -> None:
+    rules = [rule for each in _routes(rendered(case)) for rule in each["spec"]["rules"]]
+    replaced = [
+        rule
+        for rule in rules
+        for each in rule.get("filters", ())
+        if each["type"] == "URLRewrite" and each["urlRewrite"]["path"]["type"] == "ReplacePrefixMatch"
+    ]
+    assert replaced
+    assert {len(rule["matches"]) for rule in replaced} == {1}
+
+
+def test_a_service_at_rest_has_two_routes_with_six_rules() -> None:
+    found = _routes(rendered("base"))
+    assert [each["kind"] for each in found] == ["GRPCRoute", "HTTPRoute"]
+    assert [len(each["spec"]["rules"]) for each in found] == [2, 4]
+    assert sum(len(rule["matches"]) for each in found for rule in each["spec"]["rules"]) == 15
+
+
+def test_by_host_alone_it_has_two_routes_with_four_rules_of_that_host() -> None:
+    desired, shares, options = given("base")
+    found = _routes(render(desired, shares, replace(options, domain="a.org", addresses=Addresses.HOSTS)))
+    assert [(each["kind"], each["metadata"]["name"]) for each in found] == [
+        ("GRPCRoute", "digits"),
+        ("HTTPRoute", "digits"),
+    ]
+    assert [each["spec"]["hostnames"] for each in found] == [["digits.default.a.org"]] * 2
+    assert [len(each["spec"]["rules"]) for each in found] == [2, 2]
+
+
+def test_a_service_that_moves_is_attached_to_both_gateways_and_both_reach_its_pods() -> None:
+    desired, shares, options = given("base")
+    new = NamespaceGateway(
+        GatewayReference("new", "others", "web", "rpc", "new-proxies"), "https://new.test", ("def*",)
+    )
+    moving = replace(options, gateways=(new,), leaving=("default",)).of_namespace("default")
+    made = render(desired, shares, moving)
+    parents = {each["kind"]: each["spec"]["parentRefs"] for each in _routes(made)}
+    places = {kind: [(each["name"], each.get("sectionName", "")) for each in refs] for kind, refs in parents.items()}
+    assert places == {
+        "GRPCRoute": [("new", "rpc"), ("gateway", "")],
+        "HTTPRoute": [("new", "web"), ("gateway", "")],
+    }
+    [policy] = [each for each in made if each["kind"] == "NetworkPolicy"]
+    callers = policy["spec"]["ingress"][0]["from"]
+    assert [each["namespaceSelector"]["matchLabels"][NAME] for each in callers] == ["new-proxies", "gateways"]
+    moved = render(desired, shares, replace(options, gateways=(new,)).of_namespace("default"))
+    assert [len(each["spec"]["parentRefs"]) for each in _routes(moved)] == [1, 1]
+
+
+def test_a_version_has_its_route_while_others_are_there_and_its_requests_where_they_answer() -> None:
+    desired, _, options = given("canary")
+    names = ("digits-version-1", "digits-version-2")
+
+    def order(shares: dict[str, int]) -> list[str]:
+        return [each["metadata"]["name"] for each in _routes(render(desired, shares, options)) if _is_open(each)]
+
+    assert [name for name in order({"digits-00001": 100}) if name in names] == ["digits-version-2"]
+    assert [name for name in order({"digits-00001": 90, "digits-00002": 10}) if name in names] == [*names]
+    assert [name for name in order({"digits-00002": 100}) if name in names] == ["digits-version-1"]
+    closed = [each for each in _routes(render(desired, {"digits-00001": 100}, options)) if not _is_open(each)]
+    assert closed[-1]["metadata"]["name"] == "digits-version-1", "after the service's own, whose requests it gives back"
+    assert closed[-1]["spec"]["rules"][0]["backendRefs"][0]["name"] == "digits-00001"
+
+
+def test_requests_that_name_a_version_are_not_copied_to_another() -> None:
+    desired, shares, options = given("shadow")
+    stable, shadow = desired.revisions
+    of_two = replace(desired, revisions=(stable, replace(shadow, model_version="2")))
+    opened = {each["metadata"]["name"] for each in _routes(render(of_two, shares, options)) if _is_open(each)}
+    assert {"digits-version-1", "digits-version-2"} <= opened
+    of_one = {each["metadata"]["name"] for each in _routes(render(desired, shares, options))}
+    assert of_one == {"digits", "digits-match"}, "all of the requests are that version's"
+
+
+def _routes(manifests: list[Manifest]) -> list[Manifest]:
+    return [each for each in manifests if each["kind"].endswith("Route")]
+
+
+def _is_open(route: Manifest) -> bool:
+    headers = [match.get("headers", ()) for rule in route["spec"]["rules"] for match in rule["matches"]]
+    return not all(any(each["name"] == "fairlead-group" for each in found) for found in headers)
 
 
 def test_what_the_driver_does_not_know_is_refused_by_name() -> None:
@@ -185,6 +285,16 @@ def test_a_nodes_folder_is_shared_by_its_pods() -> None:
     spec = _pod(render(desired, shares, changed))
     assert {"name": "cache", "hostPath": {"path": "/var/cache/fairlead", "type": "Directory"}} in spec["volumes"]
     assert "--cache-max-bytes=5" in spec["initContainers"][0]["args"]
+
+
+def test_copies_in_a_bucket_are_found_by_their_digest() -> None:
+    desired, shares, options = given("origin")
+    changed = replace(options, models_from=ModelSource.BUCKET, bucket="s3://models/fairlead")
+    (prepare, *_) = _pod(render(desired, shares, changed))["initContainers"]
+    digest = desired.revisions[0].artifact_digest
+    assert f"--origin=s3://models/fairlead/{digest.removeprefix('sha256:')}/" in prepare["args"]
+    assert any(each.startswith("--registry=") for each in prepare["args"]), "until the copy is there"
+    assert prepare["envFrom"] == [{"secretRef": {"name": options.origin_secret}}]
 
 
 @pytest.mark.parametrize(

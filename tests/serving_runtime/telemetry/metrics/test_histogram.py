@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_runtime.telemetry.metrics.histogram import EDGES_US, NATIVE_SCHEMA, Histogram, Layout
+from serving_runtime.shared.latency_edges import EDGES_US
+from serving_runtime.telemetry.metrics.histogram import NATIVE_SCHEMA, Histogram, Layout
 
 US = 1000
 BASE = 2 ** (2**-NATIVE_SCHEMA)

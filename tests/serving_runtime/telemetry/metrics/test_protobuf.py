@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving_runtime import proto
+from serving_runtime.shared.latency_edges import EDGES_US
 from serving_runtime.telemetry.metrics import protobuf
 from serving_runtime.telemetry.metrics.families import Family, ModelSeries, families
-from serving_runtime.telemetry.metrics.histogram import EDGES_US, Histogram
+from serving_runtime.telemetry.metrics.histogram import Histogram
 from serving_runtime.telemetry.metrics.settings import MetricsSettings
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
 

@@ -19,13 +19,12 @@ from common.errors import Conflict, InvalidInput, NotFound, NotPermitted, Unavai
 from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.api.errors import refusal
 from integrations.clusters.kubernetes.api.resource_types import POD, Kind, kind_of
-from integrations.clusters.kubernetes.api.streams import Listing, Stream
 from integrations.clusters.kubernetes.api.tls import tls_of
 from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER
 from integrations.metrics import pages
+from integrations.otlp.tracing import of_process
 
 _TIMEOUT_S = (3.0, 10.0)  # to connect, to read
-_WATCH_S = 240
 _MOST_CONNECTIONS = 100  # that are kept for the next use
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
@@ -57,7 +56,7 @@ class Api:
             InvalidInput: it does not say how to reach a cluster, or this is no pod.
         """
         access = KubeconfigFile(access) if isinstance(access, Path) else access
-        settings = _settings(access)
+        settings = settings_of(access)
         # A request that the library repeats by itself would outlast the timeout; the reconciler comes again anyway.
         settings.retries = False
         settings.connection_pool_maxsize = _MOST_CONNECTIONS
@@ -67,6 +66,10 @@ class Api:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Return an object; None where it is absent."""
+        return self.fetch(kind, namespace, name)
+
+    def fetch(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """Return an object as the server has it now; None where it is absent."""
         try:
             return self._call(_Asked("GET", kind.path(namespace, name)))
         except NotFound:
@@ -80,36 +83,15 @@ class Api:
             json.loads(self._ask(_Asked("GET", kind.path(namespace), query, timeout_s=(timeout_s, timeout_s))))["items"]
         )
 
-    def list(self, kind: Kind, namespace: str, labels: dict[str, str]) -> list[Json]:
-        """Return the objects of a namespace that have all these labels, sorted by name."""
-        return [*self.read(kind, namespace, labels).items]
-
-    def read(self, kind: Kind, namespace: str, labels: dict[str, str]) -> Listing:
-        """Return the objects as `list` does, with the resourceVersion to watch from."""
+    def fetch_list(self, kind: Kind, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """Return the objects that `list` does, as the server has them now."""
         found = self._call(_Asked("GET", kind.path(namespace), query={"labelSelector": _selector(labels)}))
         named = ({**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in found["items"])  # left out
-        items = tuple(sorted(named, key=lambda each: str(each["metadata"]["name"])))
-        return Listing(items, str(found["metadata"]["resourceVersion"]))
+        return sorted(named, key=lambda each: str(each["metadata"]["name"]))
 
-    def watch(self, kind: Kind, namespace: str, labels: dict[str, str], resource_version: str) -> Stream:
-        """Watch the objects from `resource_version`; the server ends the stream after some minutes.
-
-        Raises:
-            HistoryGone: the server no longer has the events since then.
-        """
-        query = {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
-            "timeoutSeconds": str(_WATCH_S),
-            "labelSelector": _selector(labels),
-        }
-        timeout_s = (_TIMEOUT_S[0], _WATCH_S + _TIMEOUT_S[1])
-        sent = self._send(_Asked("GET", kind.path(namespace), query, timeout_s=timeout_s))
-        answer: urllib3.BaseHTTPResponse = sent.response
-        if answer.status != 200:
-            raise refusal(answer.status, answer.data, f"the watch of {kind.path(namespace)}")
-        return Stream(answer, self._client.configuration.host)
+    def list(self, kind: Kind, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """Return the objects of a namespace that have all these labels, sorted by name."""
+        return self.fetch_list(kind, namespace, labels)
 
     def log(
         self,
@@ -259,7 +241,11 @@ class Api:
                 body=asked.body,
                 auth_settings=["BearerToken"],
             )
-            return self._client.call_api(*request, _request_timeout=asked.timeout_s)
+            about = {"http.request.method": asked.method, "server.address": self.server, "url.path": asked.path}
+            with of_process.call(asked.method, about) as span:
+                answer = self._client.call_api(*request, _request_timeout=asked.timeout_s)
+                span.set("http.response.status_code", answer.status)
+            return answer
         except (urllib3.exceptions.HTTPError, OSError, ApiException) as error:
             raise self._silence(error) from error
 
@@ -272,7 +258,8 @@ def _selector(labels: dict[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in labels.items())
 
 
-def _settings(access: Access) -> client.Configuration:
+def settings_of(access: Access) -> client.Configuration:
+    """Return the library's settings; raises InvalidInput where the access does not say how to reach a cluster."""
     settings = client.Configuration()
     try:
         match access:

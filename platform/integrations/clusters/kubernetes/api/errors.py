@@ -3,7 +3,10 @@
 import json
 
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
-from integrations.clusters.kubernetes.api.streams import HistoryGone
+
+
+class HistoryGone(Conflict):
+    """The API server no longer has the events since that resourceVersion (410); everything has to be listed."""
 
 
 class ManagedElsewhere(Conflict):

@@ -3,7 +3,6 @@
 weights over what is ready -> prune autoscalers -> apply objects, policies and then routes last -> prune -> replicas
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,12 +20,11 @@ from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATI
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads.transformer import is_transformer_autoscaled
-from integrations.clusters.kubernetes.manifests.workloads.volumes import keep_sizes
 from integrations.clusters.kubernetes.observe import drift
-from integrations.clusters.kubernetes.observe.gateway import Routed, confirmation, must_hold
+from integrations.clusters.kubernetes.observe.gateway import Routed, confirmed_before, must_hold
 from integrations.clusters.kubernetes.observe.observation import serving
+from integrations.clusters.kubernetes.observe.pod_templates import keep_templates
 from integrations.clusters.kubernetes.options import Options
-from integrations.clusters.kubernetes.payloads import Payloads
 from integrations.clusters.weight_distribution import Claim, shares
 
 Json = dict[str, Any]
@@ -39,7 +37,6 @@ class Applier:
 
     api: Api
     options: Options
-    payloads: Payloads | None
 
     def apply(self, desired: Desired, entry: Entry) -> list[Drift]:
         """Apply everything; returns what others changed, put back or left as `drift` says.
@@ -56,6 +53,7 @@ class Applier:
         raise Unavailable(f"the routes of {desired.namespace}/{desired.service} keep changing; they are tried again")
 
     def _apply(self, desired: Desired, entry: Entry) -> list[Drift]:
+        options = self.options.of_namespace(desired.namespace)
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in self._pruned(desired, entry)}
         tap = self.api.get(resource_types.CONFIG_MAP, desired.namespace, tap_name(desired.service))
         there[resource_types.CONFIG_MAP] = [] if tap is None else [tap]  # it goes with the service, not before
@@ -64,20 +62,21 @@ class Applier:
             return []
         slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, desired.service)
         desired, given = _able(desired, slices)
-        before = confirmation(desired.service, routes, self.options.gateway).routed
+        before = confirmed_before(desired.service, routes, options)
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
         wanted = {each["kind"] for each in policies(desired)}
         live = [policy for kind in resource_types.POLICIES for policy in there.get(kind, ())]
-        is_held = must_hold(desired.service, routes, wanted, live, self.options.gateway)
-        manifests = render(desired, given, self.options, keys=keys, is_held=is_held)
-        refuse_images(manifests, self.options, there[resource_types.DEPLOYMENT])
-        keep_sizes(manifests, there[resource_types.DEPLOYMENT])
+        is_held = must_hold(desired.service, routes, wanted, live, options.gateway)
+        manifests = render(desired, given, options, keys=keys, is_held=is_held)
+        deployments = there[resource_types.DEPLOYMENT]
+        keep_templates(desired, manifests, deployments)
+        pinned = {name for revision in desired.revisions for name in revision.pod_templates}
+        refuse_images(manifests, options, deployments, pinned)
         # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
         self._prune({kind: there[kind] for kind in resource_types.AUTOSCALERS if kind in there}, manifests)
         found: list[Drift] = []
         conflicts = []
         for manifest in manifests:
-            manifest["metadata"]["ownerReferences"] = [entry.owner]
             known = next((each for each in there[resource_types.kind_of(manifest)] if _is_same(each, manifest)), None)
             try:
                 if known is not None:
@@ -93,8 +92,6 @@ class Applier:
         ownership_configmap.note(self.api, desired.namespace, entry, map(drift.name_of, manifests))
         self._prune(there, manifests)
         found += self._scale(desired)
-        if self.payloads is not None:
-            self.payloads.switch(desired.namespace, desired.service, desired.revisions, time.time())
         if conflicts:
             raise Conflict("; ".join(conflicts))
         return found
@@ -180,10 +177,22 @@ class Applier:
         """
         if policies(desired) or policy_kinds(entry):
             yield from resource_types.POLICIES
-        kind = resource_types.SCALED_OBJECT
-        if self.options.keda is not None or any(each.startswith(f"{kind.kind}/") for each in entry.objects):
-            yield kind
+        if self._has_scaled(entry):
+            yield resource_types.SCALED_OBJECT
         yield from resource_types.PRUNED
+
+    def in_order_of_removal(self, entry: Entry) -> Iterator[Sequence[resource_types.Kind]]:
+        """Yield the kinds of a service's objects, each group to be gone before the next is removed."""
+        yield resource_types.ROUTES
+        yield policy_kinds(entry)
+        scaled = [resource_types.SCALED_OBJECT] if self._has_scaled(entry) else []
+        last = (resource_types.NETWORK_POLICY, resource_types.SERVICE_ACCOUNT)
+        yield [*scaled, *(kind for kind in resource_types.PRUNED if kind not in (*resource_types.ROUTES, *last))]
+        yield last
+
+    def _has_scaled(self, entry: Entry) -> bool:
+        kind = resource_types.SCALED_OBJECT.kind
+        return self.options.keda is not None or any(each.startswith(f"{kind}/") for each in entry.objects)
 
     def _list(self, kind: resource_types.Kind, namespace: str, service: str) -> list[Json]:
         return self.api.list(kind, namespace, {SERVICE: service})

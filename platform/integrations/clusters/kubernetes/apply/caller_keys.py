@@ -2,7 +2,8 @@
 
 A ConfigMap of each namespace has the keys that were sent last, for policies that are applied later; then each policy
 that is there gets them. A policy is written only as it was read, and read after the ConfigMap was written, so that of
-an apply and a push at once the later one has the present keys.
+an apply and a push at once the later one has the present keys. An apply reads the keys, and a push the policies, from
+the API server, since watches report different kinds in no order.
 
 Only keys that a gateway can use are read: Envoy rejects a listener as a whole, with all its services, where one policy
 has a key that is no key.
@@ -37,7 +38,7 @@ _TRIES = 5
 
 def read(api: Api, namespace: str) -> CallerKeys:
     """Return the keys sent last; before that, and where they cannot be read, keys by which no token is valid."""
-    found = api.get(CONFIG_MAP, namespace, NAME)
+    found = api.fetch(CONFIG_MAP, namespace, NAME)
     try:
         stored = json.loads((found or {}).get("data", {}).get(_KEYS, "{}"))
         return CallerKeys(
@@ -86,7 +87,7 @@ def push(api: Api, keys: CallerKeys, namespaces: Collection[str]) -> None:
 def _renew(api: Api, namespace: str, keys: CallerKeys) -> None:
     for _ in range(_TRIES):
         with suppress(Conflict):
-            for live in api.list(SECURITY_POLICY, namespace, MANAGED):
+            for live in api.fetch_list(SECURITY_POLICY, namespace, MANAGED):
                 wanted = None if "deletionTimestamp" in live["metadata"] else with_keys(live, keys)
                 if wanted is not None:
                     wanted = drift.sealed(wanted)

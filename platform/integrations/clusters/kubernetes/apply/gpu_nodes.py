@@ -83,7 +83,7 @@ def _node(api: Api, name: str) -> Json | None:
 
 
 def _file(api: Api, allowed: Repartition) -> Json | None:
-    return api.get(resource_types.CONFIG_MAP, allowed.namespace, CONFIG_MAP)
+    return api.fetch(resource_types.CONFIG_MAP, allowed.namespace, CONFIG_MAP)
 
 
 def _document(found: Json | None) -> Json:

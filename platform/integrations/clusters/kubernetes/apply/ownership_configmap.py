@@ -1,8 +1,8 @@
-"""Ownership ConfigMap of a service: it owns all other objects and keeps the highest generation taken up.
+"""ConfigMap of a service on the cluster: it has the highest generation taken up, and the names of created objects.
 
-It is changed by its resourceVersion only, so that of two workers one wins. It also names the created objects, so that a
-missing one is known to have been deleted by hand. A service is deleted by deleting it in the foreground: it stays, and
-refuses older desired state, until Kubernetes' garbage collector has removed all that it owns.
+It is changed by its resourceVersion only, so that of two workers one wins. By the names a missing object is known to
+have been deleted by hand. It is deleted last: until all else of the service is gone it refuses older desired state.
+Nothing depends on it by an owner reference: where somebody deletes it, the next turn creates it again.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from typing import Any
 from common.errors import Conflict, Unavailable
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.resource_types import CONFIG_MAP
-from integrations.clusters.kubernetes.manifests.names import GENERATION, ledger_name, service_labels
+from integrations.clusters.kubernetes.manifests.names import GENERATION, LEAVING, ledger_name, service_labels, tap_name
 from integrations.clusters.kubernetes.manifests.owner import Entry
 
 _TRIES = 5
@@ -38,11 +38,11 @@ def take(api: Api, namespace: str, service: str, generation: int) -> Entry | Non
                 return _create(api, namespace, service, generation)
             if found.generation > generation or (found.leaving and found.generation == generation):
                 return None
-            if found.leaving:
+            if found.deleted:
                 raise Unavailable(
                     f"service {namespace}/{service} is still being removed; it is created again after that"
                 )
-            return found if found.generation == generation else _raise(api, namespace, found, generation)
+            return found if found.generation == generation else _mark(api, namespace, found, generation)
         except Conflict:
             continue
     raise Unavailable(f"service {namespace}/{service} is being changed by others; it is tried again")
@@ -59,22 +59,29 @@ def note(api: Api, namespace: str, entry: Entry, objects: Iterable[str]) -> None
 
 
 def close(api: Api, namespace: str, service: str, generation: int) -> Entry | None:
-    """Refuse older desired state from now on; None where nothing is left, or a higher generation was taken up."""
+    """Mark the entry as leaving, and refuse older desired state from now on.
+
+    Returns None where nothing is left, or a higher generation was taken up.
+    """
     for _ in range(_TRIES):
         found = read(api, namespace, service)
         if found is None or found.generation > generation:
             return None
         try:
-            return found if found.generation == generation else _raise(api, namespace, found, generation)
+            is_closed = found.leaving and found.generation == generation
+            return found if is_closed else _mark(api, namespace, found, generation, leaving=True)
         except Conflict:
             continue
     raise Unavailable(f"service {namespace}/{service} is being changed by others; it is tried again")
 
 
-def remove(api: Api, namespace: str, closed: Entry) -> None:
-    """Delete the entry with all that it owns; it stays until the last object is gone."""
-    if not closed.leaving:
-        api.delete(CONFIG_MAP, namespace, closed.name, uid=closed.uid, propagation="Foreground")
+def remove(api: Api, namespace: str, service: str, closed: Entry) -> None:
+    """Delete the entry, with the ConfigMap of the service's taps."""
+    tap = api.get(CONFIG_MAP, namespace, tap_name(service))
+    if tap is not None:
+        api.delete(CONFIG_MAP, namespace, tap["metadata"]["name"], uid=tap["metadata"]["uid"])
+    if not closed.deleted:
+        api.delete(CONFIG_MAP, namespace, closed.name, uid=closed.uid)
 
 
 def _create(api: Api, namespace: str, service: str, generation: int) -> Entry:
@@ -87,18 +94,22 @@ def _create(api: Api, namespace: str, service: str, generation: int) -> Entry:
     return _entry(api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
 
 
-def _raise(api: Api, namespace: str, found: Entry, generation: int) -> Entry:
-    metadata = {"resourceVersion": found.resource_version, "annotations": {GENERATION: str(generation)}}
+def _mark(api: Api, namespace: str, found: Entry, generation: int, *, leaving: bool = False) -> Entry:
+    annotations = {GENERATION: str(generation), LEAVING: "true" if leaving else None}
+    metadata = {"resourceVersion": found.resource_version, "annotations": annotations}
     return _entry(api.merge(CONFIG_MAP, namespace, found.name, {"metadata": metadata}))
 
 
 def _entry(found: dict[str, Any]) -> Entry:
     metadata = found["metadata"]
+    annotations = metadata.get("annotations", {})
+    is_deleted = "deletionTimestamp" in metadata
     return Entry(
         name=metadata["name"],
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
-        generation=int(metadata.get("annotations", {}).get(GENERATION, "0")),
-        leaving="deletionTimestamp" in metadata,
+        generation=int(annotations.get(GENERATION, "0")),
+        leaving=is_deleted or LEAVING in annotations,
+        deleted=is_deleted,
         objects=frozenset(found.get("data", {}).get(_OBJECTS, "").split()),
     )

@@ -15,7 +15,7 @@ from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity,
 from integrations.clusters.kubernetes import manifests
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.manifests.jobs.job import ASK, DIGEST, REQUEST, RESULT
+from integrations.clusters.kubernetes.manifests.jobs.job import ASK, DIGEST, REQUEST, RESULT, longest_wait_s
 from integrations.clusters.kubernetes.manifests.names import JOB
 from integrations.clusters.kubernetes.manifests.network.policies import of_jobs
 from integrations.clusters.kubernetes.observe.failures import failure_of, statuses
@@ -30,7 +30,7 @@ _HOPELESS = "ImagePullBackOff", "InvalidImageName"
 
 
 def run(api: Api, options: Options, asked: Job, on_stage: OnStage | None = None) -> JobResult:
-    """Run the job to its end; `exit_code` is `TIMED_OUT` at the timeout.
+    """Run the job to its end; `exit_code` is `TIMED_OUT` at the timeout, which for checks begins on a node.
 
     Args:
         on_stage: receives the last line of the job's pod log, every few seconds.
@@ -71,11 +71,14 @@ def identity_of(api: Api, caller: WorkloadIdentity) -> JobIdentity | None:
 
 def _result(api: Api, options: Options, asked: Job, name: str, on_stage: OnStage | None) -> JobResult:
     deadline = time.monotonic() + asked.timeout_s
+    latest = deadline + longest_wait_s(asked)
     listen_at = 0.0
     trouble: Failure | None = None
     while time.monotonic() < deadline:
         try:
             pods = api.list(resource_types.POD, options.jobs_namespace, {JOB: name})
+            if not any(pod["spec"].get("nodeName") for pod in pods):
+                deadline = min(time.monotonic() + asked.timeout_s, latest)
             for pod in pods:
                 trouble = failure_of(pod) or trouble
                 if (code := exit_code(pod)) is not None:

@@ -27,7 +27,7 @@ from integrations.clusters.kubernetes.manifests.workloads import deployment, tap
 from integrations.clusters.kubernetes.manifests.workloads.transformer import transformer
 from integrations.clusters.kubernetes.options import Options
 
-__all__ = ["Manifest", "job", "policies", "render"]
+__all__ = ["Manifest", "deployments", "job", "policies", "render"]
 
 
 def render(
@@ -70,6 +70,16 @@ def render(
     if desired.access is not None:
         return made
     return [withholding_callers(each) if each["kind"].endswith("Route") else each for each in made]
+
+
+def deployments(desired: Desired, options: Options) -> list[Manifest]:
+    """Return the Deployments alone, of revisions and their transformers; raises as `render` does."""
+    refuse_unknown(desired)
+    made = []
+    for revision in desired.revisions:
+        made.append(deployment.deployment(desired, revision, options))
+        made += [each for each in transformer(desired, revision, options) if each["kind"] == "Deployment"]
+    return patched(desired, made)
 
 
 def policies(desired: Desired, keys: CallerKeys | None = None) -> list[Manifest]:

@@ -4,7 +4,7 @@ They are checked after the patches, which may add containers. What runs already 
 new.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from common.errors import InvalidInput
@@ -15,11 +15,17 @@ from integrations.clusters.kubernetes.options import Options
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
-def refuse_images(manifests: Iterable[Manifest], options: Options, there: Iterable[Mapping[str, Any]] = ()) -> None:
+def refuse_images(
+    manifests: Iterable[Manifest],
+    options: Options,
+    there: Iterable[Mapping[str, Any]] = (),
+    pinned: Collection[str] = (),
+) -> None:
     """Raise InvalidInput, naming object, container and image, for an image that the installation does not allow.
 
     Args:
         there: Deployments on the cluster, which keep their images.
+        pinned: names of Deployments with a pinned pod template, whose images were allowed when it was rendered.
     """
     if not options.allowed_registries:
         return
@@ -27,6 +33,8 @@ def refuse_images(manifests: Iterable[Manifest], options: Options, there: Iterab
     own = {options.runtime_image, options.gpu_runtime_image}
     for manifest in manifests:
         name = manifest["metadata"]["name"]
+        if manifest["kind"] == "Deployment" and name in pinned:
+            continue
         for of, image in images(manifest):
             if image in own or (manifest["kind"] == "Deployment" and image in known.get(name, ())):
                 continue

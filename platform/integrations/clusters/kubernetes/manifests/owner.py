@@ -6,13 +6,20 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A service's entry; `objects` are kinds and names, such as `Deployment/digits-00001`."""
+    """A service's entry.
+
+    Attributes:
+        leaving: the service is being removed.
+        deleted: the entry is, and stays until Kubernetes has removed what depends on it.
+        objects: kinds and names, such as `Deployment/digits-00001`.
+    """
 
     name: str
     uid: str
     resource_version: str
     generation: int
     leaving: bool
+    deleted: bool
     objects: frozenset[str] = frozenset()
 
     @property

@@ -3,8 +3,8 @@
 A patch may add what the driver leaves open, and change how pods run. Fields on which the driver and rollouts rely are
 protected in any form of patch: they are compared before and after.
 
-A revision's objects get that revision's patches. Objects that a service has once (routes, ServiceAccount,
-NetworkPolicy) get those of the revision with the largest share of requests.
+A revision's objects get that revision's patches; a pinned pod template has them already (`pinned`). Objects that a
+service has once (routes, ServiceAccount, NetworkPolicy) get those of the revision with the largest share of requests.
 """
 
 import copy
@@ -21,6 +21,7 @@ import yaml
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Patch
 from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, Manifest
+from integrations.clusters.kubernetes.manifests.pinned import beside_template
 from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_TOKEN
 
 PATCHABLE = (
@@ -55,7 +56,7 @@ def patched(desired: Desired, manifests: Sequence[Manifest]) -> list[Manifest]:
     """
     by_name = {revision.name: revision for revision in desired.revisions}
     main = max(desired.revisions, key=lambda each: each.weight_percent, default=None)
-    return [_patched(manifest, _patches_of(manifest, by_name, main)) for manifest in manifests]
+    return [_patched(manifest, *_patches_of(manifest, by_name, main)) for manifest in manifests]
 
 
 def refuse_idle(desired: Desired, manifests: Sequence[Manifest], patches: Sequence[Patch]) -> None:
@@ -99,19 +100,24 @@ def merged(value: Any, change: Any) -> Any:
 
 def _patches_of(
     manifest: Manifest, by_name: Mapping[str, DesiredRevision], main: DesiredRevision | None
-) -> Sequence[Patch]:
+) -> tuple[Sequence[Patch], bool]:
+    """Return an object's patches, and whether its pod template is pinned."""
     labels = manifest["metadata"]["labels"]
     revision = by_name.get(labels.get(REVISION) or labels.get(TRANSFORMER, ""), main)
-    return () if revision is None else revision.patches
+    if revision is None:
+        return (), False
+    is_pinned = manifest["kind"] == "Deployment" and manifest["metadata"]["name"] in revision.pod_templates
+    return tuple(beside_template(revision.patches)) if is_pinned else revision.patches, is_pinned
 
 
-def _patched(manifest: Manifest, patches: Sequence[Patch]) -> Manifest:
+def _patched(manifest: Manifest, patches: Sequence[Patch], is_pinned: bool) -> Manifest:
+    pinned = manifest["spec"]["template"] if is_pinned else None
     for patch in patches:
         if _is_target(patch, manifest):
             after = applied(manifest, patch)
             _refuse_changes_of_ours(manifest, after, patch)
             manifest = after
-    return manifest
+    return manifest if pinned is None else {**manifest, "spec": {**manifest["spec"], "template": pinned}}
 
 
 def _is_target(patch: Patch, manifest: Manifest) -> bool:

@@ -27,6 +27,7 @@ _OF_REVISION = {
     "artifact_uri",
     "artifact_digest",
     "artifact_origin",
+    "artifact_bytes",
     "replicas",
     "weight_percent",
     "model_config",
@@ -45,6 +46,8 @@ _OF_REVISION = {
     "transformer",
     "tap",
     "arrangement",
+    "pod_templates",
+    "has_served",
 }
 
 

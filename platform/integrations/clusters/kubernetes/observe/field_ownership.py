@@ -5,6 +5,7 @@ elements have an identity. A list without such elements is one value. A field be
 present value: a manager that changes it takes it from all others, and one that removes it leaves no trace.
 """
 
+import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -52,6 +53,45 @@ class Ownership:
                 if key.startswith("k:"):
                     return tuple(json.loads(key.removeprefix("k:")))
         return ()
+
+
+def owned(there: Json, manager: str, path: Path) -> Any:
+    """Return a copy of what a manager applied at `path`: the fields that it owns, with their present values.
+
+    None where it owns nothing there. A list or an object that is one value is returned whole.
+    """
+    value: Any = there
+    for key in path:
+        value = value.get(key.removeprefix("f:")) if isinstance(value, Mapping) else None
+    for entry in there.get("metadata", {}).get("managedFields", ()):
+        if entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource"):
+            fields = _at(entry.get("fieldsV1") or {}, path)
+            return None if fields is None or value is None else _owned(value, fields)
+    return None
+
+
+def _owned(value: Any, fields: Json) -> Any:
+    if not fields or set(fields) == {"."}:
+        return copy.deepcopy(value)
+    if isinstance(value, list):
+        return [
+            _owned(each, fields[key])
+            for each, key in ((each, next((key for key in fields if _is_element(key, each)), None)) for each in value)
+            if key is not None
+        ]
+    if not isinstance(value, Mapping):
+        return value
+    names = ((key.removeprefix("f:"), fields[key]) for key in fields if key.startswith("f:"))
+    return {name: _owned(value[name], inside) for name, inside in names if name in value}
+
+
+def _is_element(key: str, value: Any) -> bool:
+    """Return whether a key of `fieldsV1` names this element of a list: by its identity, or by its value."""
+    if key.startswith("v:"):
+        return bool(json.loads(key.removeprefix("v:")) == value)
+    if not key.startswith("k:") or not isinstance(value, Mapping):
+        return False
+    return all(value.get(name) == part for name, part in json.loads(key.removeprefix("k:")).items())
 
 
 def element(identity: Iterable[str], value: Json) -> str:

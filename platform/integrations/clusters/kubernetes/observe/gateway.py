@@ -21,7 +21,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     revision_of,
 )
 from integrations.clusters.kubernetes.manifests.routes.client_groups import from_json
-from integrations.clusters.kubernetes.options import GatewayReference
+from integrations.clusters.kubernetes.options import GatewayReference, Options
 
 Json = Mapping[str, Any]
 
@@ -81,6 +81,15 @@ def confirmation(
         if problem:
             return Confirmation(replace(asked, generation=max(0, asked.generation - 1)), problem)
     return Confirmation(asked)
+
+
+def confirmed_before(service: str, routes: Sequence[Json], options: Options) -> Routed:
+    """Return the routing that a Gateway of the service confirmed last, to be kept while its routes change.
+
+    A Gateway that serves the service from now on has confirmed nothing yet: the one that it leaves has.
+    """
+    found = [confirmation(service, routes, each) for each in (options.gateway, *options.also)]
+    return next((each.routed for each in found if not each.problem), found[0].routed)
 
 
 def must_hold(

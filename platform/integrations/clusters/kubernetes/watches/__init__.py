@@ -1,14 +1,18 @@
-"""Kubernetes watches: which services' objects changed, reported at once instead of by the next poll.
+"""Kubernetes watches: what is on a cluster, as its API server reports it, and which services' objects changed.
 
-    state.py     one watch: what it knows, what follows from what the API server says          pure
-    coalesce.py  which services to turn to now: each once a second at most                      pure
-    watcher.py   the streams: a thread for each kind of each namespace                          sockets
+    watcher.py     the streams, on one event loop                                               sockets
+    state.py       one watch: what follows from what the API server says                        pure
+    trimmed.py     what is kept of an object                                                    pure
+    cache.py       the objects of a cluster, and a mark of each service that changes with them
+    cached_api.py  the API client whose reads come from the cache
+    coalesce.py    which services to turn to now: each once a second at most                    pure
 
-A watch reports only *that* something of a service changed; the reconciler reads the cluster and decides. So a watch may
-report too much, and a failed one costs only time: the reconciler still polls.
+Where watches run, the driver reads the cluster from memory. Elsewhere, and while a watch is away, it asks the API
+server.
 """
 
+from integrations.clusters.kubernetes.watches.cache import Cache
 from integrations.clusters.kubernetes.watches.coalesce import Coalescer
 from integrations.clusters.kubernetes.watches.watcher import Watcher
 
-__all__ = ["Coalescer", "Watcher"]
+__all__ = ["Cache", "Coalescer", "Watcher"]

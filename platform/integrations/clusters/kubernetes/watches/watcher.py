@@ -1,27 +1,38 @@
-"""Watches of one cluster: one thread per kind and namespace, since each is its own stream.
+"""Watches of one cluster, on an event loop that all clusters of a process share.
 
-A thread keeps its watch through all errors: it retries with back-off.
+A kind is watched in all namespaces by one stream where the role allows it, else by one for each namespace. A watch is
+kept through all errors: it retries with back-off. What it reports is in the cluster's cache.
 """
 
+import asyncio
 import logging
 import random
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 
-from common.errors import FairleadError
+from common.errors import FairleadError, NotFound, NotPermitted
+from integrations.clusters.kubernetes.access import Access
 from integrations.clusters.kubernetes.api import resource_types
-from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.api.streams import HistoryGone, Stream
+from integrations.clusters.kubernetes.api.errors import HistoryGone
+from integrations.clusters.kubernetes.api.resource_types import Kind
+from integrations.clusters.kubernetes.api.watching import WatchingApi
 from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.watches import state
+from integrations.clusters.kubernetes.watches.cache import EVERYWHERE, Cache, Key, Known, key_of
 from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.state import Watch
 
 logger = logging.getLogger(__name__)
-WATCHED = (*resource_types.PRUNED, resource_types.POD, resource_types.ENDPOINT_SLICE)
+OPTIONAL = (resource_types.CONFIG_MAP, resource_types.SCALED_OBJECT, *resource_types.POLICIES)
+"""Kinds that a cluster may lack, or whose watch the roles of an earlier release do not allow: the driver reads them."""
+WATCHED = (*resource_types.PRUNED, resource_types.POD, resource_types.ENDPOINT_SLICE, *OPTIONAL)
 _END_S = 10.0
+_AGAIN_S = 600.0
 Report = Callable[[set[Service]], None]
 
 
@@ -35,110 +46,183 @@ class Standing:
 
 
 class Watcher:
-    """Watches the services of some namespaces of one cluster; many threads call `report`."""
+    """Watches the services of some namespaces of one cluster; `report` is called on the event loop."""
 
-    def __init__(self, api: Api, report: Report) -> None:
-        self._api = api
+    def __init__(self, access: Access, cache: Cache, report: Report) -> None:
+        """Prepare; raises InvalidInput where the access does not say how to reach a cluster."""
+        self._api = WatchingApi(access)
+        self._cache = cache
         self._report = report
-        self._following: dict[str, list[Following]] = {}
+        self._kinds = [_OfKind(kind, self._api, cache, report) for kind in WATCHED]
+        self._running: Future[None] | None = None
 
     def follow(self, namespaces: Iterable[str]) -> None:
         """Watch these namespaces from now on, and no others."""
-        wanted = set(namespaces)
-        self._end([self._following.pop(each) for each in self._following.keys() - wanted])
-        for namespace in sorted(wanted - self._following.keys()):
-            threads = [Following(self._api, kind, namespace, self._report) for kind in WATCHED]
-            self._following[namespace] = threads
-            for thread in threads:
-                thread.start()
+        wanted = frozenset(namespaces)
+        if wanted == self._cache.namespaces:
+            return
+        self._cache.keep(wanted)
+        for each in self._kinds:
+            _loop().call_soon_threadsafe(each.follow, wanted)
 
     def standing(self) -> Standing:
         """Return the state of the watches."""
-        every = [each for threads in self._following.values() for each in threads]
+        every = [each for kind in self._kinds for each in list(kind.following.values()) if not each.is_absent]
         problems = {each.watch.problem for each in every if each.watch.problem}
         return Standing(sum(each.is_streaming for each in every), len(every), tuple(sorted(problems)))
 
     def close(self) -> None:
-        """End all watches, and wait until their threads have ended."""
-        self._end(list(self._following.values()))
-        self._following.clear()
+        """End all watches, and wait until they have ended."""
+        self._cache.keep(())
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._end(), _loop()).result(_END_S)
 
-    def _end(self, groups: "list[list[Following]]") -> None:
-        threads = [each for threads in groups for each in threads]
-        for thread in threads:
-            thread.stop()
-        for thread in threads:
-            thread.join(_END_S)
+    async def _end(self) -> None:
+        await asyncio.gather(*(each.end() for each in self._kinds))
+        await self._api.close()
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of all watches of this process, which runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="watches", daemon=True).start()
+    return loop
 
 
 @dataclass(eq=False)
-class Following(threading.Thread):
-    """Keeps one watch until it is stopped."""
+class _OfKind:
+    """The watches of one kind: one of all namespaces, or one of each. All of it runs on the event loop.
 
-    api: Api
-    kind: resource_types.Kind
-    namespace: str
+    Attributes:
+        following: by namespace.
+    """
+
+    kind: Kind
+    api: WatchingApi
+    cache: Cache
     report: Report
-    watch: Watch = field(default_factory=Watch)
-    is_streaming: bool = False
-    _stopped: threading.Event = field(default_factory=threading.Event)
-    _stream: Stream | None = None
+    following: "dict[str, _Following]" = field(default_factory=dict)
+    _namespaces: frozenset[str] = frozenset()
+    _is_narrow: bool = False
+    _ending: "set[asyncio.Task[None]]" = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        super().__init__(name=f"watch-{self.namespace}-{self.kind.plural}", daemon=True)
+    def follow(self, namespaces: frozenset[str]) -> None:
+        """Watch these namespaces."""
+        added, self._namespaces = namespaces - self._namespaces, namespaces
+        wanted = namespaces if self._is_narrow else ({EVERYWHERE} if namespaces else frozenset())
+        for namespace in self.following.keys() - wanted:
+            self._leave(namespace)
+        if added and EVERYWHERE in self.following:  # what it skipped so far
+            self._leave(EVERYWHERE)
+        for namespace in wanted - self.following.keys():
+            self.following[namespace] = _Following(self, namespace)
 
-    def stop(self) -> None:
-        """Make the thread end soon."""
-        self._stopped.set()
-        stream = self._stream
-        if stream is not None:
-            stream.interrupt()
+    def narrow(self) -> None:
+        """Watch each namespace by itself: all of them at once is not permitted."""
+        self._is_narrow = True
+        namespaces, self._namespaces = self._namespaces, frozenset()
+        self.follow(namespaces)
 
-    def run(self) -> None:
-        while not self._stopped.is_set():
+    async def end(self) -> None:
+        """End all watches."""
+        for namespace in list(self.following):
+            self._leave(namespace)
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    def _leave(self, namespace: str) -> None:
+        task = self.following.pop(namespace).task
+        self.cache.lost(self.kind, namespace)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        task.cancel()
+
+
+class _Following:
+    """Keeps one watch until its task is cancelled.
+
+    Attributes:
+        is_absent: the cluster does not have the kind, or the role does not allow its watch, and neither is needed.
+    """
+
+    def __init__(self, of: _OfKind, namespace: str) -> None:
+        self.watch = Watch()
+        self.is_streaming = False
+        self.is_absent = False
+        self._of = of
+        self._namespace = namespace
+        self.task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
             try:
                 if self.watch.must_list(time.monotonic()):
-                    self._list()
-                self._follow()
+                    await self._list()
+                await self._stream()
+            except (NotPermitted, NotFound) as error:
+                if self._namespace == EVERYWHERE and isinstance(error, NotPermitted):
+                    self._of.narrow()  # ends this one
+                await self._refused(error)
             except FairleadError as error:
-                gone = isinstance(error, HistoryGone)
-                self._note(state.failed(self.watch, error.message, gone=gone))
-            self._stopped.wait(state.wait_s(self.watch, random.random()))  # noqa: S311 - no secret
+                self._note(
+                    state.failed(self.watch, error.message, time.monotonic(), gone=isinstance(error, HistoryGone))
+                )
+            except Exception:
+                logger.exception("the watch of %s failed", self._what)
+                self._note(state.failed(self.watch, "it failed, as its log says", time.monotonic(), gone=True))
+            if self.watch.is_lost(time.monotonic()):
+                self._of.cache.lost(self._of.kind, self._namespace)
+            await asyncio.sleep(state.wait_s(self.watch, random.random()))  # noqa: S311 - no secret
 
-    def _list(self) -> None:
-        listing = self.api.read(self.kind, self.namespace, MANAGED)
-        watch, services = state.listed(self.watch, listing.items, listing.resource_version, time.monotonic())
-        self.watch = watch
-        self._pass_on(services)
+    async def _refused(self, error: NotPermitted | NotFound) -> None:
+        of = self._of
+        of.cache.lost(of.kind, self._namespace)
+        if of.kind in OPTIONAL:
+            self.is_absent = True
+            if isinstance(error, NotFound):  # the cluster does not have the kind, and so no object of it
+                of.cache.listed(of.kind, self._namespace, {}, "0")
+            await asyncio.sleep(_AGAIN_S)
+            return
+        self._note(state.failed(self.watch, error.message, time.monotonic()))
 
-    def _follow(self) -> None:
-        with self.api.watch(self.kind, self.namespace, MANAGED, self.watch.resource_version) as stream:
-            self._stream, self.is_streaming = stream, True
-            try:
-                self._note(state.opened(self.watch))
-                if not self._stopped.is_set():  # else nothing interrupts it any more
-                    self._hear(stream)
-            finally:
-                self._stream, self.is_streaming = None, False
+    async def _list(self) -> None:
+        of, version = self._of, ""
+        found: dict[Key, Known] = {}
+        of.cache.list_begins(of.kind)
+        async for items, listed_at in of.api.pages(of.kind, self._namespace, MANAGED):
+            found.update((key_of(each), Known.of(of.kind, each)) for each in items)
+            version = listed_at
+        changed = of.cache.listed(of.kind, self._namespace, found, version)
+        self.watch, self.is_absent = state.listed(self.watch, version, time.monotonic()), False
+        self._pass_on(changed)
 
-    def _hear(self, stream: Stream) -> None:
-        for event in stream:
-            if self._stopped.is_set():
-                return
-            watch, services = state.heard(self.watch, event)
-            self._note(watch)
-            self._pass_on(services)
-            if watch.problem:
-                return
+    async def _stream(self) -> None:
+        of = self._of
+        try:
+            async for event in of.api.events(of.kind, self._namespace, MANAGED, self.watch.resource_version):
+                if event is None:
+                    self.is_streaming = True
+                    self._note(state.opened(self.watch))
+                    continue
+                self._note(state.heard(self.watch, event, time.monotonic()))
+                if self.watch.problem:
+                    return
+                self._pass_on(of.cache.heard(of.kind, self._namespace, event["type"], event["object"]))
+        finally:
+            self.is_streaming = False
         self._note(state.ended(self.watch))
 
+    @property
+    def _what(self) -> str:
+        return f"{self._of.kind.plural} in {self._namespace or 'all namespaces'}"
+
     def _note(self, watch: Watch) -> None:
-        if watch.problem and not self.watch.problem and not self._stopped.is_set():
-            logger.warning("the watch of %s in %s is away: %s", self.kind.plural, self.namespace, watch.problem)
+        if watch.problem and not self.watch.problem:
+            logger.warning("the watch of %s is away: %s", self._what, watch.problem)
         elif self.watch.problem and not watch.problem:
-            logger.info("the watch of %s in %s is there again", self.kind.plural, self.namespace)
+            logger.info("the watch of %s is there again", self._what)
         self.watch = watch
 
-    def _pass_on(self, services: set[str]) -> None:
+    def _pass_on(self, services: set[Service]) -> None:
         if services:
-            self.report({(self.namespace, service) for service in services})
+            self._of.report(services)

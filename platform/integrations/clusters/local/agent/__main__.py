@@ -31,6 +31,7 @@ from integrations.clusters.local.holder.client import Holder, HolderGoneError
 from integrations.clusters.local.pid_files import end_leftovers
 from integrations.clusters.local.runtime import RUNTIME
 from integrations.clusters.local.tls import BadCertificateError, GatewayTls
+from serving_runtime.shared import json_log, otlp
 from serving_runtime.shared.egress import Network, networks
 
 log = logging.getLogger("fairlead.agent")
@@ -45,8 +46,12 @@ _EGRESS_VARIABLES = ("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", "FAIRLEAD_WEBHOOK_ALLOW
 def main(arguments: list[str] | None = None) -> int:
     """Return the exit code."""
     options = _parse(arguments)
-    logging.basicConfig(level=logging.INFO, format="{asctime} {levelname} {name} {message}", style="{")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    _open_log()
+    if endpoint := os.environ.get(otlp.VARIABLE):
+        try:
+            otlp.traces_url(endpoint)
+        except ValueError as error:
+            return _refuse(f"{otlp.VARIABLE} {error}")
     layout = Layout(options.home.absolute() / "cluster")
     layout.cluster.mkdir(parents=True, exist_ok=True)
     lock = os.open(layout.cluster / ".agent.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -97,6 +102,17 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         holder.close()
     return 0
+
+
+def _open_log() -> None:
+    if json_log.is_wanted(os.environ):
+        handler = logging.StreamHandler()
+        handler.setFormatter(json_log.JsonFormatter())
+        logging.basicConfig(level=logging.INFO, handlers=[handler])
+        json_log.log_uncaught()
+    else:
+        logging.basicConfig(level=logging.INFO, format="{asctime} {levelname} {name} {message}", style="{")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 async def _run(settings: Settings) -> None:

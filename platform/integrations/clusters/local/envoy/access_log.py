@@ -18,6 +18,7 @@ FLUSH_INTERVAL_MS = 1000
 _FILE = "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog"
 _LONGEST = 200
 _LONGEST_ROWS = 20
+_LONGEST_TRACEPARENT = 55  # W3C Trace Context: of version 00
 
 Json = dict[str, Any]
 
@@ -31,6 +32,7 @@ def access_log(path: str) -> list[Json]:
 _FORMAT = {
     "time": "%START_TIME%",
     "request_id": f"%REQ(X-REQUEST-ID):{_LONGEST}%",
+    "traceparent": f"%REQ(TRACEPARENT):{_LONGEST_TRACEPARENT}%",
     "service": "%ROUTE_NAME%",
     "upstream": "%UPSTREAM_CLUSTER_RAW%",
     "token_id": f"%REQ({KEY_HEADER})%",

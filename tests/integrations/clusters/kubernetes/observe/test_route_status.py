@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from integrations.clusters.kubernetes.manifests.names import GENERATION
-from integrations.clusters.kubernetes.observe.gateway import confirmation, must_hold, policy_problem, route_problem
-from integrations.clusters.kubernetes.options import GatewayReference
+from integrations.clusters.kubernetes.observe.gateway import (
+    confirmation,
+    confirmed_before,
+    must_hold,
+    policy_problem,
+    route_problem,
+)
+from integrations.clusters.kubernetes.options import GatewayReference, Options
 
 GATEWAY = GatewayReference("gateway", "gateways", http_listener="web")
 PARENT = {"name": "gateway", "namespace": "gateways", "sectionName": "web"}
@@ -144,3 +150,10 @@ def test_a_policy_that_is_not_applied_leaves_the_routing_confirmed_but_not_its_g
     found = confirmation("digits", [main], GATEWAY, [policy(CONFLICTED)])
     assert (found.routed.generation, found.routed.weights) == (6, {"digits-00001": 1})
     assert "does not apply SecurityPolicy digits" in found.problem
+
+
+def test_while_a_service_moves_what_the_gateway_that_it_leaves_confirmed_is_kept() -> None:
+    new = GatewayReference("new", "gateways")
+    routes = [leading_to("digits-00001")]
+    assert confirmed_before("digits", routes, Options(new, "image", also=(GATEWAY,))).weights == {"digits-00001": 1}
+    assert confirmed_before("digits", routes, Options(new, "image")).weights == {}, "it was taken from the old one"

@@ -45,7 +45,7 @@ def test_clients_get_the_share_that_was_asked_for_and_all_is_counted(cluster, tr
     cluster.start(runtime=runtime)
     cluster.apply(1, cluster.revision(1, 75), cluster.revision(2, 25))
     cluster.until_weights(r1=75, r2=25)
-    with traffic(cluster.url) as sent:
+    with traffic(cluster.url, pause_s=0) as sent:
         sent.until_sent(2000)
     seen = sent.by_revision()
     assert sent.failures == []

@@ -12,7 +12,7 @@ Nothing of it stays: it ends at its deadline and is removed some time after its 
 import math
 from dataclasses import replace
 
-from integrations.clusters.base import Desired, DesiredRevision, Job
+from integrations.clusters.base import Desired, DesiredRevision, Job, JobKind
 from integrations.clusters.flags import python_flags
 from integrations.clusters.kubernetes.manifests.jobs import control_plane
 from integrations.clusters.kubernetes.manifests.names import EGRESS, JOB, MANAGED, Manifest
@@ -34,6 +34,7 @@ _MODEL_NAME, _MODEL_VERSION = "model", "1"
 _MADE, _REQUEST_FOLDER = "/mnt/made", "/mnt/request"
 _REQUEST_FILE = f"{_REQUEST_FOLDER}/request.json"
 REMOVED_AFTER_S = 120
+WAITS_FOR_NODE_S = 600.0
 
 
 def job(asked: Job, name: str, options: Options) -> Manifest:
@@ -95,7 +96,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
         "metadata": {"name": name, "namespace": options.jobs_namespace, "labels": labels},
         "spec": {
             "backoffLimit": 0,
-            "activeDeadlineSeconds": max(1, math.ceil(asked.timeout_s)),
+            "activeDeadlineSeconds": max(1, math.ceil(asked.timeout_s + longest_wait_s(asked))),
             "ttlSecondsAfterFinished": REMOVED_AFTER_S,
             "template": {
                 "metadata": {"labels": labels | granted, "annotations": annotations},
@@ -103,6 +104,11 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
             },
         },
     }
+
+
+def longest_wait_s(asked: Job) -> float:
+    """Return how long a job may wait for a node, in seconds, beside its time-out: checks come in large numbers."""
+    return WAITS_FOR_NODE_S if asked.kind in (JobKind.INSPECT, JobKind.PROFILE) else 0.0
 
 
 def _ask(asked: Job, runtime: Manifest, options: Options) -> Manifest:

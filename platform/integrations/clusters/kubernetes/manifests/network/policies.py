@@ -113,8 +113,8 @@ def _of_job(ingress: list[Manifest], closed: ClosedNetwork | None, is_granted: b
 def _callers(desired: Desired, options: Options) -> Iterator[Manifest]:
     transformers = [each.transformer for each in desired.revisions if each.transformer is not None]
     opened = {HTTP_PORT, GRPC_PORT} | {port for each in transformers for port in (each.http_port, each.grpc_port)}
-    gateway = options.gateway.proxy_namespace or options.gateway.namespace
-    yield {"from": namespaces([gateway]), "ports": ports(*sorted(opened))}
+    gateways = dict.fromkeys(each.proxy_namespace or each.namespace for each in (options.gateway, *options.also))
+    yield {"from": namespaces([*gateways]), "ports": ports(*sorted(opened))}
     if transformers:
         own = {
             "matchLabels": {SERVICE: desired.service},

@@ -1,4 +1,11 @@
-"""Allowed V2 and V1 calls of a gateway: infer and read-only calls, none that changes a server. Pure."""
+"""Calls that routes let through: inference, and what only reads. Pure.
+
+A rule with a prefix lets through what is below it; the runtime refuses control calls among that (`restrictions.py`),
+with which every pod is started. gRPC methods are named one by one.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 GRPC_INFERENCE = "inference.GRPCInferenceService"
 GRPC_INFER = (GRPC_INFERENCE, "ModelInfer")
@@ -14,24 +21,57 @@ GRPC_OTHERS = (
     ("grpc.health.v1.Health", "Check"),
     ("grpc.health.v1.Health", "Watch"),
 )
+_INFER = ("infer", "generate", "generate_stream")
+_READ = ("GET", "HEAD")
 
 
-def infer_paths(model: str, version: str = "") -> list[str]:
-    """Return the paths of inference, which take POST."""
-    at = f"/versions/{version}" if version else ""
-    calls = [f"/v2/models/{model}{at}/{call}" for call in ("infer", "generate", "generate_stream")]
-    return [*calls, f"/v1/models/{model}{at}:predict"]
+class Path(NamedTuple):
+    """Path of a match, without the prefix of a service.
+
+    Attributes:
+        method: empty for any.
+        is_exact: the whole path; else it, and all below it.
+    """
+
+    value: str
+    method: str = ""
+    is_exact: bool = False
 
 
-def meta_paths(model: str, version: str = "") -> list[str]:
-    """Return the paths of health and metadata, which take GET and HEAD."""
-    at = f"/versions/{version}" if version else ""
-    of_model = [f"/v2/models/{model}{at}", f"/v2/models/{model}{at}/ready", f"/v1/models/{model}{at}"]
-    return of_model if version else [*of_model, "/v2", "/v2/health/live", "/v2/health/ready"]
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Paths of calls, those of inference apart: only these are copied to shadows."""
+
+    infer: tuple[Path, ...]
+    reads: tuple[Path, ...] = ()
 
 
-def fact_paths(model: str, version: str = "") -> list[str]:
-    """Return the paths of configuration and statistics, which take GET and HEAD."""
-    at = f"/versions/{version}" if version else ""
-    of_model = [f"/v2/models/{model}{at}/config", f"/v2/models/{model}{at}/stats"]
-    return of_model if version else [*of_model, "/v2/models/stats"]
+def of_service(model: str) -> Calls:
+    """Return all calls of a service, those that name a version included.
+
+    `:predict` is the end of a segment, so V1 has one prefix for all of its calls.
+    """
+    infer = (Path(f"/v2/models/{model}", "POST"), Path("/v1/models"))
+    return Calls(infer, tuple(Path("/v2", method) for method in _READ))
+
+
+def of_version(model: str, version: str) -> Calls:
+    """Return the calls that name a version."""
+    v1 = f"/v1/models/{model}/versions/{version}"
+    v2 = Path(f"/v2/models/{model}/versions/{version}")
+    return Calls((v2, Path(f"{v1}:predict", "POST", is_exact=True), Path(v1)))
+
+
+def of_group(model: str) -> Calls:
+    """Return the calls of a model that name no version, each by its whole path.
+
+    A rule that replaces a prefix has exactly one match (HTTPRouteRule), and one for a group has one for each of its
+    alternatives.
+    """
+    v2, v1 = f"/v2/models/{model}", f"/v1/models/{model}"
+    infer = (*(f"{v2}/{call}" for call in _INFER), f"{v1}:predict")
+    reads = (v2, f"{v2}/ready", f"{v2}/config", f"{v2}/stats", v1)
+    return Calls(
+        tuple(Path(path, "POST", is_exact=True) for path in infer),
+        tuple(Path(path, method, is_exact=True) for path in reads for method in _READ),
+    )

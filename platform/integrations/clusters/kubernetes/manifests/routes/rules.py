@@ -6,11 +6,12 @@ Envoy, with weights of endpoints (`RouteDestination.NeedsClusterPerSetting` of i
 Envoy gets the route to a new one before that is warm, and answers 500.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest
-from integrations.clusters.kubernetes.manifests.routes.calls import GRPC_INFER, GRPC_OTHERS
+from integrations.clusters.kubernetes.manifests.routes.calls import GRPC_INFER, GRPC_OTHERS, Calls, Path
 
 ANYBODY: Sequence[Sequence[Manifest]] = ((),)
 """The match of a rule without header conditions."""
@@ -24,7 +25,7 @@ def filtered(rules: Sequence[Manifest], by: Manifest) -> list[Manifest]:
 def preflight_rule(prefix: str, shares: Sequence["Share"]) -> Manifest:
     """Return the rule of browsers' preflights below `prefix`, which the gateway answers before any backend.
 
-    Other requests with OPTIONS match no rule.
+    Other requests with OPTIONS match only the rules that take every method, for V1 and for versions: pods refuse them.
     """
     names = ("origin", "access-control-request-method")
     present = [{"type": "RegularExpression", "name": name, "value": ".+"} for name in names]
@@ -48,9 +49,7 @@ class Share:
 
 def http_rules(
     prefix: str,
-    infer: Sequence[str],
-    meta: Sequence[str],
-    facts: Sequence[str],
+    calls: Calls,
     shares: Sequence[Share],
     *,
     whose: Sequence[Sequence[Manifest]] = ANYBODY,
@@ -60,28 +59,22 @@ def http_rules(
     """Return the rules for calls below `prefix`, which is removed: one per path, since a path is replaced by one path.
 
     Args:
-        prefix: empty where a host selects the service; three rules are enough there.
-        infer: paths that take POST. `meta`, `facts`: paths that take GET and HEAD; one rule has matches for either.
+        prefix: empty where a host selects the service; one rule for inference and one for what reads are enough there.
         whose: header matches; a request matches when all of one of these lists hold.
         mirrors: get copies of the inferences.
         timeout_s: how long a request may take; 0 leaves that to the client.
     """
-    if not prefix:
-        return [
-            _http_rule(infer, ("POST",), shares, whose, timeout_s=timeout_s, mirrors=mirrors),
-            _http_rule(meta, ("GET", "HEAD"), shares, whose, timeout_s=timeout_s),
-            _http_rule(facts, ("GET", "HEAD"), shares, whose, timeout_s=timeout_s),
-        ]
-    return [
-        *(
-            _http_rule([path], ("POST",), shares, whose, timeout_s=timeout_s, mirrors=mirrors, prefix=prefix)
-            for path in infer
-        ),
-        *(
-            _http_rule([path], ("GET", "HEAD"), shares, whose, timeout_s=timeout_s, prefix=prefix)
-            for path in (*meta, *facts)
-        ),
-    ]
+    made = []
+    for paths, copied in ((calls.infer, mirrors), (calls.reads, False)):
+        for its in _of_rules(paths) if prefix else [paths] if paths else []:
+            made.append(_http_rule(its, shares, whose, timeout_s=timeout_s, mirrors=copied, prefix=prefix))
+    return made
+
+
+def _of_rules(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield the paths of each rule that replaces its path: one prefix with one method, or one whole path."""
+    for _, its in groupby(paths, key=lambda path: path._replace(method="") if path.is_exact else path):
+        yield list(its)
 
 
 def grpc_rules(
@@ -106,8 +99,7 @@ def _grpc_match(service: str, method: str, headers: Sequence[Manifest]) -> Manif
 
 
 def _http_rule(
-    paths: Sequence[str],
-    methods: Sequence[str],
+    paths: Sequence[Path],
     shares: Sequence[Share],
     whose: Sequence[Sequence[Manifest]],
     *,
@@ -115,26 +107,30 @@ def _http_rule(
     mirrors: bool = False,
     prefix: str = "",
 ) -> Manifest:
-    matches: list[Manifest] = [
-        {
-            "path": {"type": "Exact", "value": prefix + path},
-            "method": method,
-            **({"headers": list(headers)} if headers else {}),
-        }
-        for headers in whose
-        for path in paths
-        for method in methods
-    ]
+    matches = [_http_match(prefix, path, headers) for headers in whose for path in paths]
     # 0 sets no timeout: the client limits how long a model may take, or the service does.
     timeouts = {"request": f"{timeout_s}s"}
     rule: Manifest = {"matches": matches, "backendRefs": _backends(shares, HTTP_PORT), "timeouts": timeouts}
     filters: list[Manifest] = []
     if prefix:
-        path = {"type": "ReplaceFullPath", "replaceFullPath": paths[0]}
-        filters.append({"type": "URLRewrite", "urlRewrite": {"path": path}})
+        filters.append({"type": "URLRewrite", "urlRewrite": {"path": _replaced_by(paths[0])}})
     if mirrors:
         filters += _mirrors(shares, HTTP_PORT)
     return {**rule, "filters": filters} if filters else rule
+
+
+def _http_match(prefix: str, path: Path, headers: Sequence[Manifest]) -> Manifest:
+    kind = "Exact" if path.is_exact else "PathPrefix"
+    match: Manifest = {"path": {"type": kind, "value": prefix + path.value}}
+    if path.method:
+        match["method"] = path.method
+    return {**match, "headers": list(headers)} if headers else match
+
+
+def _replaced_by(path: Path) -> Manifest:
+    if path.is_exact:
+        return {"type": "ReplaceFullPath", "replaceFullPath": path.value}
+    return {"type": "ReplacePrefixMatch", "replacePrefixMatch": path.value}
 
 
 def _backends(shares: Sequence[Share], port: int) -> list[Manifest]:

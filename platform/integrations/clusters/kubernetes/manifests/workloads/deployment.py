@@ -11,6 +11,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     selector,
     service_labels,
 )
+from integrations.clusters.kubernetes.manifests.pinned import pinned_template
 from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template
 from integrations.clusters.kubernetes.options import Options
 
@@ -28,7 +29,7 @@ def deployment(desired: Desired, revision: DesiredRevision, options: Options) ->
         revision_labels(desired.service, revision.name),
         spec=rolling(
             selector(desired.service, revision.name),
-            pod_template(desired, revision, options),
+            pinned_template(revision, revision.name) or pod_template(desired, revision, options),
             _rolling_of(desired, revision),
         ),
     )

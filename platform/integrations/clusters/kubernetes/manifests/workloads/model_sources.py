@@ -4,6 +4,8 @@ claim      a folder on the claim that the control plane writes to
 registry   the control plane, with the pod's own token
 origin     S3, Google Cloud Storage or the web, where the version was imported from there, with the pod's own
            identity; else the registry
+bucket     S3 or Google Cloud Storage, where the control plane keeps copies by digest, with the pod's own identity;
+           else the registry
 """
 
 from collections.abc import Sequence
@@ -70,8 +72,8 @@ def _claim(revision: DesiredRevision, options: Options) -> Source:
 
 def _fetched(revision: DesiredRevision, options: Options) -> Source:
     origin, secrets = [], []
-    if options.models_from is ModelSource.ORIGIN and revision.artifact_origin:
-        origin = [f"--origin={revision.artifact_origin}"]
+    if there := _outside(revision, options):
+        origin = [f"--origin={there}"]
         secrets = [{"secretRef": {"name": options.origin_secret}}] if options.origin_secret else []
     if origin and not options.control_plane_url:
         return Source(origin, env_from=secrets)
@@ -84,6 +86,21 @@ def _fetched(revision: DesiredRevision, options: Options) -> Source:
     if authority:
         arguments.append(f"--certificate-authority={authority}")
     return Source(arguments, [], [control_plane.mount()], secrets, calls=True)
+
+
+def _outside(revision: DesiredRevision, options: Options) -> str:
+    """Return the address of the files outside of the control plane; empty where they are in the registry alone."""
+    match options.models_from:
+        case ModelSource.ORIGIN:
+            return revision.artifact_origin
+        case ModelSource.BUCKET:
+            return place_in(options.bucket, revision.artifact_digest)
+    return ""
+
+
+def place_in(bucket: str, digest: str) -> str:
+    """Return the address of the copy of an artifact, whose objects are its files."""
+    return f"{bucket}/{digest.removeprefix('sha256:')}/"
 
 
 def _shared(cache: ModelCache) -> tuple[Manifest, Manifest, list[str]]:

@@ -6,7 +6,14 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from integrations.clusters.base import Arrangement, Desired, DesiredRevision, permitted
-from integrations.clusters.flags import CLOSED, NO_CODE_FILES, logger_flags, python_flags
+from integrations.clusters.flags import (
+    CLOSED,
+    NO_CODE_FILES,
+    log_variables,
+    logger_flags,
+    python_flags,
+    trace_variables,
+)
 from integrations.clusters.kubernetes.manifests.jobs import control_plane
 from integrations.clusters.kubernetes.manifests.names import (
     EGRESS,
@@ -31,7 +38,7 @@ from integrations.clusters.kubernetes.manifests.workloads.secure import (
     secure_pod,
     without_identity,
 )
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.options import LogFormat, Options
 from serving_runtime.shared.egress import PRIVATE
 
 RUNTIME, PREPARE = "runtime", "prepare"
@@ -64,7 +71,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
             ],
             "containers": [_runtime(desired, revision, options)],
             "volumes": [
-                volumes.empty("models", volumes.models_gib(options)),
+                volumes.empty("models", volumes.models_gib(options, revision.artifact_bytes)),
                 *source.volumes,
                 volumes.empty("prepare-tmp", volumes.TMP_GIB),
                 volumes.empty("tmp", volumes.TMP_GIB),
@@ -94,7 +101,9 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
             f"--termination-message={_TERMINATION_MESSAGE}",
         ],
         **environment,
-        "resources": requested(replace(revision.resources, accelerator=""), options),
+        "resources": volumes.with_disk(
+            requested(replace(revision.resources, accelerator=""), options), 2 * revision.artifact_bytes
+        ),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
@@ -117,20 +126,24 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
     arguments += accelerators.flags(revision.resources) + python_flags(allowed=options.allow_python_models)
     arguments += _logger_flags(desired, revision, options) + taps.flags(options)
     is_code = revision.is_code and options.allow_python_models
+    env = {
+        **permitted(revision.env, is_code=is_code),
+        **CLOSED,
+        **log_variables(is_json=options.telemetry.logs is LogFormat.JSON),
+        **trace_variables(options.telemetry.otlp, desired.namespace, revision),
+    }
     return {
         "name": RUNTIME,
         "image": accelerators.image(revision, options),
         "command": COMMAND,
         "args": arguments,
-        "env": env_entries(
-            {**permitted(revision.env, is_code=is_code), **CLOSED}, permitted(revision.secret_env, is_code=is_code)
-        ),
+        "env": env_entries(env, permitted(revision.secret_env, is_code=is_code)),
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
             {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
-        "resources": requested(revision.resources, options),
+        "resources": volumes.with_disk(requested(revision.resources, options), revision.artifact_bytes),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **probes(options),

@@ -44,7 +44,8 @@ def without_identity(options: Options, *containers: str) -> dict[str, str]:
 
     Amazon's is a token in the container. Google's is an address that all containers of a pod reach.
     """
-    return {_WITHOUT_IDENTITY: ",".join(containers)} if options.models_from is ModelSource.ORIGIN else {}
+    has_identity = options.models_from in (ModelSource.ORIGIN, ModelSource.BUCKET)
+    return {_WITHOUT_IDENTITY: ",".join(containers)} if has_identity else {}
 
 
 def probes(options: Options) -> Manifest:

@@ -7,10 +7,11 @@ A changed share replaces no pods: the kubelet updates the ConfigMap in their vol
 
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Resources
+from integrations.clusters.flags import log_variables
 from integrations.clusters.kubernetes.manifests.jobs import control_plane
 from integrations.clusters.kubernetes.manifests.names import Manifest, manifest, service_labels, tap_name
 from integrations.clusters.kubernetes.manifests.workloads.secure import SECURE
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.options import LogFormat, Options
 
 REPORTS = "reports"
 _VOLUME, _FOLDER, _FILE = "tap", "/etc/fairlead/tap", "share"
@@ -101,6 +102,7 @@ def reports(image: str, options: Options) -> list[Manifest]:
     if not is_possible(options):
         return []
     authority = control_plane.authority_file(options)
+    variables = log_variables(is_json=options.telemetry.logs is LogFormat.JSON)
     return [
         {
             "name": REPORTS,
@@ -113,6 +115,7 @@ def reports(image: str, options: Options) -> list[Manifest]:
                 f"--token-file={control_plane.token_file()}",
                 *([f"--certificate-authority={authority}"] if authority else []),
             ],
+            **({"env": [{"name": name, "value": value} for name, value in variables.items()]} if variables else {}),
             "restartPolicy": "Always",  # of an init container: it runs beside the others
             "resources": _RESOURCES,
             "securityContext": SECURE,

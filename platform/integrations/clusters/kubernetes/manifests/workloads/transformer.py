@@ -20,6 +20,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     manifest,
     service_labels,
 )
+from integrations.clusters.kubernetes.manifests.pinned import pinned_template
 from integrations.clusters.kubernetes.manifests.workloads.deployment import disruption_budget_of, rolling, service_of
 from integrations.clusters.kubernetes.manifests.workloads.secure import (
     SECURE,
@@ -43,12 +44,7 @@ def transformer(desired: Desired, revision: DesiredRevision, options: Options) -
     name = backend(revision)
     chosen = {SERVICE: desired.service, TRANSFORMER: revision.name}
     labels = {**service_labels(desired.service), "app.kubernetes.io/name": name, TRANSFORMER: revision.name}
-    pod = {**secure_pod(desired, options), "containers": [_container(desired, revision, its, options)]}
-    annotations = {RESTART: str(revision.restart_number), **without_identity(options, CONTAINER)}
-    template = {
-        "metadata": {"labels": labels, "annotations": annotations},
-        "spec": {**pod, "volumes": [empty("tmp", TMP_GIB)]},
-    }
+    template = pinned_template(revision, name) or _pod_template(desired, revision, its, options, labels)
     yield manifest("apps/v1", "Deployment", desired, name, labels, spec=rolling(chosen, template))
     yield manifest("v1", "Service", desired, name, labels, spec=service_of(chosen))
     yield manifest("policy/v1", "PodDisruptionBudget", desired, name, labels, spec=disruption_budget_of(chosen))
@@ -74,6 +70,17 @@ def _autoscaler(name: str, least: int, scaling: Autoscaling) -> Manifest:
             }
             for name, percent in sorted(scaling.targets.items())
         ],
+    }
+
+
+def _pod_template(
+    desired: Desired, revision: DesiredRevision, its: DesiredTransformer, options: Options, labels: dict[str, str]
+) -> Manifest:
+    pod = {**secure_pod(desired, options), "containers": [_container(desired, revision, its, options)]}
+    annotations = {RESTART: str(revision.restart_number), **without_identity(options, CONTAINER)}
+    return {
+        "metadata": {"labels": labels, "annotations": annotations},
+        "spec": {**pod, "volumes": [empty("tmp", TMP_GIB)]},
     }
 
 

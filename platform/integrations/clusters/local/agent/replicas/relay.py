@@ -33,6 +33,7 @@ from integrations.clusters.local.runtime import inherited
 from integrations.clusters.local.state_files import StateFiles
 from integrations.relay import start
 from integrations.relay.start import Target
+from serving_runtime.shared import otlp
 from serving_runtime.shared.egress import OTLP_URL, Network, networks
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def outgoing(
         relays: whether this machine and the runtime can use a relay.
         environ: whose proxies the runtime gets; traces that go through one are sent by the runtime itself.
     """
-    traces = _traces_url(runtime)
+    traces = _traces_url(runtime, environ)
     if not relays:
         return Outgoing(direct=logger is not None or traces is not None)
     found = []
@@ -101,9 +102,12 @@ def outgoing(
     return Outgoing(tuple(found), direct)
 
 
-def _traces_url(runtime: Sequence[str]) -> str | None:
-    """Return the URL to which a runtime sends spans; None where it sends none."""
+def _traces_url(runtime: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """Return the URL to which a runtime sends spans, by its flags or the platform's setting; None without one."""
     settings = dict(value.partition("=")[::2] for value in values_of(runtime, "--trace-config"))
+    endpoint = environ.get(otlp.VARIABLE, "")
+    if "mode" not in settings and endpoint:
+        return otlp.traces_url(endpoint)
     if settings.get("mode") != _OPENTELEMETRY:
         return None
     url = settings.get(f"{_OPENTELEMETRY},url", OTLP_URL)

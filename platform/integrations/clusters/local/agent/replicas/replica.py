@@ -12,6 +12,7 @@ flight any more.
 
 import asyncio
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ from integrations.clusters.base import (
     printable,
     reason_of_exit,
 )
-from integrations.clusters.flags import CLOSED, allows_python, logger_flags
+from integrations.clusters.flags import CLOSED, allows_python, logger_flags, trace_variables
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.replicas.addresses import FREE_PORTS, Addresses, written
@@ -55,6 +56,7 @@ from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
 from integrations.clusters.local.state_files import StateFiles
 from integrations.sandbox.policy import Sandbox
+from serving_runtime.shared import otlp
 from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
@@ -441,6 +443,7 @@ class Replica:
             env={
                 **environment({**self._revision.env, **self._secret_env}, is_code=is_code),
                 **CLOSED,
+                **trace_variables(os.environ.get(otlp.VARIABLE, ""), self._namespace, self._revision),
                 "FAIRLEAD_HOME": str(layout.home),
                 **private(self._private),
             },

@@ -20,6 +20,7 @@ from integrations.clusters.kubernetes.manifests.network.policies import of_jobs,
 from integrations.clusters.kubernetes.options import ClosedNetwork, Destination
 from serving_runtime.shared.egress import GUARDED
 from tests._support.network_policies import Place, may_connect
+from tests.cluster._support.removal import remove
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.closed_network import (
     CANARY,
@@ -164,7 +165,7 @@ def test_what_the_driver_applied_on_a_real_api_server_is_the_table(plane: Contro
     options = replace(OPTIONS, jobs_namespace="closed-jobs")
     driver = KubernetesDriver(api, options)
     driver.apply(desired(TEAM))
-    result = driver.run(Job(JobKind.INSPECT, "file:///a", 2, "sha256:aa"))
+    result = driver.run(Job(JobKind.TUNE, "file:///a", 2, "sha256:aa"))  # which waits for no node
     assert "did not finish within 2 s" in result.message
     there = [
         {**each, "kind": kind.kind}
@@ -186,7 +187,7 @@ def test_what_the_driver_applied_on_a_real_api_server_is_the_table(plane: Contro
     open_again.apply(replace(desired(TEAM), generation=2))
     (left,) = api.list(resource_types.NETWORK_POLICY, TEAM, {})
     assert left["spec"]["policyTypes"] == ["Ingress"]
-    driver.delete(TEAM, "digits", 3)
+    remove(driver, "digits", 3, TEAM)
 
 
 @pytest.mark.cluster

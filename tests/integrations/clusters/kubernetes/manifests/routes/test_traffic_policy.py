@@ -83,7 +83,7 @@ def test_preflights_have_a_rule_of_each_address() -> None:
     made = render(replace(of, cors=Cors((_APP,))), shares, replace(options, domain="example.org"))
     routes = {each["metadata"]["name"]: each["spec"]["rules"] for each in made if each["kind"] == "HTTPRoute"}
     matches = {name: [match for rule in rules for match in rule["matches"]] for name, rules in routes.items()}
-    found = {name: [each for each in some if each["method"] == "OPTIONS"] for name, some in matches.items()}
+    found = {name: [each for each in some if each.get("method") == "OPTIONS"] for name, some in matches.items()}
     preflights = {name: some for name, some in found.items() if some}
     assert preflights.keys() == {"digits", "digits-host", "digits-preview", "digits-preview-host"}
     for (match,) in preflights.values():

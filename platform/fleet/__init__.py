@@ -1,0 +1,1 @@
+"""Upgrades of the fleet: services go over to present pod templates in waves."""

@@ -1,0 +1,1 @@
+"""The fleet under `/api/v1/fleet/`."""

@@ -1,0 +1,1 @@
+"""Commands on upgrades of the fleet, and their progress."""

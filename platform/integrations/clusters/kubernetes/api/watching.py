@@ -1,0 +1,129 @@
+"""Lists and watches on an event loop: many streams of many API servers, without a thread for each."""
+
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+
+from common.errors import Unavailable
+from integrations.clusters.kubernetes.access import Access, Credentials
+from integrations.clusters.kubernetes.api.client import settings_of
+from integrations.clusters.kubernetes.api.errors import refusal
+from integrations.clusters.kubernetes.api.resource_types import Kind
+from integrations.clusters.kubernetes.api.tls import tls_of
+
+Json = dict[str, Any]
+
+_WATCH_S = 300
+_CONNECT_S, _READ_S = 3.0, 30.0
+_SILENCE_S = 90.0
+"""The API server sends a bookmark about every minute."""
+_PAGE = 500
+_KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
+"""A server that vanished is noticed within 25 s."""
+
+
+class WatchingApi:
+    """Reads of one API server; raises Unavailable where it cannot be reached. To be used on one event loop."""
+
+    def __init__(self, access: Access) -> None:
+        """Prepare as `access` says; raises InvalidInput where it does not say how to reach a cluster."""
+        self._settings = settings_of(access)
+        context = tls_of(access) if isinstance(access, Credentials) else _tls(self._settings)
+        transport = httpx.AsyncHTTPTransport(
+            verify=context, limits=httpx.Limits(max_connections=None), socket_options=_KEEPALIVE, trust_env=False
+        )
+        self._client = httpx.AsyncClient(transport=transport, base_url=self._settings.host, trust_env=False)
+        name = self._settings.tls_server_name
+        self._extensions = {"sni_hostname": name} if name else {}
+
+    async def pages(
+        self, kind: Kind, namespace: str, labels: Mapping[str, str]
+    ) -> AsyncIterator[tuple[list[Json], str]]:
+        """Yield the objects page by page, each with the resourceVersion of the whole list; "" lists all namespaces."""
+        query = {"labelSelector": _selector(labels), "limit": str(_PAGE)}
+        while True:
+            page = await self._get(kind.path(namespace), query)
+            yield page["items"], str(page["metadata"]["resourceVersion"])
+            following = page["metadata"].get("continue")
+            if not following:
+                return
+            query["continue"] = str(following)
+
+    async def events(
+        self, kind: Kind, namespace: str, labels: Mapping[str, str], resource_version: str
+    ) -> AsyncIterator[Json | None]:
+        """Yield None once the stream has begun, then the events from `resource_version` until the server ends it.
+
+        Raises:
+            HistoryGone: the server no longer has the events since then.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(_WATCH_S),
+            "labelSelector": _selector(labels),
+        }
+        path = kind.path(namespace)
+        timeout = httpx.Timeout(_SILENCE_S, connect=_CONNECT_S)
+        try:
+            async with self._client.stream(
+                "GET", path, params=query, headers=self._headers(), timeout=timeout, extensions={**self._extensions}
+            ) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    raise refusal(answer.status_code, await answer.aread(), f"the watch of {path}")
+                yield None
+                rest = b""
+                async for chunk in answer.aiter_bytes():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        yield json.loads(line)
+        except (httpx.HTTPError, OSError, ValueError) as error:
+            raise self._silence(error) from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def _get(self, path: str, query: Mapping[str, str]) -> Json:
+        timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
+        try:
+            answer = await self._client.get(
+                path, params=dict(query), headers=self._headers(), timeout=timeout, extensions={**self._extensions}
+            )
+            if answer.status_code == httpx.codes.OK:
+                return dict(json.loads(answer.content))
+        except (httpx.HTTPError, OSError, ValueError) as error:
+            raise self._silence(error) from error
+        raise refusal(answer.status_code, answer.content, f"GET {path}")
+
+    def _headers(self) -> dict[str, str]:
+        """Return the headers of a request; tokens that a file or a program renews are read again."""
+        token = self._settings.auth_settings().get("BearerToken", {}).get("value")
+        return {"Accept": "application/json"} | ({"Authorization": str(token)} if token else {})
+
+    def _silence(self, error: Exception) -> Unavailable:
+        said = str(error) or type(error).__name__
+        return Unavailable(f"the Kubernetes API server {self._settings.host} does not answer: {said}")
+
+
+def _tls(settings: Any) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)
+    if not settings.verify_ssl:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if settings.cert_file:
+        context.load_cert_chain(settings.cert_file, settings.key_file)
+    return context
+
+
+def _selector(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in labels.items())

@@ -1,0 +1,103 @@
+"""When the credentials of clusters end, and what the check, the page and the metrics say of it."""
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from accounts.domain.scopes import Scope
+from clusters.models import Cluster
+from clusters.services.connection import sealed
+from clusters.services.credential_expiry import Expiry, expiries, expiry_findings
+from integrations.clusters.kubernetes.access import Credentials
+from tests._support.page import marked
+from tests.deployments._support.cluster_files import LEAST
+from tests.deployments._support.pages import signed_in, text
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
+
+
+def certificate(end: datetime) -> str:
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW - timedelta(days=900), end)
+    return made.sign(key, SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+def jwt(**claims: object) -> str:
+    head, body = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, claims))
+    return f"{head}.{body}.c2ln"
+
+
+def cluster(token: str = "", pem: str = "") -> Cluster:
+    return Cluster.objects.create(
+        name="production",
+        kind="kubernetes",
+        document=LEAST,
+        credentials=sealed(Credentials("https://127.0.0.1:9", token=token, certificate=pem)),
+        created_at=NOW,
+    )
+
+
+def test_certificates_and_tokens_end_when_they_say() -> None:
+    end = NOW + timedelta(days=20)
+    found = expiries(cluster(token=jwt(exp=end.timestamp()), pem=certificate(end)))
+    assert found == (Expiry("client_certificate", end), Expiry("token", end))
+
+
+@pytest.mark.parametrize("token", ["opaque", "a.b.c", jwt(), jwt(exp="soon"), jwt(exp=1e300), jwt(exp=None)])
+def test_a_token_that_says_no_end_has_none(token: str) -> None:
+    assert expiries(cluster(token=token)) == ()
+
+
+def test_credentials_of_another_secret_key_are_left_out(settings: Settings) -> None:
+    made = cluster(token=jwt(exp=NOW.timestamp()))
+    settings.SECRET_KEY = "z" * 40
+    assert expiries(made) == ()
+
+
+def test_the_gateway_s_given_certificate_ends_too(settings: Settings, tmp_path: Path) -> None:
+    local, end = Cluster(name="local", kind="local"), NOW + timedelta(days=3)
+    settings.GATEWAY_CERTIFICATE = str(tmp_path / "gateway.pem")
+    assert expiries(local) == ()
+    (tmp_path / "gateway.pem").write_text(certificate(end))
+    assert expiries(local) == (Expiry("gateway_certificate", end),)
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (31, None),
+        (29, (True, "the token expires on 2026-12-26 00:00 UTC")),
+        (6, (False, "the token expires on 2026-12-03 00:00 UTC")),
+        (-1, (False, "the token expired on 2026-11-26 00:00 UTC")),
+    ],
+)
+def test_a_check_warns_within_a_month_and_fails_within_a_week(days: int, said: tuple[bool, str] | None) -> None:
+    made = cluster(token=jwt(exp=(NOW + timedelta(days=days)).timestamp()))
+    found = [(each.ok, each.message) for each in expiry_findings(made, NOW) if each.remedy]
+    assert found == ([] if said is None else [said])
+
+
+def test_the_page_warns_administrators_and_the_metrics_say_when(client: Client) -> None:
+    end = timezone.now() + timedelta(days=20)
+    made = cluster(token=jwt(exp=end.timestamp()))
+    Cluster.objects.update(checked_at=timezone.now(), silent_since=timezone.now())
+    assert marked(text(signed_in(Scope.ADMIN), "/platform/clusters/production/"), "expiring")
+    page = client.get("/metrics").content.decode()
+    assert 'fairlead_cluster_up{cluster="production"} 0.0' in page
+    assert 'fairlead_credential_expires_timestamp_seconds{cluster="production",kind="token"}' in page
+    Cluster.objects.filter(pk=made.pk).update(silent_since=None, credentials="")
+    page = client.get("/metrics").content.decode()
+    assert 'fairlead_cluster_up{cluster="production"} 1.0' in page
+    assert "fairlead_credential_expires_timestamp_seconds{" not in page
+    assert not marked(text(signed_in(Scope.ADMIN), "/platform/clusters/production/"), "expiring")
