@@ -1,12 +1,13 @@
 """How often a control plane turns to services in rollout, whose clusters answer after a latency, and what a turn takes.
 
     python -m benchmarks.scale.turns [--clusters 1] [--rolling 100] [--settled 100] [--latency-ms 4 30 100]
-                                     [--workers 1] [--threads 12] [--seconds 60]
+                                     [--autoscaled] [--watchers 1] [--workers 1] [--threads 12] [--seconds 60]
 
-Real web-less installation: PostgreSQL, Redis, beat, watcher and workers as the chart starts them. Only the API servers
+Real web-less installation: PostgreSQL, Redis, beat, watchers and workers as the chart starts them. Only the API servers
 are stood in for (`api_server`), one process for all clusters, on the same cores. Services are applied, come alive, and
-those that roll stay at their first step. Then for each latency the times of their turns are read from the database,
-and requests, processor time and transactions are counted.
+those that roll are analysed at their first step. Then for each latency the times of their turns are read from the
+database, and requests, processor time, memory and transactions are counted. The statuses of autoscalers change every
+15 s.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,9 @@ ROOT = Path(__file__).parents[2]
 _PATIENCE_S = 900.0
 _LOOK_S = 0.1
 _SETTLES_S = 15.0
+_WATCHER = "watcher-"
+_NEVER = 100_000_000
+"""Requests that an analysis waits for, so that it judges in each turn and decides nothing."""
 _CELERY = ("-m", "celery", "--app=control_plane")
 _WORKER = ("worker", "--pool=threads", "--without-gossip", "--without-mingle", "--loglevel=WARNING")
 
@@ -49,6 +53,8 @@ class Measured(NamedTuple):
         turns: of rolling services in a second.
         requests: of the API servers in a second, by method and kind.
         processor_ms: of all processes of the control plane, for each turn of a rolling service.
+        busy: processor seconds in a second, of everything here: the control plane, the database and the API servers.
+        memory_mib: of the largest watcher.
         commits: of the database, in a second.
     """
 
@@ -59,6 +65,8 @@ class Measured(NamedTuple):
     turns: float
     requests: Mapping[str, float]
     processor_ms: float
+    busy: float
+    memory_mib: float
     commits: float
 
 
@@ -69,6 +77,8 @@ def main() -> None:
     parser.add_argument("--rolling", type=int, default=100, help="services in rollout, over all clusters (100)")
     parser.add_argument("--settled", type=int, default=100, help="others, over all clusters (100)")
     parser.add_argument("--latency-ms", type=float, nargs="+", default=[4.0, 30.0, 100.0])
+    parser.add_argument("--autoscaled", action="store_true", help="each service has an autoscaler of its cluster")
+    parser.add_argument("--watchers", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--threads", type=int, default=12, help="of each worker (12)")
     parser.add_argument("--seconds", type=float, default=60.0, help="of measuring, for each latency (60)")
@@ -80,8 +90,8 @@ def main() -> None:
         _set_up(home, database.url, broker.url)
         servers = stack.enter_context(_api_servers(home))
         names = _apply(servers, options)
-        running = [stack.enter_context(_started(home, name, command)) for name, command in _processes(options)]
-        found = _measure(names, servers, [each.pid for each in running], options)
+        running = {name: stack.enter_context(_started(home, name, how)).pid for name, how in _processes(options)}
+        found = _measure(names, servers, running, options)
     print("\n".join(_lines(found)))
 
 
@@ -149,7 +159,8 @@ def _processes(options: argparse.Namespace) -> Iterator[tuple[str, Sequence[str]
         own = (f"--concurrency={options.threads}", f"--hostname=worker-{number}@here")
         yield f"worker-{number}", (*_CELERY, *_WORKER, *own)
     yield "beat", (*_CELERY, "beat", "--pidfile=", "--loglevel=WARNING")
-    yield "watcher", ("-m", "django", "watch_clusters")
+    for number in range(options.watchers):
+        yield f"{_WATCHER}{number}", ("-m", "django", "watch_clusters")
 
 
 def _apply(servers: ApiServers, options: argparse.Namespace) -> list[str]:
@@ -164,7 +175,7 @@ def _apply(servers: ApiServers, options: argparse.Namespace) -> list[str]:
     platform = Platform()
     for number in (1, 2):
         platform.version(number)
-    policy = {"steps": [{"weight": 10, "hold": "12h"}], "progressDeadline": "24h"}
+    policy = {"steps": [{"weight": 10, "analysis": {"minRequests": _NEVER}}], "progressDeadline": "24h"}
     platform.policy(name="slow", **policy)
     authority = pem(servers.authority.read_text())
     for number in range(options.clusters):
@@ -180,8 +191,9 @@ def _apply(servers: ApiServers, options: argparse.Namespace) -> list[str]:
         cluster_apply(document=file, name=None, actor="bench", now=timezone.now())
     rolling = [f"rolling-{number:05}" for number in range(options.rolling)]
     settled = [f"settled-{number:05}" for number in range(options.settled)]
+    scaled = {"maxReplicas": 3, "scaleMetric": "cpu", "scaleTarget": 80} if options.autoscaled else {}
     for number, name in enumerate((*rolling, *settled)):
-        document = platform.document(policy="slow")
+        document = platform.document(policy="slow", **scaled)
         document["metadata"]["name"] = name
         document["spec"]["cluster"] = f"cluster-{number % options.clusters}"
         service_apply(document=document, namespace=None, name=None, actor="bench", now=timezone.now())
@@ -190,7 +202,7 @@ def _apply(servers: ApiServers, options: argparse.Namespace) -> list[str]:
 
 
 def _measure(
-    names: Sequence[str], servers: ApiServers, processes: Sequence[int], options: argparse.Namespace
+    names: Sequence[str], servers: ApiServers, processes: Mapping[str, int], options: argparse.Namespace
 ) -> list[Measured]:
     from django.utils import timezone  # noqa: PLC0415
 
@@ -212,14 +224,15 @@ def _measure(
     return found
 
 
-def _measured(latency_ms: float, servers: ApiServers, processes: Sequence[int], seconds: float) -> Measured:
+def _measured(latency_ms: float, servers: ApiServers, processes: Mapping[str, int], seconds: float) -> Measured:
     from django.db import connection  # noqa: PLC0415
 
     from deployments.models import InferenceService  # noqa: PLC0415
 
     rows = InferenceService.objects.filter(name__startswith="rolling-").values_list("pk", "ticked_at")
     times: dict[int, list[float]] = defaultdict(list)
-    asked, used, commits = Counter(_requests(servers)), _processor_s(processes), _commits(connection)
+    asked, used, commits = Counter(_requests(servers)), _processor_s(processes.values()), _commits(connection)
+    idle = _idle_s()
     began = time.monotonic()
     while (passed := time.monotonic() - began) < seconds:
         for key, at in rows.all():
@@ -239,7 +252,9 @@ def _measured(latency_ms: float, servers: ApiServers, processes: Sequence[int], 
         max(gaps),
         turns / passed,
         {name: count / passed for name, count in asked.most_common()},
-        1000 * (_processor_s(processes) - used) / max(turns, 1),
+        1000 * (_processor_s(processes.values()) - used) / max(turns, 1),
+        (os.cpu_count() or 1) - (_idle_s() - idle) / passed,
+        max(_memory_mib(pid) for name, pid in processes.items() if name.startswith(_WATCHER)),
         (_commits(connection) - commits) / passed,
     )
 
@@ -248,7 +263,18 @@ def _requests(servers: ApiServers) -> dict[str, int]:
     return {name: int(count) for name, count in servers.ask("/counts").items() if name != "objects"}
 
 
-def _processor_s(processes: Sequence[int]) -> float:
+def _idle_s() -> float:
+    """Return the seconds that the processors had nothing to do since the machine began, all of them together."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory_mib(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _processor_s(processes: Iterable[int]) -> float:
     ticks = 0
     for pid in processes:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -263,13 +289,16 @@ def _commits(connection: Any) -> int:
 
 
 def _lines(found: Sequence[Measured]) -> Iterator[str]:
-    yield "| latency | p50 | p99 | longest | turns/s | requests/s | requests/turn | processor ms/turn | commits/s |"
-    yield "| --- " * 9 + "|"
+    columns = ("latency", "p50", "p99", "longest", "turns/s", "requests/s", "requests/turn", "processor ms/turn")
+    columns += ("processors busy", "watcher MiB", "commits/s")
+    yield f"| {' | '.join(columns)} |"
+    yield "| --- " * len(columns) + "|"
     for each in found:
         total = sum(each.requests.values())
         cells = [f"{each.latency_ms:g} ms", *(f"{value:.1f} s" for value in (each.p50_s, each.p99_s, each.longest_s))]
         cells += [f"{each.turns:.1f}", f"{total:.0f}", f"{total / max(each.turns, 0.01):.1f}"]
-        yield f"| {' | '.join([*cells, f'{each.processor_ms:.0f}', f'{each.commits:.0f}'])} |"
+        cells += [f"{each.processor_ms:.0f}", f"{each.busy:.2f}", f"{each.memory_mib:.0f}", f"{each.commits:.0f}"]
+        yield f"| {' | '.join(cells)} |"
     for each in found:
         yield f"{each.latency_ms:g} ms: " + json.dumps({name: round(value, 1) for name, value in each.requests.items()})
 

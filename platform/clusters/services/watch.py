@@ -34,13 +34,14 @@ _LONGEST_TURN_S = 1.0
 
 
 class Follower:
-    """Watches all Kubernetes clusters that have services; one thread calls `refresh` and `turn`.
+    """Watches the Kubernetes clusters of its shard that have services; one thread calls `refresh` and `turn`.
 
     Args:
         reach: returns how a cluster's API server is reached; its errors are shown on the cluster.
         now: the time, with time zone; `monotonic` is seconds since any moment.
         touch: has services reconciled soon, by the id of their cluster and their namespaces and names; returns how
             many of them there are, once or more.
+        shard: returns the ids of the clusters that this process watches now; without it all are.
     """
 
     def __init__(
@@ -49,9 +50,11 @@ class Follower:
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
         touch: Callable[[int, list[Service]], Iterable[int]] = hooks.services_touched,
+        shard: Callable[[], set[int]] | None = None,
     ) -> None:
         self._reach = reach
         self._touch = touch
+        self._shard = shard
         self._now, self._monotonic = now, monotonic
         self._followed: dict[int, _Followed] = {}
         self._changed: set[tuple[int, Service]] = set()
@@ -59,11 +62,12 @@ class Follower:
 
     def run(self, stopped: threading.Event) -> None:
         """Watch until `stopped`."""
-        refreshed_at = float("-inf")
+        refreshed_at, shard = float("-inf"), None
         while not stopped.is_set():
-            now = self._monotonic()
+            now, before = self._monotonic(), shard
+            shard = None if self._shard is None else self._shard()
             try:
-                if now - refreshed_at >= _REFRESH_S:
+                if now - refreshed_at >= _REFRESH_S or shard != before:
                     refreshed_at = now
                     self.refresh()
                 self.turn(_LONGEST_TURN_S)
@@ -76,6 +80,8 @@ class Follower:
         """Watch the clusters and namespaces that the database names now, and record the state of the watches."""
         wanted: dict[int, set[str]] = defaultdict(set)
         used = Cluster.objects.filter(kind=KUBERNETES, services__isnull=False)
+        if self._shard is not None:
+            used = used.filter(pk__in=self._shard())
         for cluster_id, namespace in used.values_list("pk", "services__namespace").distinct():
             wanted[cluster_id].add(namespace)
         for cluster_id in self._followed.keys() - wanted.keys():

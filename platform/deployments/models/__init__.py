@@ -7,6 +7,7 @@ service's `changes`, by which the reconciler detects concurrent changes. A revis
 
 from deployments.models.approvals import Approval
 from deployments.models.comparisons import ComparisonRun
+from deployments.models.controllers import ControllerProcess
 from deployments.models.policies import RolloutPolicy
 from deployments.models.questions import WebhookQuestion
 from deployments.models.rollouts import AnalysisPoint, AnalysisRun, Rollout
@@ -19,6 +20,7 @@ __all__ = [
     "AnalysisRun",
     "Approval",
     "ComparisonRun",
+    "ControllerProcess",
     "InferenceService",
     "Revision",
     "Rollout",

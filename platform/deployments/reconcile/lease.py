@@ -59,8 +59,8 @@ def holds(service_id: int, owner: str, now: datetime) -> bool:
     return InferenceService.objects.filter(pk=service_id, lease_owner=owner, lease_expires_at__gt=now).exists()
 
 
-def give_back(service_id: int, owner: str, now: datetime, *, settled: int = UNSETTLED) -> None:
-    """Release the lease, and record the time of the tick, and whether the service is settled.
+def give_back(service_id: int, owner: str, now: datetime, *, settled: int = UNSETTLED) -> bool:
+    """Release the lease, and record the time of the tick, and whether the service is settled; False where it was lost.
 
     Args:
         settled: for the column of that name; a touch since the lease was taken has precedence.
@@ -68,4 +68,4 @@ def give_back(service_id: int, owner: str, now: datetime, *, settled: int = UNSE
     free: dict[str, Any] = {"lease_owner": "", "lease_expires_at": None, "ticked_at": now}
     if settled != UNSETTLED:  # `take` has written that already
         free["settled"] = Case(When(settled=UNSETTLED, then=Value(settled, BigIntegerField())), default=F("settled"))
-    InferenceService.objects.filter(pk=service_id, lease_owner=owner).update(**free)
+    return bool(InferenceService.objects.filter(pk=service_id, lease_owner=owner).update(**free))

@@ -9,6 +9,7 @@ the cluster ignores. Values of secrets are read and passed on under a lock, afte
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -28,6 +29,7 @@ from deployments.domain.service_state.quiescence import UNSETTLED, TickResult, i
 from deployments.domain.service_state.service_lifecycle import is_confirmed
 from deployments.models import InferenceService
 from deployments.reconcile import lease, renewal
+from deployments.reconcile.memory import Remembered, remembered
 from deployments.reconcile.participants import REGISTERED
 from deployments.reconcile.participants.comparison import COMPARISON
 from deployments.reconcile.participants.evidence import EVIDENCE
@@ -86,39 +88,62 @@ def tick(service_id: int, outside: Outside) -> Outcome:
     owner = lease.take(service_id, began)
     if not owner:
         return Outcome.BUSY
-    settled = UNSETTLED
+    found = _Found(Outcome.OVERTAKEN)
     renewed = renewal.of_process.renewed(lambda: lease.renew(service_id, owner, outside.clock()))
     with of_process.span("reconcile", if_kept=True) as span, renewed:
         try:
-            outcome, settled = _tick(service_id, owner, outside, span)
+            found = _tick(service_id, owner, outside, span)
         except OvertakenError:
-            outcome = Outcome.OVERTAKEN
+            pass
         finally:
             ended = outside.clock()
-            lease.give_back(service_id, owner, ended, settled=settled)
-        span.set("fairlead.outcome", outcome)
-        if outcome is not Outcome.DONE or ended - began >= _SLOW:
+            is_mine = lease.give_back(service_id, owner, ended, settled=found.settled)
+        if outside.memory is not None and found.left is not None and is_mine:
+            outside.memory.keep(found.left, ticked_at=ended)
+        span.set("fairlead.outcome", found.outcome)
+        if found.outcome is not Outcome.DONE or ended - began >= _SLOW:
             span.keep()
-    return outcome
+    return found.outcome
 
 
-def _tick(service_id: int, owner: str, outside: Outside, span: Span) -> tuple[Outcome, int]:
-    """Return the outcome, and the number of changes at which the service is settled, or UNSETTLED."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """How a turn ended.
+
+    Attributes:
+        settled: the number of changes at which the service is settled, or UNSETTLED.
+        left: the service as the turn left it, where the next turn of one that moves may begin with that.
+    """
+
+    outcome: Outcome
+    settled: int = UNSETTLED
+    left: Remembered | None = None
+
+
+def _tick(service_id: int, owner: str, outside: Outside, span: Span) -> _Found:
     try:
-        read = load(service_id, now=outside.clock())
+        known = _known(service_id, outside)
     except NotFound:
-        return Outcome.REMOVED, UNSETTLED
+        return _Found(Outcome.REMOVED)
+    read = known.change
     service, changes = read.service, read.service.changes
     about = {"service": str(service), "cluster": _cluster_name(service.cluster_id)}
     for name, value in {**about, "request_id": service.request_id}.items():
         span.set(f"fairlead.{name}", value)
     with request_id.acting_for(service.request_id), log_fields.about(**about):
         if service.deleting_at is not None:
-            return _remove(read, owner, outside), UNSETTLED
-        found = _reconcile(read, owner, outside)
+            return _Found(_remove(read, owner, outside))
+        found = _reconcile(known, owner, outside)
         if service.changes != changes:
             span.keep()
         return found
+
+
+def _known(service_id: int, outside: Outside) -> Remembered:
+    """Return the service, as this process remembers it or as it is read; raises NotFound."""
+    memory, now = outside.memory, outside.clock()
+    known = None if memory is None else memory.recall(service_id, now=now)
+    return known or remembered(load(service_id, now=now), memory)
 
 
 @lru_cache(maxsize=1000)
@@ -127,17 +152,22 @@ def _cluster_name(cluster_id: int) -> str:
     return str(Cluster.objects.values_list("name", flat=True).get(pk=cluster_id))
 
 
-def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int]:
+def _reconcile(known: Remembered, owner: str, outside: Outside) -> _Found:
+    read, events = known.change, known.change.service.event_seq
     if not read.revisions:
-        return Outcome.DONE, UNSETTLED  # its first model is still being imported, which its reason says
-    turn, participants = _observe(read, outside), _participants()
+        return _Found(Outcome.DONE)  # its first model is still being imported, which its reason says
+    turn, participants = _observe(known, outside), _participants()
     turn.collect(participants)
     with changing_as_read(read, owner=owner) as change:
         for participant in participants:
             participant.record(change, turn.found(participant))
         describe(change, turn)
-    _note_drift(change.service, _apply(change.service, change.desired(), owner, outside), change.now)
-    return Outcome.DONE, change.service.changes if _is_settled(change, turn.seen, participants) else UNSETTLED
+    has_drifted = _note_drift(change.service, _apply(change.service, change.desired(), owner, outside), change.now)
+    if _is_settled(change, turn.seen, participants):
+        return _Found(Outcome.DONE, settled=change.service.changes)
+    # What an event reports may have changed which rows belong to the next turn.
+    is_known = not has_drifted and change.service.event_seq == events
+    return _Found(Outcome.DONE, left=known if is_known else None)
 
 
 @cache
@@ -145,12 +175,14 @@ def _participants() -> tuple[Participant[Any], ...]:
     return (*PARTICIPANTS, *map(import_string, REGISTERED))
 
 
-def _observe(read: Change, outside: Outside) -> Turn:
+def _observe(known: Remembered, outside: Outside) -> Turn:
     """Return a turn with the cluster's observation, or with why it cannot be read."""
+    read = known.change
     try:
-        return Turn(read, outside, outside.driver.observe(read.service.namespace, read.service.name))
+        seen = outside.driver.observe(read.service.namespace, read.service.name)
     except Unavailable as error:
-        return Turn(read, outside, None, error.message)
+        return Turn(read, outside, None, error.message, known.kept)
+    return Turn(read, outside, seen, kept=known.kept)
 
 
 def _is_settled(change: Change, seen: Observed | None, participants: Iterable[Participant[Any]]) -> bool:
@@ -203,18 +235,20 @@ def _apply(service: InferenceService, desired: Desired, owner: str, outside: Out
 def _note_refusal(service: InferenceService, refusal: str) -> None:
     if refusal != service.refusal:
         InferenceService.objects.filter(pk=service.pk).update(refusal=refusal)
+        service.refusal = refusal
 
 
-def _note_drift(service: InferenceService, found: Sequence[Drift], now: datetime) -> None:
-    """Record the drift found on the cluster; without anything new, nothing is written."""
+def _note_drift(service: InferenceService, found: Sequence[Drift], now: datetime) -> bool:
+    """Record the drift found on the cluster, and return whether it is another one; else nothing is written."""
     before = drifting.stored(service.drift)
     after, lines = drifting.note(before, found, now)
     if after == before:
-        return
+        return False
     with changing(service.pk, now=now) as change:
         change.service.drift = drifting.to_json(after)
         for line in lines:
             change.event(line.kind, line.message, by_itself=True)
+    return True
 
 
 def _remove(read: Change, owner: str, outside: Outside) -> Outcome:

@@ -16,6 +16,7 @@ from deployments.domain.rollout import RolloutState
 from deployments.domain.service_state.service_lifecycle import is_confirmed
 from deployments.domain.waits.service import Condition
 from deployments.models import InferenceService, Rollout
+from deployments.reconcile.memory import Memory
 from deployments.reconcile.participants.metric_queries import Ask, no_prometheus
 from deployments.reconcile.service_change import Change
 from integrations.clusters.base import ClusterDriver, Observed, Sample
@@ -33,6 +34,7 @@ class Outside:
         clock: the time now, with time zone.
         scale_down_window: how long fewer replicas must have sufficed before some are stopped.
         ask: sends queries to Prometheus (`integrations.metrics.prometheus`).
+        memory: of services that this process had turns to; None reads all in each turn.
     """
 
     driver: ClusterDriver
@@ -40,6 +42,7 @@ class Outside:
     clock: Callable[[], datetime]
     scale_down_window: timedelta = timedelta(minutes=5)
     ask: Ask = no_prometheus
+    memory: Memory | None = None
 
 
 class Participant(ABC, Generic[Found]):
@@ -68,12 +71,14 @@ class Turn:
         state: the state of the rollout in progress, with its policy, as it was read; None without one.
         is_confirmed: the gateway does as was desired when the turn began.
         unseen: how long the reconciler could not see the service; zero while its cluster is observed as planned.
+        kept: what participants keep for the next turn, where that finds the rows as this one leaves them.
     """
 
     read: Change
     outside: Outside
     seen: Observed | None
     problem: str = ""
+    kept: dict[Participant[Any], Any] = field(default_factory=dict)
     state: RolloutState | None = field(init=False)
     is_confirmed: bool = field(init=False)
     unseen: timedelta = field(init=False)

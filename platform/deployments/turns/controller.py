@@ -4,14 +4,16 @@
                                               >-- queue --> threads: a look at a cluster, or a turn to a service
     hints of the watches --------------------'
 
-A cluster is one controller's at a time, by a claim that it renews; where a controller is gone the claim runs out, and
-another one, or the workers' sweeps, go on. What is due is read from the database, so that no hint is lost with a
+Controllers that run share the clusters (`shards`). A cluster is one controller's at a time, by a claim that it renews;
+where a controller is gone the claim runs out, and another one, or the workers' sweeps, go on. A cluster that becomes
+another one's is left once its turns have ended. What is due is read from the database, so that no hint is lost with a
 process.
 """
 
 import logging
 import threading
 import time
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,13 +24,16 @@ from django.utils import timezone
 from prometheus_client import Gauge
 
 from clusters.models import Cluster
+from clusters.services.connection import LOCAL
 from common.errors import FairleadError
 from deployments import hooks
-from deployments.reconcile import cluster_claim, schedule
+from deployments.reconcile import cluster_claim, controllers, schedule
 from deployments.reconcile.cluster_claim import ClusterClaim
+from deployments.reconcile.memory import Memory
 from deployments.reconcile.reconciler import Outcome
 from deployments.reconcile.renewal import RENEW_EVERY_S
 from deployments.turns.resting import Resting
+from deployments.turns.shards import shard
 from deployments.turns.sweep import looked_at, turn
 from deployments.turns.turn_queue import TurnQueue
 from integrations.clusters.base import ClusterDriver
@@ -52,6 +57,7 @@ class _Held:
         look_at: monotonic seconds of the next look; None while one goes on.
         looked_at: those of the end of the last one.
         file_at: when the cluster's file had last changed, as of that look.
+        leaves: it is another controller's now, and no turn begins any more.
     """
 
     claim: ClusterClaim
@@ -60,6 +66,12 @@ class _Held:
     look_at: float | None = 0.0
     looked_at: float = float("-inf")
     file_at: datetime | None = None
+    leaves: bool = False
+
+    @property
+    def able(self) -> ClusterDriver | None:
+        """The driver by which turns may begin."""
+        return None if self.leaves else self.driver
 
     def may_be_away(self, now: float) -> bool:
         """Return whether the cluster answered the last look, some time ago."""
@@ -70,13 +82,21 @@ class Controller:
     """Turns to services until it is stopped; `at_once` turns have begun and not ended at most."""
 
     def __init__(self, at_once: int) -> None:
+        self._name = uuid.uuid4().hex
         self._at_once = at_once
+        self._shard: set[int] = set()
         self._held: dict[int, _Held] = {}
         self._queue = TurnQueue(at_once)
         self._resting = Resting()
+        self._memory = Memory()
         self._changed = threading.Condition()
         self._ends = False
         self._renewed_at = float("-inf")
+
+    def clusters(self) -> set[int]:
+        """Return the clusters that this controller has, or is to have: those whose changes it needs."""
+        with self._changed:
+            return self._shard | self._held.keys()
 
     def hint(self, cluster_id: int, services: Iterable[tuple[str, str]]) -> Iterable[int]:
         """Turn soon to services, by namespace and name, whose objects changed; returns how many of them there are."""
@@ -115,7 +135,7 @@ class Controller:
             self._renewed_at = monotonic
             self._renew(now)
         with self._changed:
-            able = {key: each.driver for key, each in self._held.items() if each.driver is not None}
+            able = {key: each.able for key, each in self._held.items() if each.able is not None}
         due = schedule.due_on(able, now=now, interval=timedelta(seconds=settings.RECONCILE_INTERVAL_S), every_s=_POLL_S)
         rest, stir = self._resting.split(due.settled, able, monotonic)
         schedule.ticked(rest, now=now)
@@ -128,17 +148,31 @@ class Controller:
             self._changed.notify_all()
 
     def _renew(self, now: datetime) -> None:
-        """Renew the claims, take clusters that are free, and leave those that another one has."""
+        """Renew the claims, take free clusters of this controller's shard, and leave what is not in it any more."""
+        running = controllers.beat(self._name, now=now)
+        everywhere = Cluster.objects.exclude(kind=LOCAL).values_list("pk", flat=True)
+        own = shard(self._name, controllers=running, clusters=list(everywhere))
         with self._changed:
+            self._shard = own
             claims = {key: each.claim for key, each in self._held.items()}
         lost = [key for key, claim in claims.items() if not claim.renew(now)]
-        free = {key: cluster_claim.take(key, now=now) for key in cluster_claim.clusters_free(now=now)}
+        free = own.intersection(cluster_claim.clusters_free(now=now))
+        taken = {key: cluster_claim.take(key, now=now) for key in free}
         with self._changed:
             for key in lost:
-                self._held.pop(key, None)
-                self._queue.leave(key)
-            self._held |= {key: _Held(claim) for key, claim in free.items() if claim is not None}
+                self._drop(key)
+            self._held |= {key: _Held(claim) for key, claim in taken.items() if claim is not None}
+            for key, held in self._held.items():
+                held.leaves = key not in own
+            left = [key for key, held in self._held.items() if held.leaves and not self._queue.running(key)]
+            given_back = [self._drop(key) for key in left]
             CLUSTERS.set(len(self._held))
+        for claim in given_back:
+            claim.release()
+
+    def _drop(self, cluster_id: int) -> ClusterClaim:
+        self._queue.leave(cluster_id)
+        return self._held.pop(cluster_id).claim
 
     def _work(self) -> None:
         """Have one look or turn after the other, until the end."""
@@ -168,10 +202,10 @@ class Controller:
             return None
         now = time.monotonic()
         for cluster_id, held in self._held.items():
-            if held.look_at is not None and held.look_at <= now:
+            if held.look_at is not None and held.look_at <= now and not held.leaves:
                 held.look_at = None
                 return cluster_id, None, None
-        found = self._queue.next({key for key, each in self._held.items() if each.driver is not None})
+        found = self._queue.next({key for key, each in self._held.items() if each.able is not None})
         return None if found is None else (*found, self._held[found[0]].driver)
 
     def _look(self, cluster_id: int) -> None:
@@ -201,8 +235,8 @@ class Controller:
     def _turn(self, cluster_id: int, service_id: int, driver: ClusterDriver) -> None:
         outcome: Outcome | None = None
         try:
-            outcome = turn(service_id, driver)
-            if outcome is Outcome.DONE:
+            outcome = turn(service_id, driver, self._memory)
+            if outcome is Outcome.DONE and not self._memory.has(service_id):  # it has none that settled
                 self._resting.turned_to(service_id, driver, time.monotonic())
         finally:
             with self._changed:
@@ -223,5 +257,9 @@ class Controller:
         ends_at = time.monotonic() + _END_S
         for thread in threads:
             thread.join(max(0.0, ends_at - time.monotonic()))
+        try:
+            controllers.leave(self._name)
+        except DatabaseError as error:
+            logger.warning("others learn of this end from its silence: %s", error)
         for held in self._held.values():
             held.claim.release()

@@ -21,10 +21,11 @@ from common.errors import FairleadError, Unavailable
 from common.http.full_disk import full_disk
 from deployments import hooks
 from deployments.reconcile import reconciler, restarts, schedule
+from deployments.reconcile.memory import Memory
 from deployments.reconcile.participants.metric_queries import NOT_CONFIGURED
 from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.reconcile.service_counters import count_failure
-from deployments.services import alias_follow, import_follow
+from deployments.services import model_follow
 from deployments.services.revisions.gpu_assignment import gpus_due, gpus_note
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.unavailable_driver import away
@@ -41,21 +42,25 @@ RECONCILE_DURATION = Histogram(
 _BUDGET_S = 10.0
 
 
-def turn(service_id: int, driver: ClusterDriver) -> Outcome | None:
-    """Tick one service; its errors are logged here and must not delay others."""
+def turn(service_id: int, driver: ClusterDriver, memory: Memory | None = None) -> Outcome | None:
+    """Tick one service; its errors are logged here and must not delay others.
+
+    Args:
+        memory: of a process that has the next turns too.
+    """
     began = time.monotonic()
-    outcome = _try(service_id, driver)
+    outcome = _try(service_id, driver, memory)
     RECONCILE_DURATION.labels(outcome or "failed").observe(time.monotonic() - began)
     if outcome is None:
         count_failure(service_id)
     return outcome
 
 
-def _try(service_id: int, driver: ClusterDriver) -> Outcome | None:
+def _try(service_id: int, driver: ClusterDriver, memory: Memory | None) -> Outcome | None:
     try:
-        alias_follow(service_id=service_id, now=timezone.now())
-        import_follow(service_id=service_id, now=timezone.now())
-        return reconciler.tick(service_id, _outside(service_id, driver))
+        if memory is None or not memory.follows_nothing(service_id):
+            model_follow(service_id=service_id, now=timezone.now())
+        return reconciler.tick(service_id, _outside(service_id, driver, memory))
     except Unavailable as error:
         logger.warning("service %s waits for its cluster: %s", service_id, error)
     except FairleadError as error:
@@ -66,9 +71,9 @@ def _try(service_id: int, driver: ClusterDriver) -> Outcome | None:
     return None
 
 
-def _outside(service_id: int, driver: ClusterDriver) -> Outside:
-    collect = partial(counters.collect, page_of=driver.metrics_page)
-    return Outside(driver, collect, timezone.now, settings.SCALE_DOWN_WINDOW, partial(_ask_prometheus, service_id))
+def _outside(service_id: int, driver: ClusterDriver, memory: Memory | None) -> Outside:
+    collect, ask = partial(counters.collect, page_of=driver.metrics_page), partial(_ask_prometheus, service_id)
+    return Outside(driver, collect, timezone.now, settings.SCALE_DOWN_WINDOW, ask, memory)
 
 
 def _ask_prometheus(service_id: int, queries: Sequence[str]) -> Sequence[Answer]:

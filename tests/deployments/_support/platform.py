@@ -10,11 +10,11 @@ from django.utils import timezone
 from deployments.domain.phases import ServicePhase
 from deployments.models import AnalysisRun, InferenceService, Rollout
 from deployments.reconcile import reconciler
+from deployments.reconcile.memory import Memory
 from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.selectors import ServiceView, service_detail
 from deployments.services import (
-    alias_follow,
-    import_follow,
+    model_follow,
     policy_apply,
     rollout_start,
     service_apply,
@@ -49,10 +49,11 @@ class Platform:
     cluster: FakeCluster = field(default_factory=FakeCluster)
     metrics: FakeMetrics = field(default_factory=FakeMetrics)
     clock: ManualClock = field(default_factory=ManualClock)
+    memory: Memory = field(default_factory=Memory)
 
     @property
     def outside(self) -> Outside:
-        return Outside(self.cluster, self.metrics, self.clock)
+        return Outside(self.cluster, self.metrics, self.clock, memory=self.memory)
 
     def version(
         self,
@@ -126,8 +127,7 @@ class Platform:
         if settle:
             self.cluster.settle()
         service_id = InferenceService.objects.values_list("pk", flat=True).get()
-        alias_follow(service_id=service_id, now=self.clock())
-        import_follow(service_id=service_id, now=self.clock())
+        model_follow(service_id=service_id, now=self.clock())
         return reconciler.tick(service_id, self.outside)
 
     def until(self, look: Callable[[], object], turns: int = 60) -> None:

@@ -25,6 +25,7 @@ from deployments.domain.autoscaling import rollout_capacity
 from deployments.domain.phases import Phase
 from deployments.models import Approval, InferenceService, Revision, Rollout, WebhookQuestion
 from deployments.reconcile import lease, reconciler, restarts, service_change
+from deployments.reconcile.memory import Memory
 from deployments.reconcile.participants import evidence, gates, replicas
 from deployments.reconcile.participants.gates import question_begin, question_end
 from deployments.services import rollout_approve, rollout_promote, service_delete
@@ -85,6 +86,7 @@ class Deaths:
                 return
             # Its lease runs out. Were the clock to go on for it, most of the rollout would count as unseen.
             InferenceService.objects.update(lease_expires_at=platform.clock())
+            platform.memory = Memory()
 
     def _is_new(self, effects: set[Effect], cluster: FakeCluster, applied: int, line: Line, writes: int) -> bool:
         effect = (writes, len(cluster.applied) - applied, len(cluster.deleted))
@@ -280,7 +282,7 @@ def _live_through(stories: Iterable[Story], platform: Platform, deaths: Deaths) 
     for story in stories:
         for _ in range(MOST_LIVES):
             before = deaths.count
-            _live(story, deepcopy(platform), deaths)
+            _live(story, deepcopy(platform, {id(platform.memory): Memory()}), deaths)
             if deaths.count == before:
                 break
         else:

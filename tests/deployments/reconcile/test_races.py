@@ -11,7 +11,7 @@ from common.errors import FairleadError
 from deployments.domain.phases import Phase
 from deployments.models import InferenceService, Rollout
 from deployments.reconcile.reconciler import Outcome, Outside, tick
-from deployments.services import alias_follow, rollout_abort
+from deployments.services import model_follow, rollout_abort
 from events.models import Event
 from integrations.clusters.base import Observed, Sample
 from tests.deployments._support.ledger import Ledger
@@ -149,7 +149,7 @@ def test_an_alias_that_several_workers_follow_has_moved_once(transactional_db: N
     platform.apply(uri="models:/digits@champion")
     platform.until(lambda: platform.view().phase == "Ready")
     platform.alias(platform.version(2))
-    follow = partial(alias_follow, service_id=InferenceService.objects.get().pk, now=platform.clock())
+    follow = partial(model_follow, service_id=InferenceService.objects.get().pk, now=platform.clock())
 
     assert _together(*[follow] * 6) == [None] * 6
 

@@ -15,6 +15,7 @@ from deployments import mapping
 from deployments.domain.policy import parse_policy
 from deployments.models import InferenceService
 from deployments.reconcile import participants, reconciler
+from deployments.reconcile.memory import Memory
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
 from tests.deployments._support.platform import Platform
@@ -49,15 +50,23 @@ def tick(platform: Platform) -> tuple[Counter[CodeType], int]:
     return calls, len(queries)
 
 
-def test_a_tick_of_a_rolling_service_parses_its_policy_and_each_revision_once(platform: Platform) -> None:
+def test_a_tick_of_a_rolling_service_parses_its_policy_and_each_revision_once_where_it_reads_them(
+    platform: Platform,
+) -> None:
     platform.live()
     platform.version(2)
     platform.start()
     platform.until(lambda: platform.rollout().confirmed_at is not None)
+    tick(platform)
     for _ in range(3):
         platform.traffic(40)
-        calls, _ = tick(platform)
+        calls, remembered = tick(platform)
+        assert calls == {}
+        platform.traffic(40)
+        platform.memory = Memory()
+        calls, read = tick(platform)
         assert calls == {PARSES_POLICY: 1, PARSES_REVISION: 2}
+        assert remembered < read
 
 
 def test_a_rolling_service_that_follows_its_load_is_parsed_once_too(platform: Platform) -> None:

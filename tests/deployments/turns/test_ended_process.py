@@ -21,7 +21,7 @@ from deployments import tasks
 from deployments.domain.service_state.quiescence import TOUCHED
 from deployments.models import InferenceService
 from deployments.reconcile import cluster_claim
-from deployments.reconcile.renewal import HELD
+from deployments.reconcile.renewal import HELD, RENEW_EVERY_S
 from deployments.services import service_apply
 from deployments.turns.controller import Controller
 from tests.deployments._support.cluster_files import LEAST
@@ -145,6 +145,55 @@ def test_a_controller_takes_clusters_whose_claims_run_out_and_gives_them_back_at
         stopped.set()
         controller.join(DEADLINE_S)
     assert free() == everywhere
+
+
+def test_controllers_share_the_clusters_and_one_has_them_all_when_the_other_ends(place: Platform) -> None:
+    everywhere, one, other = free(), Controller(4), Controller(4)
+    ends = {each: threading.Event() for each in (one, other)}
+    threads = {each: threading.Thread(target=each.run, args=(ends[each],)) for each in ends}
+    try:
+        threads[one].start()
+        until(lambda: one.clusters() == everywhere and not free())
+        threads[other].start()
+        until(lambda: (len(one.clusters()), len(other.clusters())) == (1, 1) and not free())
+        assert one.clusters() | other.clusters() == everywhere
+        place.cluster.applied.clear()
+        InferenceService.objects.update(settled=TOUCHED)
+        until(lambda: had_turns(place))
+        ends[one].set()
+        threads[one].join(DEADLINE_S)
+        until(lambda: other.clusters() == everywhere and not free())
+    finally:
+        for each, thread in threads.items():
+            ends[each].set()
+            if thread.ident is not None:
+                thread.join(DEADLINE_S)
+    assert free() == everywhere
+
+
+def test_a_controller_goes_on_with_all_clusters_when_another_one_is_killed(place: Platform) -> None:
+    stopped, controller = threading.Event(), Controller(4)
+    everywhere, path = free(), f"{settings.ROOT / 'platform'}{os.pathsep}{settings.ROOT}"
+    thread = threading.Thread(target=controller.run, args=(stopped,))
+    with subprocess.Popen(
+        [sys.executable, "-c", PROCESS, str(database.settings_dict["NAME"]), "watcher"],
+        cwd=settings.ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as killed:
+        try:
+            assert killed.stdout is not None
+            assert killed.stdout.readline() == "in a turn\n"
+            thread.start()
+            until(lambda: len(controller.clusters()) == 1)
+            killed.kill()
+            until(lambda: had_turns(place) and controller.clusters() == everywhere)
+            assert HELD.total_seconds() + RENEW_EVERY_S < WITHIN_S, "what was held is taken by then"
+        finally:
+            killed.kill()
+            stopped.set()
+            thread.join(DEADLINE_S)
 
 
 def test_settled_services_have_a_turn_with_the_driver_of_a_changed_cluster_file(place: Platform) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import ceil
 
 from common import durations
 from deployments.domain.analysis.verdict import Finding, Verdict
@@ -140,8 +141,7 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
     evidence = finding.message if finding is not None else "no analysis at this step"
     held = now - (state.confirmed_at or now)
     if held < step.hold:
-        left = durations.render(timedelta(seconds=max(1, round((step.hold - held).total_seconds()))))
-        return because(state, Code.HOLDING, f"{state.where} is held for another {left}; {evidence}")
+        return because(state, Code.HOLDING, f"{state.where} is held for another {_left(step.hold - held)}; {evidence}")
     if kept := _kept_by_webhooks(state, seen, When.AFTER, now):
         return kept
     if state.pauses:
@@ -151,6 +151,13 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
         message = f"{state.where} waits for somebody to promote or abort it; {evidence}"
         return because(state, Code.PAUSED_BY_STEP, message)
     return _go_on(state, seen, now)
+
+
+def _left(left: timedelta) -> str:
+    """Return the rest of a hold, of more than ten minutes in minutes: what is shown is written each time it changes."""
+    exact_s = left.total_seconds()
+    minutes = ceil(exact_s / 60)
+    return durations.render(timedelta(minutes=minutes) if minutes > 10 else timedelta(seconds=max(1, round(exact_s))))
 
 
 def _go_on(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:

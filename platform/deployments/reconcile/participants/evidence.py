@@ -60,7 +60,9 @@ class EvidenceOfStep(Participant[Evidence]):
         rollout, state = turn.rollout, turn.state
         if rollout is None or state is None or turn.seen is None or state.phase is Phase.PENDING or state.step is None:
             return Evidence()
-        scopes, begun = list(_scopes(state)), _begun(rollout, state)
+        scopes, begun = list(_scopes(state)), turn.kept.get(self, {})
+        if not begun.keys() >= {scope.step_index for scope in scopes}:
+            begun = _begun(rollout, state)
         if not (turn.is_confirmed and state.has_its_portion):
             scopes = [scope for scope in scopes if scope.step_index in begun]
         if not scopes:
@@ -86,6 +88,7 @@ class EvidenceOfStep(Participant[Evidence]):
             known = _look(run, rollout, scope.gate, turn.outside.ask, turn.now)
             findings[scope.step_index] = _judge(run, state, scope.gate, counted, known, sides=sides, now=turn.now)
             runs.append(run)
+        turn.kept[self] = {run.step_index: run for run in runs}
         return Evidence(findings.get(state.step_index), findings.get(None), tuple(runs), edges)
 
     def record(self, change: Change, found: Evidence) -> None:

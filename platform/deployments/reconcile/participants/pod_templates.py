@@ -35,10 +35,19 @@ class Templates(Participant[Found]):
         try:
             templates = driver.pod_templates(desired) if _is_due(turn) else {}
             is_pinned = any(each.pod_templates for each in desired.revisions)
-            changes = driver.template_changes(_as_new(turn, desired)) if is_pinned else {}
+            changes = self._changes(turn, desired) if is_pinned else {}
         except FairleadError:
             return Found()
         return Found(templates, changes)
+
+    def _changes(self, turn: Turn, desired: Desired) -> Mapping[str, str]:
+        """Return how pinned templates differ; the same by the same driver, which follows the cluster's file."""
+        driver = turn.outside.driver
+        of, changes = turn.kept.get(self, (None, {}))
+        if of != (driver, desired):
+            changes = driver.template_changes(_as_new(turn, desired))
+            turn.kept[self] = (driver, desired), changes
+        return changes
 
     def record(self, change: Change, found: Found) -> None:
         """Pin templates, and record what has changed."""

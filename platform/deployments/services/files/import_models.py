@@ -75,8 +75,6 @@ def note_of(row: ModelImport) -> str:
 
 def import_follow(*, service_id: int, now: datetime) -> None:
     """Record the progress of the import that the service waits for, and roll out its version once that is READY."""
-    if not InferenceService.objects.filter(pk=service_id).exclude(awaited_import=None).exists():
-        return  # the usual case, at a tenth of the cost of the row
     services = InferenceService.objects.select_related("awaited_import__version__model")
     service = services.filter(pk=service_id, deleting_at=None).exclude(awaited_import=None).first()
     if service is None or service.awaited_import is None:

@@ -374,6 +374,16 @@ def test_a_time_in_which_nobody_could_look_is_passed_over() -> None:
     assert pass_over(_pending(), night) == _pending()
 
 
+@pytest.mark.parametrize(
+    ("held_s", "left"), [(0, "12h"), (20, "12h"), (61, "11h59m"), (12 * 3600 - 601, "11m"), (12 * 3600 - 600, "10m")]
+)
+def test_the_rest_of_a_long_hold_is_said_in_minutes(held_s: int, left: str) -> None:
+    state = _at(0, since=timedelta(seconds=held_s))
+    steps = (replace(state.policy.steps[0], hold=timedelta(hours=12)), *state.policy.steps[1:])
+    after = advance(replace(state, policy=replace(state.policy, steps=steps, deadline=None)), _seen(GOOD), NOW)
+    assert f"is held for another {left};" in after.reason.message
+
+
 def test_hold_counts_from_when_the_gateway_confirmed_the_weight() -> None:
     asked = advance(_pending(), _seen(), NOW)
     later = NOW + timedelta(minutes=5)

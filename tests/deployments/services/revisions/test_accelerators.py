@@ -9,7 +9,7 @@ from clusters.models import Cluster
 from common.errors import Conflict, DoesNotFit, InvalidInput
 from deployments import mapping
 from deployments.models import InferenceService, Revision
-from deployments.services import alias_follow, rollout_plan, service_apply
+from deployments.services import model_follow, rollout_plan, service_apply
 from deployments.services.revisions.gpu_assignment import gpus_due, gpus_look
 from events.models import Event
 from integrations.clusters.base import Arrangement, NodeGpus, Nodes, Observed, Resources
@@ -177,7 +177,7 @@ def test_an_alias_is_not_followed_to_what_does_not_fit(live: Platform) -> None:
     live.until(lambda: live.view().stable_revision == "digits-00002")
     live.alias(live.version(2))
     ModelVersion.objects.filter(number=2).update(profile={"memory_bytes": 100 << 30})
-    alias_follow(service_id=service.pk, now=live.clock())
+    model_follow(service_id=service.pk, now=live.clock())
     service.refresh_from_db()
     assert "does not fit on cluster local" in service.alias_problem
     assert Revision.objects.count() == 2
