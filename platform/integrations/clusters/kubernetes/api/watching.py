@@ -1,9 +1,11 @@
 """Lists and watches on an event loop: many streams of many API servers, without a thread for each."""
 
+import asyncio
 import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
@@ -22,6 +24,8 @@ _CONNECT_S, _READ_S = 3.0, 30.0
 _SILENCE_S = 90.0
 """The API server sends a bookmark about every minute."""
 _PAGE = 500
+_AT_ONCE = 3
+"""Requests of one server that may be on their way to an answer: dozens of handshakes at once end each other's time."""
 _KEEPALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
@@ -44,6 +48,7 @@ class WatchingApi:
         self._client = httpx.AsyncClient(transport=transport, base_url=self._settings.host, trust_env=False)
         name = self._settings.tls_server_name
         self._extensions = {"sni_hostname": name} if name else {}
+        self._asks = asyncio.Semaphore(_AT_ONCE)
 
     async def pages(
         self, kind: Kind, namespace: str, labels: Mapping[str, str]
@@ -76,9 +81,13 @@ class WatchingApi:
         path = kind.path(namespace)
         timeout = httpx.Timeout(_SILENCE_S, connect=_CONNECT_S)
         try:
-            async with self._client.stream(
-                "GET", path, params=query, headers=self._headers(), timeout=timeout, extensions={**self._extensions}
-            ) as answer:
+            async with AsyncExitStack() as stack:
+                extensions = {**self._extensions}
+                asked = self._client.stream(
+                    "GET", path, params=query, headers=self._headers(), timeout=timeout, extensions=extensions
+                )
+                async with self._asks:
+                    answer = await stack.enter_async_context(asked)
                 if answer.status_code != httpx.codes.OK:
                     raise refusal(answer.status_code, await answer.aread(), f"the watch of {path}")
                 yield None
@@ -97,9 +106,10 @@ class WatchingApi:
     async def _get(self, path: str, query: Mapping[str, str]) -> Json:
         timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
         try:
-            answer = await self._client.get(
-                path, params=dict(query), headers=self._headers(), timeout=timeout, extensions={**self._extensions}
-            )
+            async with self._asks:
+                answer = await self._client.get(
+                    path, params=dict(query), headers=self._headers(), timeout=timeout, extensions={**self._extensions}
+                )
             if answer.status_code == httpx.codes.OK:
                 return dict(json.loads(answer.content))
         except (httpx.HTTPError, OSError, ValueError) as error:
