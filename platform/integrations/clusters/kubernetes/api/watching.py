@@ -1,6 +1,7 @@
 """Lists and watches on an event loop: many streams of many API servers, without a thread for each."""
 
 import json
+import random
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -17,10 +18,14 @@ from integrations.clusters.kubernetes.api.tls import tls_of
 
 Json = dict[str, Any]
 
-_WATCH_S = 300
+_WATCH_S = (60, 75)
+"""Least and most that a stream lasts. At random, so that many do not end all at once.
+
+The API server ends a silent one by then: it sends bookmarks of a kind only after the first event of that kind.
+"""
 _CONNECT_S, _READ_S = 3.0, 30.0
 _SILENCE_S = 90.0
-"""The API server sends a bookmark about every minute."""
+"""Longer than a stream: a server that is silent for so long does not answer."""
 _PAGE = 500
 _KEEPALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -70,7 +75,7 @@ class WatchingApi:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
-            "timeoutSeconds": str(_WATCH_S),
+            "timeoutSeconds": str(random.randint(*_WATCH_S)),  # noqa: S311 - no secret
             "labelSelector": _selector(labels),
         }
         path = kind.path(namespace)
