@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -19,10 +20,14 @@ from integrations.clusters.kubernetes.api.tls import tls_of
 
 Json = dict[str, Any]
 
-_WATCH_S = 300
+_WATCH_S = (60, 75)
+"""Least and most that a stream lasts. At random, so that many do not end all at once.
+
+The API server ends a silent one by then: it sends bookmarks of a kind only after the first event of that kind.
+"""
 _CONNECT_S, _READ_S = 3.0, 30.0
 _SILENCE_S = 90.0
-"""The API server sends a bookmark about every minute."""
+"""Longer than a stream: a server that is silent for so long does not answer."""
 _PAGE = 500
 _AT_ONCE = 3
 """Requests of one server that may be on their way to an answer: dozens of handshakes at once end each other's time."""
@@ -75,7 +80,7 @@ class WatchingApi:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
-            "timeoutSeconds": str(_WATCH_S),
+            "timeoutSeconds": str(random.randint(*_WATCH_S)),  # noqa: S311 - no secret
             "labelSelector": _selector(labels),
         }
         path = kind.path(namespace)

@@ -1,9 +1,7 @@
 """What the API server's answers become, without a cluster."""
 
-import http.server
-import json
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,53 +10,22 @@ from common.errors import Conflict, InvalidInput, NotPermitted, Unavailable
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
 from integrations.clusters.kubernetes.api.resource_types import CONFIG_MAP
+from tests.integrations._support.api_servers import api_server, kubeconfig
 from tests.servers.parts import free_port
 
 Server = Callable[[int, str], Path]
 ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "digits", "namespace": "default"}}
 
 
-def kubeconfig(folder: Path, port: int) -> Path:
-    place = folder / "kubeconfig"
-    content = {
-        "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [{"name": "test", "user": {}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-    }
-    place.write_text(json.dumps(content))
-    return place
-
-
 @pytest.fixture
 def answering(tmp_path: Path) -> Iterator[Server]:
     """Give a maker of API servers that have one answer for everything."""
-    servers = []
+    with ExitStack() as stack:
 
-    def make(status: int, sentence: str) -> Path:
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                self.rfile.read(int(self.headers.get("content-length", "0")))
-                body = json.dumps({"message": sentence}).encode()
-                self.send_response(status)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        def make(status: int, sentence: str) -> Path:
+            return stack.enter_context(api_server(tmp_path, lambda asked: asked.say(status, {"message": sentence})))
 
-            do_GET = do_PATCH = answer  # noqa: N815 - the library's names
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever).start()
-        servers.append(server)
-        return kubeconfig(tmp_path, server.server_port)
-
-    yield make
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+        yield make
 
 
 def test_a_server_that_is_away_is_unavailable(tmp_path: Path) -> None:
