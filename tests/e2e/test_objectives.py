@@ -1,7 +1,7 @@
 """The chart's rules of objectives, evaluated by a real Prometheus over the metrics of a whole platform under load.
 
-Its windows of 5 min to 3 d take too long for a test. All durations of the rules are divided by `FASTER`, the interval of
-evaluations too: the window of 5 min is 5 s, of an hour a minute. Expressions and thresholds stay as they are.
+Its windows of 5 min to 3 d take too long for a test. All durations of the rules are divided by `FASTER`, with the
+interval of evaluations: the window of 5 min is 5 s, of an hour a minute. All else of the rules stays as it is.
 """
 
 import re
@@ -34,7 +34,7 @@ def predict(order: FP32[1]) -> FP32[1]:
     if order[0] == {BROKEN}:
         raise ValueError("broken")
     if order[0] == {SLOW}:
-        time.sleep(0.5)
+        time.sleep(0.3)
     return order
 """
 SERVICE = """
@@ -51,8 +51,8 @@ spec:
 """
 FAILING = (WELL, BROKEN, WELL, WELL, SLOW, WELL, BROKEN, WELL, WELL, WELL)
 """Two of ten fail, 20 times what the objective allows; of eight answers one is slow, 2.5 times what is allowed."""
-BURN = {"availability": 20.0, "latency": 2.5}
 WINDOWS = ("5m", "30m", "1h", "6h", "3d")
+NAMES = ("failing", "working")
 FAST, MIDDLE, SLOWLY = "FairleadErrorBudgetBurnsFast", "FairleadErrorBudgetBurns", "FairleadErrorBudgetBurnsSlowly"
 FIRING = {
     (FAST, "availability", "critical"),
@@ -125,15 +125,18 @@ def burn(scraper: Prometheus, service: str, window: str) -> dict[str, float]:
 
 
 def serve(platform: Platform) -> None:
-    """Serve the model as two services with the same objectives."""
+    """Serve the model as two services with the same objectives, which start at the same time."""
     folder = platform.home.parent
     (folder / "orders" / "1").mkdir(parents=True)
     (folder / "orders" / "config.pbtxt").write_text('backend: "python"\n')
     (folder / "orders" / "1" / "model.py").write_text(MODEL)
     platform.fairlead("models", "push", "orders", "--name", "orders", "--wait")
-    for name in ("failing", "working"):
+    for name in NAMES:
         (folder / "service.yaml").write_text(SERVICE.replace("NAME", name))
-        platform.fairlead("services", "apply", "-f", "service.yaml", "--wait")
+        platform.fairlead("services", "apply", "-f", "service.yaml")
+    with platform.client() as client:
+        for name in NAMES:
+            until(lambda name=name: client.get(f"services/default/{name}")["phase"] == "Ready", WITHIN_S, name)
 
 
 def test_alerts_fire_for_the_service_that_fails_and_for_no_other(tmp_path: Path) -> None:
@@ -151,10 +154,11 @@ def test_alerts_fire_for_the_service_that_fails_and_for_no_other(tmp_path: Path)
             ):
                 until(lambda: firing(scraper, "failing") == FIRING, WITHIN_S, "the alerts of the failing service")
                 for window in WINDOWS:
-                    assert burn(scraper, "failing", window) == pytest.approx(BURN, rel=0.25), window
-                assert firing(scraper, "working") == set()
-                for window in WINDOWS:
+                    found = burn(scraper, "failing", window)
+                    assert found["availability"] == pytest.approx(20, rel=0.1), window
+                    assert found["latency"] == pytest.approx(2.5, rel=0.3), f"{window}; a busy machine is slow too"
                     assert burn(scraper, "working", window)["availability"] == 0, window
+                assert firing(scraper, "working") == set()
                 failing.pattern = (WELL,)
                 until(
                     lambda: not any(name == FAST for name, *_ in firing(scraper, "failing")),

@@ -25,7 +25,7 @@ class TrafficPoint(models.Model):
 
     Attributes:
         at: the time of the second sample; the first was `seconds` before.
-        requests, client_errors, server_errors: of clients, counted by the gateway, or by replicas where they replace it.
+        requests, client_errors, server_errors: of clients, counted by the gateway, or by replicas that replace it.
         latency: [[upper edge in microseconds, requests]] of the replicas' buckets with any; the edge is None above all.
         replicas: how many accepted requests at the second sample.
         has_weight: False of the revision of a rollout that gives it no share of the requests, at the second sample.
