@@ -7,7 +7,6 @@ rate of the period, which the chart's alerts compare over their windows: 1 uses 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
 
 from deployments.domain.service_file.objectives import Objectives
 
@@ -17,7 +16,8 @@ AVAILABILITY, LATENCY = "availability", "latency"
 _DIGITS = 9  # percentages of a file are exact to five; what is beyond is the error of floats
 
 
-class Counted(Protocol):
+@dataclass(frozen=True, slots=True)
+class Counted:
     """Clients' requests of a part of the period.
 
     Attributes:
@@ -25,14 +25,10 @@ class Counted(Protocol):
         latency: answers by upper edge in microseconds; None above all edges.
     """
 
-    @property
-    def requests(self) -> int: ...
-    @property
-    def client_errors(self) -> int: ...
-    @property
-    def server_errors(self) -> int: ...
-    @property
-    def latency(self) -> Sequence[tuple[float | None, int]]: ...
+    requests: int = 0
+    client_errors: int = 0
+    server_errors: int = 0
+    latency: Sequence[tuple[float | None, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,20 @@
 """Error budgets of made-up periods."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.domain.error_budget import AVAILABILITY, LATENCY, ErrorBudget, error_budgets
+from deployments.domain.error_budget import AVAILABILITY, LATENCY, Counted, ErrorBudget, error_budgets
 from deployments.domain.service_file import Objectives
 from deployments.domain.service_file.objectives import LatencyObjective
 
 BOTH = Objectives(99.9, LatencyObjective(99, 0.2))
 
 
-@dataclass
-class Part:
-    """A part of a period."""
-
-    requests: int = 0
-    client_errors: int = 0
-    server_errors: int = 0
-    latency: Sequence[tuple[float | None, int]] = ()
-
-
 def test_each_objective_has_its_budget_over_all_parts() -> None:
     parts = [
-        Part(requests=15_000, server_errors=9, latency=[(100.0, 14_000), (200.0, 900), (300.0, 10)]),
-        Part(requests=9_000, server_errors=3, latency=[(200.0, 9_000), (None, 90)]),
+        Counted(requests=15_000, server_errors=9, latency=[(100.0, 14_000), (200.0, 900), (300.0, 10)]),
+        Counted(requests=9_000, server_errors=3, latency=[(200.0, 9_000), (None, 90)]),
     ]
     availability, latency = error_budgets(BOTH, parts)
     assert availability == ErrorBudget(AVAILABILITY, 99.9, None, 24_000, 12)
@@ -38,25 +25,27 @@ def test_each_objective_has_its_budget_over_all_parts() -> None:
 
 
 def test_what_callers_caused_does_not_count() -> None:
-    (found,) = error_budgets(Objectives(availability=99), [Part(requests=1_000, client_errors=900, server_errors=1)])
+    (found,) = error_budgets(Objectives(availability=99), [Counted(requests=1_000, client_errors=900, server_errors=1)])
     assert (found.requests, found.failures, found.left_percent) == (100, 1, 0.0)
     assert not found.is_overspent
 
 
 def test_without_requests_nothing_is_known() -> None:
-    for found in error_budgets(BOTH, [Part()]):
+    for found in error_budgets(BOTH, [Counted()]):
         assert (found.measured_percent, found.burn_rate, found.left_percent) == (None, None, None)
         assert not found.is_overspent
 
 
 def test_more_failures_than_allowed_leave_nothing() -> None:
-    (found,) = error_budgets(Objectives(availability=99.9), [Part(requests=1_000, server_errors=4)])
+    (found,) = error_budgets(Objectives(availability=99.9), [Counted(requests=1_000, server_errors=4)])
     assert (found.measured_percent, found.burn_rate, found.left_percent) == (99.6, 4.0, 0.0)
     assert found.is_overspent
 
 
 def test_a_service_has_only_the_budgets_of_its_objectives() -> None:
-    (found,) = error_budgets(Objectives(latency=LatencyObjective(95, 7.5)), [Part(latency=[(7500.0, 1), (10000.0, 1)])])
+    (found,) = error_budgets(
+        Objectives(latency=LatencyObjective(95, 7.5)), [Counted(latency=[(7500.0, 1), (10000.0, 1)])]
+    )
     assert (found.objective, found.within_ms, found.requests, found.failures) == (LATENCY, 7.5, 2, 1)
 
 

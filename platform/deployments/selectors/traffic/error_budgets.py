@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from deployments.domain.error_budget import WINDOW, ErrorBudget, error_budgets
+from deployments.domain.error_budget import WINDOW, Counted, ErrorBudget, error_budgets
 from deployments.domain.service_file import stored_objectives
 from deployments.models import InferenceService, TrafficPoint
 
@@ -35,6 +35,8 @@ def service_error_budgets(*, service: InferenceService, now: datetime, kept: tim
     if objectives is None:
         return ErrorBudgets(WINDOW, kept, None, ())
     of_clients = TrafficPoint.objects.filter(service=service, at__gt=now - min(kept, WINDOW), has_weight=True)
-    points = list(of_clients.order_by("at").defer("replicas"))
-    since = points[0].at - timedelta(seconds=points[0].seconds) if points else None
-    return ErrorBudgets(WINDOW, kept, since, error_budgets(objectives, points))
+    counted = ["requests", "client_errors", "server_errors", *(["latency"] if objectives.latency else [])]
+    points = list(of_clients.order_by("at").values_list("at", "seconds", *counted))
+    since = points[0][0] - timedelta(seconds=points[0][1]) if points else None
+    budgets = error_budgets(objectives, (Counted(*counts) for _, _, *counts in points))
+    return ErrorBudgets(WINDOW, kept, since, budgets)
