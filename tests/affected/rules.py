@@ -19,6 +19,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
         "tests/runbooks/test_on_a_cluster.py",
         "tests/nets/test_deployed_names.py",
     ),
+    "charts/fairlead/files/alerts.yaml": ("tests/e2e/test_objectives.py",),
     "kustomize/*": ("tests/charts/*", "tests/cluster/test_kustomize*.py", "tests/nets/test_deployed_names.py"),
     "docker/*": ("tests/docker/*", "tests/nets/test_deployed_names.py"),
     "docs/*": (

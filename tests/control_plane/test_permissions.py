@@ -153,6 +153,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /services/{namespace}/{name}/revisions": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollback": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/rollouts": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/objectives": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/traffic": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollouts": (OWNER, DEPLOYER),
     "GET /users": (DEFAULT, ADMIN),

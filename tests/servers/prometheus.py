@@ -52,16 +52,19 @@ def prometheus(
     *,
     discovery: Discovery | None = None,
     jobs: Sequence[dict[str, Any]] = (),
+    rules: Sequence[dict[str, Any]] = (),
 ) -> Iterator[Prometheus]:
     """Run a Prometheus that takes native histograms until the block ends; raises MissingPartError.
 
     Args:
         jobs: further scrape configurations.
+        rules: groups of rules.
     """
     binary = program("prometheus", "prometheus", [Path("/usr/bin"), Path("/usr/local/bin")])
     port = free_port()
     config = scratch / "prometheus.yml"
-    config.write_text(json.dumps(_config(targets, discovery, jobs)))  # JSON is YAML
+    (scratch / "rules.yml").write_text(json.dumps({"groups": list(rules)}))  # JSON is YAML
+    config.write_text(json.dumps(_config(targets, discovery, jobs)))
     command = [
         str(binary),
         f"--config.file={config}",
@@ -90,7 +93,7 @@ def _config(targets: Sequence[str], discovery: Discovery | None, jobs: Sequence[
         authorization = {"type": "Bearer", "credentials_file": str(discovery.token_file)}
         job["http_sd_configs"] = [{"url": discovery.url, "refresh_interval": "1s", "authorization": authorization}]
         job["authorization"] = authorization
-    return {"scrape_configs": [job, *jobs]}
+    return {"rule_files": ["rules.yml"], "scrape_configs": [job, *jobs]}
 
 
 def _is_ready(port: int) -> bool:

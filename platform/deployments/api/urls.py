@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, comparison, evidence, scraping, traffic, views
+from deployments.api import approvals, comparison, evidence, objectives, scraping, traffic, views
 from deployments.api.workloads.artifacts import WorkloadArtifactView
 from deployments.api.workloads.exchanges import WorkloadExchangesView
 from deployments.api.workloads.requests import WorkloadRequestView
@@ -34,6 +34,11 @@ urlpatterns = [
         "services/<str:namespace>/<str:name>/replicas/<str:replica>/metrics",
         scraping.ReplicaMetricsView.as_view(),
         name="replica-metrics",
+    ),
+    path(
+        "services/<str:namespace>/<str:name>/objectives",
+        objectives.ServiceObjectivesView.as_view(),
+        name="service-objectives",
     ),
     path("services/<str:namespace>/<str:name>/traffic", traffic.ServiceTrafficView.as_view(), name="service-traffic"),
     path("services/<str:namespace>/<str:name>/rollback", views.ServiceRollbackView.as_view(), name="service-rollback"),

@@ -25,9 +25,10 @@ class TrafficPoint(models.Model):
 
     Attributes:
         at: the time of the second sample; the first was `seconds` before.
-        requests, server_errors: of clients, counted by the gateway, or by replicas where they replace it.
+        requests, client_errors, server_errors: of clients, counted by the gateway, or by replicas that replace it.
         latency: [[upper edge in microseconds, requests]] of the replicas' buckets with any; the edge is None above all.
         replicas: how many accepted requests at the second sample.
+        has_weight: False of the revision of a rollout that gives it no share of the requests, at the second sample.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="+")
@@ -35,9 +36,11 @@ class TrafficPoint(models.Model):
     at = models.DateTimeField()
     seconds = models.FloatField()
     requests = models.BigIntegerField()
+    client_errors = models.BigIntegerField(default=0, db_default=0)
     server_errors = models.BigIntegerField()
     latency = models.JSONField()
     replicas = models.PositiveIntegerField()
+    has_weight = models.BooleanField(default=True, db_default=True)
 
     class Meta:
         indexes = [

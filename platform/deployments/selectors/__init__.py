@@ -34,6 +34,7 @@ from deployments.selectors.services import (
     service_views,
 )
 from deployments.selectors.traffic.costs import service_cost
+from deployments.selectors.traffic.error_budgets import ErrorBudgets, service_error_budgets
 from deployments.selectors.traffic.history import TrafficHistory, traffic_history
 from deployments.selectors.traffic.recent import traffic_of
 from deployments.selectors.traffic.scraping import replica_metrics, scrape_targets
@@ -53,6 +54,7 @@ __all__ = [
     "NO_TRAFFIC",
     "AnalysisRunView",
     "ComparisonView",
+    "ErrorBudgets",
     "Evidence",
     "ReasonView",
     "RequestsView",
@@ -88,6 +90,7 @@ __all__ = [
     "service_cost",
     "service_count_by_phase",
     "service_detail",
+    "service_error_budgets",
     "service_get",
     "service_list",
     "service_query",

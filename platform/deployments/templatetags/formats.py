@@ -64,6 +64,18 @@ def precise(value: float) -> str:
 
 
 @register.filter
+def plain(value: float) -> str:
+    """Return a number of a file as people write it: `99` for 99.0, `99.95`."""
+    return f"{value:.10g}"
+
+
+@register.filter
+def times(value: float) -> str:
+    """Return `3.2 times`, with a space that does not break."""
+    return f"{_short(value)}{NO_BREAK}times"
+
+
+@register.filter
 def difference(value: float | None) -> str:
     """Return a difference to three digits, `1.2e-05`; one without a size as text."""
     return "not a number" if value is None else f"{value:.3g}"

@@ -15,6 +15,7 @@ from accounts.models import ApiToken
 from deployments import hooks
 from deployments.domain.phases import Phase, ServicePhase
 from deployments.domain.service_file import PUBLIC
+from deployments.reconcile.participants import traffic
 from deployments.selectors import (
     NO_TRAFFIC,
     AnalysisRunView,
@@ -24,6 +25,7 @@ from deployments.selectors import (
     rollout_policy,
     service_cost,
     service_count_by_phase,
+    service_error_budgets,
     service_get,
     service_list,
     service_search,
@@ -122,6 +124,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "deployments/_approvals.html",
             "deployments/_questions.html",
             "deployments/_rollout_progress.html",
+            "deployments/_objectives.html",
             "deployments/_revisions.html",
             "deployments/_replicas.html",
             "deployments/_drift.html",
@@ -139,6 +142,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "replicas": replicas_of(service),
             "running": replica_views(service=row),
             "cost": service_cost(service=row, now=timezone.now()),
+            "objectives": service_error_budgets(service=row, now=timezone.now(), kept=traffic.KEPT),
             "progress": progress_of(service.rollout),
             "stations": stations_of(service.rollout),
             "is_copying": is_copying(service.rollout),

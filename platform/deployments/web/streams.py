@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import partial
 
 from django.http import HttpRequest
@@ -22,7 +23,11 @@ SOURCE = Source(change_marks, Scope.READ)
 
 def with_traffic(marks: Marks) -> Hashable:
     """Return a mark for all services that is another one also when their traffic was looked up again."""
-    return marks.everything, int(time.monotonic() / traffic.EVERY.total_seconds())
+    return marks.everything, _traffic_tick()
+
+
+def _traffic_tick() -> int:
+    return int(time.monotonic() / traffic.EVERY.total_seconds())
 
 
 @streamed(SOURCE, anywhere)
@@ -36,9 +41,13 @@ def service_list_stream(request: HttpRequest) -> Topic:
 
 @streamed(SOURCE, of_service)
 def service_stream(_request: HttpRequest, namespace: str, name: str) -> Topic:
-    """Stream what changes on a service's page; raises NotFound."""
+    """Stream what changes on a service's page, its error budgets with its traffic; raises NotFound."""
     service = service_detail(namespace=namespace, name=name, now=timezone.now())
-    return Topic.of_row(service.id, partial(page_or_none, partial(detail_page, namespace, name)), key=service.id)
+    topic = Topic.of_row(service.id, partial(page_or_none, partial(detail_page, namespace, name)), key=service.id)
+    if not service.objectives:
+        return topic
+    # A key of its own: a page that was opened before the service had objectives does not decide for this one.
+    return replace(topic, key=(service.id, "objectives"), mark=lambda marks: (topic.mark(marks), _traffic_tick()))
 
 
 @streamed(SOURCE, of_service)

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from fairlead_cli.commands import failures, rollouts
 from fairlead_cli.commands.refusals import Refusals
 from fairlead_cli.commands.rollout_view import share, wait_text
 from fairlead_cli.context import Call, count, service_path
-from fairlead_cli.errors import Aborted, CliError, EndedBadly
+from fairlead_cli.errors import Aborted, CliError, EndedBadly, NotFound
 from fairlead_cli.files.apply_file import apply_file, file_arguments
 from fairlead_cli.output import contract_changes, render
 from fairlead_cli.output.waiting import wait_until
@@ -31,6 +32,11 @@ _COLUMNS: render.Columns = {
     "rollout": lambda row: _rollout(row.get("rollout")),
     "reason": "reason",
 }
+
+
+def _exact_percent(value: float | None) -> str:
+    """Return a percentage with all its digits: one decimal would make 100 of 99.95."""
+    return "-" if value is None else f"{value:.10g} %"
 
 
 def _names(value: object) -> str:
@@ -61,6 +67,14 @@ _REVISIONS: render.Columns = {
     "weight": _weight,
     "wanted": lambda row: render.percent(row["weight_wanted"]),
     "restarts": "restarts",
+}
+_BUDGETS: render.Columns = {
+    "objective": "objective",
+    "target": lambda row: _exact_percent(row["target_percent"]),
+    "measured": lambda row: _exact_percent(row["measured_percent"]),
+    "missed": lambda row: f"{row['failures']}/{row['requests']}",
+    "burn rate": lambda row: "-" if row["burn_rate"] is None else f"{row['burn_rate']:.3g}",
+    "budget left": lambda row: render.percent(row["left_percent"]),
 }
 _EVENTS: render.Columns = {
     "seq": "seq",
@@ -100,6 +114,8 @@ def show_service(call: Call) -> None:
         if service.get("waits"):
             print(f"{wait_text(service['waits'])}\n")
         call.show_list(service["revisions"], _REVISIONS)
+        if service.get("objectives"):
+            _show_budgets(call, service)
         for revision in service["revisions"]:
             if revision.get("placement"):
                 print(f"\n{_placement_text(revision)}")
@@ -107,6 +123,15 @@ def show_service(call: Call) -> None:
                 print(f"\n{_template_text(revision)}")
         for revision in failures.failing(service):
             print(f"\n{failures.as_text(revision)}")
+
+
+def _show_budgets(call: Call, service: Mapping[str, Any]) -> None:
+    """Show the error budgets of a service; nothing where the control plane is older than they are."""
+    with suppress(NotFound):
+        found = call.client.get(path("services", service["namespace"], service["name"], "objectives"))
+        print()
+        call.show_list(found["budgets"], _BUDGETS)
+        print(f"\nsince {found['since'] or '-'}, of a window of {found['window_days']} days")
 
 
 def _template_text(revision: Mapping[str, Any]) -> str:

@@ -102,6 +102,33 @@ def _service_busy(_: Stage) -> str:
     return _of(service)
 
 
+def _objectives(service: InferenceService, availability: float) -> None:
+    """Let the service have an objective of both kinds; 2 % of the answers in its history take longer than 3 ms."""
+    objectives = {"availability": availability, "latency": {"percent": 97, "withinMs": 3}}
+    service.document["spec"]["objectives"] = objectives
+    service.save(update_fields=["document"])
+
+
+def _service_new_with_objectives(_: Stage) -> str:
+    service = scenes.service()
+    _objectives(service, 99.9)
+    return _of(service)
+
+
+def _service_within_objectives(_: Stage) -> str:
+    service = scenes.service()
+    scenes.traffic(service, *WAVE * 18, errors=0.002)
+    _objectives(service, 99.5)
+    return _of(service)
+
+
+def _service_overspent(_: Stage) -> str:
+    service = scenes.service()
+    scenes.traffic(service, *WAVE * 18, errors=0.02)
+    _objectives(service, 99.9)
+    return _of(service)
+
+
 def _service_shadow(_: Stage) -> str:
     service = scenes.service()
     comparisons.compared_shadow(service)
@@ -228,10 +255,13 @@ PAGES = {
         title="digits",
         states={
             "empty": State(_service_new, "No rollouts yet"),
+            "empty-objectives": State(_service_new_with_objectives, "no requests"),
             "busy": State(_service_busy, "Recorded requests", title=LONGEST),
+            "busy-objectives": State(_service_within_objectives, "Error budget left"),
             "busy-shadow": State(_service_shadow, "clients never see"),
             "busy-stopped": State(_service_stopped, "its address answers 503", title=LONGEST),
             "error": State(_service_error, "Last failure of"),
+            "error-objectives": State(_service_overspent, "Used up"),
             "error-stale": State(_service_new, "Not live: this is how it was", silence, grows_old, is_refused=True),
         },
     ),

@@ -257,6 +257,24 @@ def test_show_names_objectives_and_takes_a_server_that_knows_none(fairlead: Fair
         assert shown.split(maxsplit=1)[1:] == line
 
 
+def test_show_lists_the_error_budgets(fairlead: Fairlead, api: Any) -> None:
+    budget = {"objective": "latency", "target_percent": 99.9, "within_ms": 200, "requests": 24000, "failures": 12}
+    spent = {"measured_percent": 99.95, "burn_rate": 0.5, "left_percent": 50.0}
+    unknown = {"requests": 0, "failures": 0, "measured_percent": None, "burn_rate": None, "left_percent": None}
+    budgets = [budget | spent, budget | unknown | {"objective": "availability"}]
+    answer = {"window_days": 30, "since": "2026-01-01T12:00:00Z", "budgets": budgets}
+    api.on("GET /services/default/digits", SERVICE | {"objectives": {"availability": 99.9}})
+    api.on("GET /services/default/digits/objectives", answer)
+
+    code, said, _ = fairlead("services", "show", "digits")
+
+    assert code == 0
+    rows = [line.split() for line in said.splitlines()]
+    assert ["latency", "99.9", "%", "99.95", "%", "12/24000", "0.5", "50", "%"] in rows
+    assert ["availability", "99.9", "%", "-", "0/0", "-", "-"] in rows
+    assert "since 2026-01-01T12:00:00Z, of a window of 30 days\n" in said
+
+
 def test_show_says_which_gpu_and_why(fairlead: Fairlead, api: Any) -> None:
     slice_ = "nvidia.com/mig-1g.10gb"
     placement = {"asked": "auto", "resource": slice_, "products": ["NVIDIA-A30"], "why": "5 GiB measured on a CPU"}

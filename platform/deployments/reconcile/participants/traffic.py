@@ -7,14 +7,14 @@ stop the history starts again: nothing is stored of the time in which the servic
 the last sample and the stop.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from common.errors import Unavailable
 from deployments.domain.analysis.evidence import totals
 from deployments.domain.analysis.evidence.totals import Counts, Histogram
-from deployments.models import InferenceService, Revision, TrafficLook, TrafficPoint
+from deployments.models import InferenceService, TrafficLook, TrafficPoint
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
 from integrations.clusters.base import Observed, Sample
@@ -57,7 +57,7 @@ class Traffic(Participant[Looked | None]):
         before = TrafficLook.objects.filter(service=service).first()
         if before is not None and _goes_on(service, before) and before.at < now:
             window = totals.add(totals.stored_totals(before.totals), own)
-            TrafficPoint.objects.bulk_create(_points(change.revisions, found.seen, window, before.at, now))
+            TrafficPoint.objects.bulk_create(_points(change, found.seen, window, before.at))
         look = before or TrafficLook(service=service)
         look.at, look.totals = now, totals.totals_json(totals.begin(own, now.timestamp()))
         look.save()
@@ -71,10 +71,10 @@ def _goes_on(service: InferenceService, before: TrafficLook) -> bool:
     return service.live_at is not None and service.live_at <= before.at
 
 
-def _points(
-    revisions: Iterable[Revision], seen: Observed, window: totals.Totals, began: datetime, now: datetime
-) -> Iterator[TrafficPoint]:
-    for revision in revisions:
+def _points(change: Change, seen: Observed, window: totals.Totals, began: datetime) -> Iterator[TrafficPoint]:
+    rollout = change.rollout
+    without_weight = None if rollout is None or rollout.weight else rollout.to_revision_id
+    for revision in change.revisions:
         observed = seen.revision(revision.name)
         if observed is None:
             continue
@@ -82,12 +82,14 @@ def _points(
         yield TrafficPoint(
             service_id=revision.service_id,
             revision=revision,
-            at=now,
-            seconds=(now - began).total_seconds(),
+            at=change.now,
+            seconds=(change.now - began).total_seconds(),
             requests=counts.requests,
+            client_errors=counts.client_errors,
             server_errors=counts.server_errors,
             latency=buckets(counts.latency),
             replicas=observed.ready_replicas,
+            has_weight=revision.pk != without_weight,
         )
 
 

@@ -139,11 +139,31 @@ def test_the_page_shows_the_objectives_of_the_service() -> None:
     service.save()
     (shown,) = marked(text(client, DETAIL), "objectives")
     assert {"99.95", "99", "7.5"} <= set(shown.split())
+    assert shown.split().count("requests") == 1 + 2, "none was counted yet"
     service.document["spec"]["objectives"] = {"availability": 99}
     service.save()
     (shown,) = marked(text(client, DETAIL), "objectives")
     assert "99" in shown.split()
     assert "ms" not in shown
+
+
+def test_the_page_shows_what_is_left_of_the_error_budgets() -> None:
+    service = scenes.service()
+    client = signed_in()
+    service.document["spec"]["objectives"] = {"availability": 99, "latency": {"percent": 99, "withinMs": 3}}
+    service.save()
+    scenes.traffic(service, *[20.0] * 40, errors=0.0025)
+    (shown,) = marked(text(client, DETAIL), "objectives")
+    words = " ".join(shown.replace("\N{NO-BREAK SPACE}", " ").split())
+    assert "99.6666 %" in words, "1 of 300 in each sample, rounded down"
+    assert "40 of 12,000" in words
+    assert "66.67 %" in words
+    assert "98 %" in words
+    assert "240 of 12,000" in words
+    assert "2 times" in words
+    (period,) = marked(text(client, DETAIL), "objectives-period")
+    assert "30 days" in " ".join(period.split())
+    assert "3h" in period
 
 
 def test_a_versions_page_leads_to_the_services_that_use_it() -> None:
