@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0057_pod_templates'),
+        ('deployments', '0058_traffic_of_objectives'),
     ]
 
     operations = [
