@@ -38,11 +38,10 @@ _BIND_ONCE = "bind ClusterRole {role} of role.yaml with a ClusterRoleBinding to 
 _BIND_THERE = "bind ClusterRole {role} of role.yaml with a RoleBinding in {namespace} to who the kubeconfig says"
 
 
-def check(api: Api, options: Options, components: Iterable[Component], namespaces: Sequence[str]) -> Iterator[Finding]:
+def check(api: Api, options: Options, namespaces: Sequence[str]) -> Iterator[Finding]:
     """Yield the findings, the API server first; where that does not answer, it is the only one.
 
     Args:
-        components: the Gateways, as of `inventory`; read once the API server is known to answer.
         namespaces: in which services run, or are to.
     """
     try:
@@ -57,7 +56,7 @@ def check(api: Api, options: Options, components: Iterable[Component], namespace
     yield Finding("API server", True, f"Kubernetes {version} answers at {api.server}")
     for look in (
         _kinds(api),
-        _gateways(api, options, components),
+        _gateways(api, options),
         _everywhere(api),
         _jobs(api, options),
         _network(api, options),
@@ -115,21 +114,38 @@ def _kinds(api: Api) -> Iterator[Finding]:
         yield Finding(about, True, f"{resource_types.GATEWAY_API} is there")
 
 
-def _gateways(api: Api, options: Options, components: Iterable[Component]) -> Iterator[Finding]:
+def _gateways(api: Api, options: Options) -> Iterator[Finding]:
+    gateways = options.all_gateways
     try:
-        found = list(components)
+        found = [api.get(resource_types.GATEWAY, each.namespace, each.name) for each in gateways]
     except NotPermitted:
-        message = f"{', '.join(map(_named, options.all_gateways))} may not be read"
+        message = f"{', '.join(map(_named, gateways))} may not be read"
         yield Finding("Gateway", False, message, _BIND_ONCE.format(role=GATEWAYS))
         return
-    for component, gateway in zip(found, options.all_gateways, strict=True):
+    for gateway, there in zip(gateways, found, strict=True):
+        component = gateway_component(options, gateway, there)
         about = "Gateway" if gateway == options.gateway else _named(gateway)
         message = component.message or f"{_named(gateway)} is programmed"
         remedy = "" if component.ready else "see `kubectl describe gateway`, and that the controller of its class runs"
         yield Finding(about, component.ready, message, remedy)
-        there = api.get(resource_types.GATEWAY, gateway.namespace, gateway.name)
         if there is not None:
             yield routes_of(gateway, there)
+
+
+def gateway_component(options: Options, gateway: GatewayReference, found: Mapping[str, Any] | None) -> Component:
+    """Return a Gateway of the cluster as its component: ready once programmed.
+
+    Args:
+        found: the Gateway as the API server has it; None where it is absent.
+    """
+    name = "gateway" if gateway == options.gateway else f"gateway {gateway.name} in {gateway.namespace}"
+    if found is None:
+        missing = f"there is no Gateway {gateway.name} in {gateway.namespace}; create it, or name another"
+        return Component(name, ready=False, message=missing)
+    conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
+    programmed = conditions.get("Programmed", {"status": "Unknown", "message": "its controller has said nothing"})
+    ready = programmed["status"] == "True"
+    return Component(name, ready=ready, message="" if ready else programmed["message"])
 
 
 def routes_of(gateway: GatewayReference, there: Mapping[str, Any]) -> Finding:

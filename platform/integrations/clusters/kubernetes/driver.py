@@ -7,7 +7,7 @@ It runs nothing between two ticks: Kubernetes runs the pods, and the gateway rou
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,6 @@ from common.errors import Conflict, InvalidInput, NotFound, NotPermitted
 from integrations.clusters.base import (
     CallerKeys,
     Candidate,
-    Component,
     Desired,
     DesiredNode,
     Drift,
@@ -43,7 +42,7 @@ from integrations.clusters.kubernetes.api import identity, resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap
 from integrations.clusters.kubernetes.apply.apply_service import Applier, policy_kinds
-from integrations.clusters.kubernetes.check_cluster import check, in_namespace
+from integrations.clusters.kubernetes.check_cluster import check, gateway_component, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import deployments, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
@@ -201,7 +200,10 @@ class KubernetesDriver:
 
     def inventory(self, *, with_nodes: bool = False) -> Nodes:
         """Return the Gateways, ready once programmed, and each node's free capacity where that may be read."""
-        components = tuple(map(self._gateway_component, self._options.all_gateways))
+        components = tuple(
+            gateway_component(self._options, each, self._api.get(resource_types.GATEWAY, each.namespace, each.name))
+            for each in self._options.all_gateways
+        )
         if not with_nodes:
             return Nodes(components)
         try:
@@ -218,17 +220,6 @@ class KubernetesDriver:
             beside=taps.requested(self._options),
         )
 
-    def _gateway_component(self, gateway: GatewayReference) -> Component:
-        name = "gateway" if gateway == self._options.gateway else f"gateway {gateway.name} in {gateway.namespace}"
-        found = self._api.get(resource_types.GATEWAY, gateway.namespace, gateway.name)
-        if found is None:
-            missing = f"there is no Gateway {gateway.name} in {gateway.namespace}; create it, or name another"
-            return Component(name, ready=False, message=missing)
-        conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
-        programmed = conditions.get("Programmed", {"status": "Unknown", "message": "its controller has said nothing"})
-        ready = programmed["status"] == "True"
-        return Component(name, ready=ready, message="" if ready else programmed["message"])
-
     def observe_node(self, name: str) -> ObservedNode | None:
         """Return a node with GPUs as the API server knows it, and the entries of MIG manager's file."""
         return gpu_nodes.observe(self._api, self._options, name)
@@ -239,11 +230,7 @@ class KubernetesDriver:
 
     def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:
         """Return whether the API server, the Gateway and the driver's role meet the needs of services."""
-
-        def components() -> Iterator[Component]:
-            yield from self.inventory().components
-
-        return list(check(self._api, self._options, components(), namespaces))
+        return list(check(self._api, self._options, namespaces))
 
     def check_namespace(self, namespace: str) -> None:
         """Raise Conflict where the namespace is missing, or the driver may not do its work there."""

@@ -1,0 +1,67 @@
+"""What the check of a cluster says of its Gateways, and what it reads for that."""
+
+from pathlib import Path
+
+import pytest
+
+from integrations.clusters.base import Finding
+from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.api.resource_types import GATEWAY as KIND
+from integrations.clusters.kubernetes.check_cluster import MOST_ROUTES, check, routes_of
+from integrations.clusters.kubernetes.options import GatewayReference, NamespaceGateway, Options
+from tests.integrations._support.api_servers import Handler, api_server
+
+GATEWAY = GatewayReference("models", "gateways")
+
+
+def found(*attached: int) -> Finding:
+    return routes_of(GATEWAY, {"status": {"listeners": [{"attachedRoutes": each} for each in attached]}})
+
+
+@pytest.mark.parametrize(
+    ("attached", "ok", "level"),
+    [
+        ((), True, "has 0 of 4,000 routes (0 %)"),
+        ((3199,), True, "has 3,199 of 4,000 routes (79 %)"),
+        ((1600, 1600), True, "is nearly full: it has 3,200 of 4,000 routes (80 %); assign namespaces to another"),
+        ((4000,), False, "is full: it has 4,000 of 4,000 routes (100 %)"),
+    ],
+)
+def test_a_gateway_is_nearly_full_from_80_percent_on(attached: tuple[int, ...], ok: bool, level: str) -> None:
+    finding = found(*attached)
+    assert MOST_ROUTES == 4000
+    assert finding.ok == ok
+    assert f"Gateway models in gateways {level}" in finding.message
+    assert bool(finding.remedy) != ok
+
+
+def test_a_gateway_without_a_status_has_no_routes() -> None:
+    assert routes_of(GATEWAY, {}).message == "Gateway models in gateways has 0 of 4,000 routes (0 %)"
+
+
+def test_each_gateway_is_read_once(tmp_path: Path) -> None:
+    ready = {"conditions": [{"type": "Programmed", "status": "True"}], "listeners": [{"attachedRoutes": 7}]}
+    there = {KIND.path("gateways", "models"): {"status": ready}}
+    read = []
+
+    def answer(asked: Handler) -> None:
+        if asked.command == "GET" and "/gateways/" in asked.path:
+            read.append(asked.path)
+        if asked.command == "POST":
+            return asked.say(201, {"status": {"allowed": True}})
+        if asked.path == "/version":
+            return asked.say(200, {"gitVersion": "v1.35.0"})
+        found = there.get(asked.path)
+        return asked.say(404, {"message": "it is absent"}) if found is None else asked.say(200, found)
+
+    further = GatewayReference("vision", "gateways")
+    options = Options(GATEWAY, "image", "models", "/artifacts", gateways=(NamespaceGateway(further, "", ("vision",)),))
+    with api_server(tmp_path, answer) as kubeconfig:
+        api = Api(kubeconfig)
+        findings = {each.about: each for each in check(api, options, ())}
+        api.close()
+    assert read == [KIND.path("gateways", name) for name in ("models", "vision")]
+    assert findings["Gateway"].message == "Gateway models in gateways is programmed"
+    assert "has 7 of 4,000 routes" in findings["routes of Gateway models in gateways"].message
+    assert findings["Gateway vision in gateways"].message.startswith("there is no Gateway vision in gateways")
+    assert "routes of Gateway vision in gateways" not in findings
