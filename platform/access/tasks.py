@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from access.services.gateways import push_to
 from access.services.issuers import keys_refresh
+from access.services.keys import tokens_forget
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL
 from common.errors import FairleadError
@@ -33,3 +34,9 @@ def push_keys() -> None:
 def refresh_issuers() -> None:
     """Fetch the keys of issuers again: they rotate them."""
     keys_refresh(now=timezone.now())
+
+
+@shared_task(name="access.tasks.forget_tokens", expires=600)
+def forget_tokens() -> None:
+    """Delete tokens of keys that expired long ago."""
+    tokens_forget(now=timezone.now())

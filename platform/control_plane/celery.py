@@ -61,6 +61,7 @@ def _audit_sinks() -> dict[str, dict[str, object]]:
 def _threads() -> dict[str, int]:
     """Return the threads of each kind of long task in one worker; sweeps and ticks share those of `--concurrency`."""
     return {
+        "access.tasks.forget_tokens": 1,
         "access.tasks.push_keys": 1,
         "access.tasks.refresh_issuers": 1,
         "accounts.tasks.chain_audit": 1,
@@ -108,6 +109,7 @@ def configure(sender: Celery, **_: object) -> None:
             "read-access-log": {"task": "usage.tasks.read_access_log", "schedule": 10.0},
             "forget-usage": {"task": "usage.tasks.forget", "schedule": 3600.0},
             "push-keys": {"task": "access.tasks.push_keys", "schedule": 3.0},
+            "forget-key-tokens": {"task": "access.tasks.forget_tokens", "schedule": 3600.0},
             "refresh-issuers": {"task": "access.tasks.refresh_issuers", "schedule": 300.0},
             "check-models": {"task": "registry.tasks.sweep", "schedule": _JOBS_EVERY_S},
             "import-models": {"task": "registry.tasks.sweep_imports", "schedule": _JOBS_EVERY_S},

@@ -1,4 +1,7 @@
-"""The sweep that sends keys to gateways: this machine first, and clusters whatever happens to others."""
+"""The sweep that sends keys to gateways: this machine first, and clusters whatever happens to others.
+
+And the one that deletes tokens that expired long ago.
+"""
 
 import json
 from datetime import timedelta
@@ -9,7 +12,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from access.tasks import push_keys
+from access.models import KeyToken
+from access.selectors import key_get
+from access.services.keys import key_revoke, key_rotate
+from access.tasks import forget_tokens, push_keys
 from clusters.models import Cluster
 from clusters.services.connection import PURPOSE
 from common.encryption import seal
@@ -18,8 +24,11 @@ from deployments.services import service_apply
 from integrations.clusters.base import CallerKeys
 from integrations.clusters.local.documents import keys_from_json
 from integrations.clusters.local.files import KEYS_SCHEMA, Layout, read_json
+from tests import scenes
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import Platform
+from usage.models import HourlyUsage
+from usage.services.retention import KEPT_FOR, usage_forget
 
 
 def _cluster(name: str) -> Cluster:
@@ -69,3 +78,34 @@ def test_a_fault_in_one_cluster_keeps_no_other_from_its_keys(
     )
     push_keys()
     assert [each.getMessage() for each in caplog.records] == ["the keys of callers cannot be sent to cluster east"]
+
+
+def _expired(token: KeyToken, ago: timedelta) -> str:
+    """Let a token have expired some time ago, and have been used until then; returns its id."""
+    at = timezone.now() - ago
+    KeyToken.objects.filter(pk=token.pk).update(expires_at=at)
+    hour = at.replace(minute=0, second=0, microsecond=0)
+    HourlyUsage.objects.create(
+        hour=hour, namespace="default", service="digits", key=token.key.name, token_id=token.token_id, last_at=at
+    )
+    return token.token_id
+
+
+@pytest.mark.django_db
+def test_tokens_are_deleted_with_their_usage_and_each_key_keeps_its_newest() -> None:
+    now, day = timezone.now(), timedelta(days=1)
+    for name in ("ci", "idle"):
+        scenes.access_key(name)
+    ends = {}
+    for ago in (KEPT_FOR + 9 * day, KEPT_FOR - day):
+        ends[ago] = _expired(KeyToken.objects.filter(key__name="ci").latest("pk"), ago)
+        key_rotate(name="ci", overlap=timedelta(0), actor="test", now=now)
+    of_idle = _expired(KeyToken.objects.get(key__name="idle"), KEPT_FOR + day)
+    key_revoke(name="idle", actor="test", now=now)
+    valid = KeyToken.objects.filter(key__name="ci").latest("pk").token_id
+    usage_forget(now=now)
+    used = {name: key_get(name=name).last_used_at for name in ("ci", "idle")}
+    forget_tokens()
+    assert set(KeyToken.objects.values_list("token_id", flat=True)) == {ends[KEPT_FOR - day], valid, of_idle}
+    assert {name: key_get(name=name).last_used_at for name in used} == used
+    assert used["ci"] is not None

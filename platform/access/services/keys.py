@@ -1,11 +1,11 @@
-"""Changes of keys: created, rotated with an overlap, revoked."""
+"""Changes of keys: created, rotated with an overlap, revoked; and the end of what is kept of their tokens."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 
 from access.domain.patterns import parse_patterns
 from access.domain.tokens import Claims
@@ -19,6 +19,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.identifiers import check_dns_label
 from common.randomness import new_id
 from integrations.clusters.base import CONSOLE
+from usage.services.retention import KEPT_FOR as USAGE_KEPT_FOR
 
 DEFAULT_LIFETIME = timedelta(days=90)
 LONGEST_LIFETIME = timedelta(days=3650)
@@ -147,6 +148,17 @@ def key_revoke(*, name: str, actor: str, now: datetime) -> AccessKey:
         audit_record(actor=actor, action="key.revoke", target=target_of(key), now=now, before=_described(key))
         push_soon()
     return key
+
+
+def tokens_forget(*, now: datetime) -> int:
+    """Delete expired tokens once the usage by them is deleted, and return their number; a key's newest stays.
+
+    Gateways refuse an expired token without its row, and the newest says when its key expired. Usage has the ids of
+    tokens, by which `last_used_at` of a key is found.
+    """
+    newest = KeyToken.objects.filter(key=OuterRef("key")).order_by("-pk").values("pk")[:1]
+    expired = KeyToken.objects.filter(expires_at__lt=now - USAGE_KEPT_FOR)
+    return expired.exclude(pk=Subquery(newest)).delete()[0]
 
 
 def console_token(service: str, now: datetime) -> str:
