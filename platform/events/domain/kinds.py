@@ -58,3 +58,13 @@ class Kind(StrEnum):
     ROLLOUT_HEALTHY = "RolloutHealthy"
     ROLLOUT_DEGRADED = "RolloutDegraded"
     ROLLOUT_ABORTED = "RolloutAborted"
+
+
+class UpgradeKind(StrEnum):
+    """The kind of an event of an upgrade of the fleet; only webhooks get them."""
+
+    STARTED = "FleetUpgradeStarted"
+    PAUSED = "FleetUpgradePaused"
+    RESUMED = "FleetUpgradeResumed"
+    COMPLETE = "FleetUpgradeComplete"
+    CANCELLED = "FleetUpgradeCancelled"

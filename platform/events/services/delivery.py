@@ -17,7 +17,7 @@ from accounts.domain.roles import Owned
 from accounts.models import ApiToken
 from accounts.selectors import owning_team
 from common.encryption import unseal
-from events.domain.kinds import Kind
+from events.domain.kinds import Kind, UpgradeKind
 from events.models import Event, Webhook, WebhookDelivery
 from integrations.outbound import signature_of
 from jobs.services.hints import send_on_commit
@@ -39,6 +39,7 @@ EVENTS: tuple[str, ...] = (
     *OF_DECISIONS.values(),
     TOKEN_MADE,
     BUDGET_USED,
+    *UpgradeKind,
     CONFIRM,
 )
 PENDING, DELIVERED, FAILED = "PENDING", "DELIVERED", "FAILED"

@@ -190,6 +190,7 @@ _ABOUT = {
     "Clusters": ("Component", "Limit", "Repartition"),
     "Tokens": ("Token",),
     "Budgets": ("Budget",),
+    "Upgrades of the fleet": ("Fleet",),
 }
 """Prefixes of the names of a group's events."""
 _REST = "Others"

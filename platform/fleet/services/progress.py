@@ -17,7 +17,7 @@ from deployments.selectors import outdated_query
 from deployments.services import rollout_renew
 from fleet.domain.waves import Member, Phase, State, is_complete, next_members, outcome_of
 from fleet.models import FleetUpgrade, ServiceUpgrade
-from fleet.services.upgrades import close, target_of
+from fleet.services.upgrades import close, notify, target_of
 
 
 @transaction.atomic
@@ -26,6 +26,7 @@ def upgrade_advance(*, now: datetime) -> FleetUpgrade | None:
     upgrade = FleetUpgrade.objects.select_for_update().filter(is_open=True).first()
     if upgrade is None:
         return None
+    before = upgrade.phase
     rows = {row.pk: row for row in _rows(upgrade)}
     for row in rows.values():
         if row.state == State.UPGRADING:
@@ -36,6 +37,8 @@ def upgrade_advance(*, now: datetime) -> FleetUpgrade | None:
     if is_complete(_members(rows)):
         failed = sum(row.state == State.FAILED for row in rows.values())
         close(upgrade, Phase.COMPLETE, f"{failed} of {len(rows)} services failed" if failed else "", now)
+    if upgrade.phase != before:
+        notify(upgrade, upgrade.message, now)
     return upgrade
 
 

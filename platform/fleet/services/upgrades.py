@@ -1,4 +1,4 @@
-"""Commands on upgrades of the fleet: start, pause, resume, cancel.
+"""Commands on upgrades of the fleet: start, pause, resume, cancel, with the webhook events of each.
 
 They start no rollout; `progress` does, with the next run of its task.
 """
@@ -12,12 +12,21 @@ from clusters.models import Cluster
 from clusters.selectors import cluster_get
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
 from common.identifiers import check_dns_label
+from events.domain.kinds import UpgradeKind
+from events.services.delivery import Notice, deliveries_queue
 from fleet.domain.waves import Phase, State, waves
 from fleet.models import FleetUpgrade, ServiceUpgrade
-from fleet.selectors.upgrades import outdated_services
+from fleet.selectors.upgrades import outdated_services, upgrade_counts, upgrade_get
 
 PERCENT, AT_ONCE = 25, 5
 MAX_AT_ONCE = 100
+_KINDS = {
+    Phase.RUNNING: UpgradeKind.RESUMED,
+    Phase.PAUSED: UpgradeKind.PAUSED,
+    Phase.COMPLETE: UpgradeKind.COMPLETE,
+    Phase.CANCELLED: UpgradeKind.CANCELLED,
+}
+"""The event of each phase that an upgrade comes to after its start."""
 
 
 def upgrade_start(
@@ -70,6 +79,8 @@ def upgrade_start(
                 now=now,
                 after={**after, "services": len(behind)},
             )
+            said = f"{actor} started it; services{_where(place, namespace)}: {len(behind)}"
+            notify(row, said, now, kind=UpgradeKind.STARTED)
     except IntegrityError:
         going = FleetUpgrade.objects.filter(is_open=True).first()
         if going is None:
@@ -87,7 +98,7 @@ def upgrade_pause(*, upgrade_id: int, actor: str, now: datetime) -> FleetUpgrade
 
 def upgrade_resume(*, upgrade_id: int, actor: str, now: datetime) -> FleetUpgrade:
     """Resume, without the services that failed. Raises InvalidTransition unless it is paused."""
-    return _move(upgrade_id, "resume", (Phase.PAUSED,), Phase.RUNNING, "", actor, now)
+    return _move(upgrade_id, "resume", (Phase.PAUSED,), Phase.RUNNING, f"{actor} resumed it", actor, now)
 
 
 def upgrade_cancel(*, upgrade_id: int, actor: str, now: datetime) -> FleetUpgrade:
@@ -104,6 +115,21 @@ def close(row: FleetUpgrade, phase: Phase, message: str, now: datetime) -> None:
     waiting.update(state=State.SKIPPED, message="the upgrade ended before", ended_at=now)
 
 
+def notify(row: FleetUpgrade, message: str, now: datetime, *, kind: UpgradeKind | None = None) -> None:
+    """Queue a webhook event of the phase that an upgrade has come to, in the transaction that writes the phase.
+
+    Webhooks of the installation get it, those of teams do not: an upgrade is of services of all teams.
+
+    Args:
+        kind: None for that of the phase.
+    """
+    counts = upgrade_counts(upgrade=upgrade_get(upgrade_id=row.pk))
+    services = {state.value: count for state, count in counts.items()}
+    said = f"upgrade {row.pk} of the fleet is {row.phase}" + (f": {message}" if message else "")
+    about = {"upgrade": row.pk, "phase": row.phase, "services": services}
+    deliveries_queue([Notice(kind or _KINDS[Phase(row.phase)], now, said, about)])
+
+
 def target_of(row: FleetUpgrade) -> str:
     """Return an upgrade's path in the API."""
     return f"fleet/upgrades/{row.pk}"
@@ -111,7 +137,7 @@ def target_of(row: FleetUpgrade) -> str:
 
 @transaction.atomic
 def _move(  # noqa: PLR0917
-    upgrade_id: int, verb: str, of: tuple[Phase, ...], to: Phase, message: str, actor: str, now: datetime
+    upgrade_id: int, verb: str, of: tuple[Phase, ...], to: Phase, said: str, actor: str, now: datetime
 ) -> FleetUpgrade:
     row = FleetUpgrade.objects.select_for_update().filter(pk=upgrade_id).first()
     if row is None:
@@ -121,9 +147,9 @@ def _move(  # noqa: PLR0917
         raise InvalidTransition(f"upgrade {upgrade_id} of the fleet is {row.phase}; {verb} needs one that is {needed}")
     before = row.phase
     if to.is_over:
-        close(row, to, message, now)
+        close(row, to, said, now)
     else:
-        row.phase, row.message = to, message
+        row.phase, row.message = to, "" if to is Phase.RUNNING else said
         row.save(update_fields=["phase", "message"])
     audit_record(
         actor=actor,
@@ -133,6 +159,7 @@ def _move(  # noqa: PLR0917
         before={"phase": before},
         after={"phase": row.phase},
     )
+    notify(row, said, now)
     return row
 
 

@@ -8,10 +8,13 @@ from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import service_delete, service_stop
+from events.domain.kinds import UpgradeKind
+from events.models import WebhookDelivery
 from fleet.domain.waves import Phase, State
 from fleet.models import FleetUpgrade, ServiceUpgrade
 from fleet.services.progress import upgrade_advance
 from fleet.services.upgrades import upgrade_cancel, upgrade_pause, upgrade_resume, upgrade_start
+from tests import scenes
 from tests.deployments._support.platform import Platform
 
 FIRST, SECOND = "digits-00001", "digits-00002"
@@ -37,6 +40,12 @@ def behind(platform: Platform) -> Platform:
 def _start(platform: Platform, **more: Any) -> FleetUpgrade:
     asked: dict[str, Any] = {"cluster": "", "namespace": "", "percent": 25, "at_once": 5, **more}
     return upgrade_start(**asked, actor="ann", now=platform.clock())
+
+
+def _sent() -> list[tuple[str, str]]:
+    """Return the event and message of each delivery."""
+    rows = WebhookDelivery.objects.order_by("pk")
+    return [(row.event, row.payload["message"]) for row in rows]
 
 
 def _moved(upgrade: FleetUpgrade) -> tuple[str, str]:
@@ -65,6 +74,7 @@ def test_a_service_goes_over_by_a_revision_of_the_same_version(behind: Platform)
 
 
 def test_a_failed_rollout_pauses_the_upgrade_and_it_resumes_without_it(behind: Platform) -> None:
+    scenes.webhook(*UpgradeKind)
     upgrade = _start(behind)
     upgrade_advance(now=behind.clock())
     behind.cluster.broken[SECOND] = "the image cannot be pulled"
@@ -74,10 +84,12 @@ def test_a_failed_rollout_pauses_the_upgrade_and_it_resumes_without_it(behind: P
     assert _moved(upgrade)[1] == State.FAILED
     assert upgrade.phase == Phase.COMPLETE, "no further service"
     assert upgrade.message == "1 of 1 services failed"
+    assert [event for event, _ in _sent()] == ["FleetUpgradeStarted", "FleetUpgradeComplete"], "no pause in between"
     assert Revision.objects.get(name=FIRST).role == "stable"
 
 
 def test_of_two_services_the_second_waits_for_the_first_and_for_a_resumption(behind: Platform) -> None:
+    scenes.webhook(*UpgradeKind)
     upgrade = _start(behind)
     first = ServiceUpgrade.objects.get()
     further = InferenceService.objects.get()
@@ -92,6 +104,7 @@ def test_of_two_services_the_second_waits_for_the_first_and_for_a_resumption(beh
     upgrade.refresh_from_db()
     assert upgrade.phase == Phase.PAUSED
     assert "default/digits failed (rollout" in upgrade.message
+    assert _sent()[1:] == [("FleetUpgradePaused", f"upgrade {upgrade.pk} of the fleet is Paused: {upgrade.message}")]
     first.refresh_from_db()
     second.refresh_from_db()
     assert (first.state, second.state) == (State.FAILED, State.WAITING)
@@ -101,6 +114,8 @@ def test_of_two_services_the_second_waits_for_the_first_and_for_a_resumption(beh
     assert second.state == State.SKIPPED, "it has no revision that is behind"
     upgrade.refresh_from_db()
     assert (upgrade.phase, upgrade.message) == (Phase.COMPLETE, "1 of 2 services failed")
+    assert [event for event, _ in _sent()[2:]] == ["FleetUpgradeResumed", "FleetUpgradeComplete"]
+    assert _sent()[-1][1].endswith("is Complete: 1 of 2 services failed")
 
 
 def test_a_paused_upgrade_starts_nothing_and_a_cancelled_one_skips_what_waits(behind: Platform) -> None:
@@ -121,10 +136,37 @@ def test_a_paused_upgrade_starts_nothing_and_a_cancelled_one_skips_what_waits(be
     assert list(actions.values_list("action", flat=True)) == ["upgrade.start", "upgrade.pause", "upgrade.cancel"]
 
 
+def test_webhooks_of_the_installation_get_each_phase_once(behind: Platform) -> None:
+    for owner in (None, "default"):
+        scenes.webhook(*UpgradeKind, team=owner)
+    upgrade = _start(behind, namespace="default")
+    about = f"upgrade {upgrade.pk} of the fleet is"
+    said: dict[str, Any] = {"upgrade_id": upgrade.pk, "actor": "ann", "now": behind.clock()}
+    upgrade_pause(**said)
+    upgrade_resume(**said)
+    for _ in range(2):
+        upgrade_advance(now=behind.clock())
+    upgrade_pause(**said)
+    upgrade_cancel(**said)
+    assert _sent() == [
+        ("FleetUpgradeStarted", f"{about} Running: ann started it; services in namespace default: 1"),
+        ("FleetUpgradePaused", f"{about} Paused: ann paused it"),
+        ("FleetUpgradeResumed", f"{about} Running: ann resumed it"),
+        ("FleetUpgradePaused", f"{about} Paused: ann paused it"),
+        ("FleetUpgradeCancelled", f"{about} Cancelled: ann cancelled it"),
+    ]
+    first, *_, last = (row.payload for row in WebhookDelivery.objects.order_by("pk"))
+    assert (first["upgrade"], first["phase"]) == (upgrade.pk, "Running")
+    assert {state: count for state, count in first["services"].items() if count} == {"Waiting": 1}
+    assert {state: count for state, count in last["services"].items() if count} == {"Upgrading": 1}
+
+
 def test_one_upgrade_is_open_at_a_time(behind: Platform) -> None:
     first = _start(behind)
+    scenes.webhook(*UpgradeKind)
     with pytest.raises(Conflict, match=f"upgrade {first.pk} of the fleet is Running already"):
         _start(behind)
+    assert _sent() == []
 
 
 @pytest.mark.parametrize(

@@ -132,17 +132,17 @@ def _gateways(api: Api, options: Options) -> Iterator[Finding]:
             yield routes_of(gateway, there)
 
 
-def gateway_component(options: Options, gateway: GatewayReference, there: Mapping[str, Any] | None) -> Component:
+def gateway_component(options: Options, gateway: GatewayReference, found: Mapping[str, Any] | None) -> Component:
     """Return a Gateway of the cluster as its component: ready once programmed.
 
     Args:
-        there: the Gateway as the API server has it; None where it is absent.
+        found: the Gateway as the API server has it; None where it is absent.
     """
     name = "gateway" if gateway == options.gateway else f"gateway {gateway.name} in {gateway.namespace}"
-    if there is None:
-        missing = f"there is no {_named(gateway)}; create it, or name another"
+    if found is None:
+        missing = f"there is no Gateway {gateway.name} in {gateway.namespace}; create it, or name another"
         return Component(name, ready=False, message=missing)
-    conditions = {each["type"]: each for each in there.get("status", {}).get("conditions", ())}
+    conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
     programmed = conditions.get("Programmed", {"status": "Unknown", "message": "its controller has said nothing"})
     ready = programmed["status"] == "True"
     return Component(name, ready=ready, message="" if ready else programmed["message"])
