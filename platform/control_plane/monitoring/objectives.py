@@ -4,10 +4,9 @@ from collections.abc import Iterable
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from deployments.domain.error_budget import AVAILABILITY, LATENCY
 from deployments.selectors.traffic.metrics import ServiceObjectives
 
-AVAILABILITY = "availability"
-LATENCY = "latency"
 _OF = ["namespace", "service", "team"]
 
 

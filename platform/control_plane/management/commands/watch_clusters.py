@@ -17,7 +17,7 @@ from django.utils import timezone
 from clusters.models import KUBERNETES, Cluster
 
 _SWITCH_S = 0.001
-"""The one thread of all watches shares the interpreter with those of turns: a fifth of Python's interval lets it keep up."""
+"""All watches have one thread beside those of turns: at a fifth of Python's own interval it keeps up with them."""
 
 
 class Command(BaseCommand):
