@@ -13,7 +13,7 @@ from deployments.reconcile.schedule import SettledRow
 from integrations.clusters.base import ClusterDriver
 
 _BUSY_S = 60.0
-_IDLE_S = 900.0
+_IDLE_S = 1500.0
 _IDLE_AFTER = timedelta(minutes=5)
 
 

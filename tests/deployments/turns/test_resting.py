@@ -42,8 +42,8 @@ def test_a_service_rests_until_its_mark_or_its_changes_differ_or_time_has_passed
 
     assert not rests(0.0), "nothing is known of it yet"
     resting.turned_to(row.pk, driver, 0.0)
-    assert rests(899.0)
-    assert not rests(900.0)
+    assert rests(1499.0)
+    assert not rests(1500.0)
     assert not rests(1.0, row._replace(changes=row.changes + 1))
     cluster.found = 2
     assert not rests(1.0)

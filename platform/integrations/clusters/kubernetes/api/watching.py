@@ -25,7 +25,7 @@ _WATCH_S = (60, 75)
 
 The API server ends a silent one by then: it sends bookmarks of a kind only after the first event of that kind.
 """
-_CONNECT_S, _READ_S = 3.0, 30.0
+_CONNECT_S, _READ_S = 10.0, 30.0
 _SILENCE_S = 90.0
 """Longer than a stream: a server that is silent for so long does not answer."""
 _PAGE = 500
