@@ -26,6 +26,7 @@ from prometheus_client import Gauge
 from clusters.models import Cluster
 from clusters.services.connection import LOCAL
 from common.errors import FairleadError
+from common.places import Places
 from deployments import hooks
 from deployments.reconcile import cluster_claim, controllers, schedule
 from deployments.reconcile.cluster_claim import ClusterClaim
@@ -44,6 +45,8 @@ TURNS = Gauge("fairlead_controller_turns", "Turns to services that have begun an
 _POLL_S = 0.5
 _LOOK_S, _AFTER_FAILURE_S = 5.0, 2.0
 _END_S = 15.0
+_COMPUTE = 4
+"""Turns that compute at once, while others wait for clusters. Two would do, were there no waits for the database."""
 
 
 @dataclass
@@ -89,6 +92,7 @@ class Controller:
         self._queue = TurnQueue(at_once)
         self._resting = Resting()
         self._memory = Memory()
+        self._places = Places(_COMPUTE)
         self._changed = threading.Condition()
         self._ends = False
         self._renewed_at = float("-inf")
@@ -155,7 +159,7 @@ class Controller:
         with self._changed:
             self._shard = own
             claims = {key: each.claim for key, each in self._held.items()}
-        lost = [key for key, claim in claims.items() if not claim.renew(now)]
+        lost = cluster_claim.renew_all(claims, now=now)
         free = own.intersection(cluster_claim.clusters_free(now=now))
         taken = {key: cluster_claim.take(key, now=now) for key in free}
         with self._changed:
@@ -189,7 +193,8 @@ class Controller:
                 if service_id is None or driver is None:
                     self._look(cluster_id)
                 else:
-                    self._turn(cluster_id, service_id, driver)
+                    with self._places.held():
+                        self._turn(cluster_id, service_id, driver)
             except Exception:
                 logger.exception("a turn on cluster %s failed", cluster_id)
             if connection.errors_occurred:  # else it is kept: a new one for each turn costs more than the turn

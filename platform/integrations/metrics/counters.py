@@ -10,12 +10,13 @@ if clients had seen the answers.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from common.errors import Unavailable
+from common.places import waiting
 from integrations.clusters.base import BatchTime, Observed, ObservedReplica, ReplicaPhase, Sample
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.metrics import pages
@@ -61,6 +62,8 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
         if names and observed.gateway_stats_url:
             query = {"filter": _gateway_filter(observed.namespace, names)}
             gateway = pool.submit(pages.read, observed.gateway_stats_url, query)
+        with waiting():
+            wait([*asked, gateway] if gateway is not None else asked)
         samples = []
         for (revision, replica), page in zip(replicas, asked, strict=True):
             try:

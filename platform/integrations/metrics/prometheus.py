@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from common.errors import Unavailable
+from common.places import waiting
 from integrations.otlp.tracing import of_process
 from integrations.trust import trust
 
@@ -77,7 +78,8 @@ class Prometheus:
         timeout = httpx.Timeout(self.timeout_s, connect=min(self.connect_s, self.timeout_s))
         client = httpx.Client(timeout=timeout, verify=trust(self.ca), trust_env=False, headers=headers)
         about: dict[str, str | int] = {"server.address": httpx.URL(self.url).host, "fairlead.queries": len(queries)}
-        with of_process.call("POST /api/v1/query", about), client, ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        pool = ThreadPoolExecutor(max_workers=_AT_ONCE)
+        with waiting(), of_process.call("POST /api/v1/query", about), client, pool:
             return tuple(pool.map(lambda query: self._answer(client, query), queries))
 
     def _answer(self, client: httpx.Client, query: str) -> Answer:

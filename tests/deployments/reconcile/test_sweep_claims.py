@@ -205,6 +205,21 @@ def test_a_claim_of_a_worker_that_was_killed_runs_out(swept: Platform) -> None:
     assert cluster_claim.take(_there().pk, now=now + HELD) is not None
 
 
+def test_claims_are_renewed_together_and_the_lost_ones_are_named(swept: Platform) -> None:
+    now, row = timezone.now(), _there()
+    others = [Cluster.objects.create(name=f"there-{each}", kind=row.kind, created_at=now) for each in range(2)]
+    claims = {each.pk: cluster_claim.take(each.pk, now=now) for each in (row, *others)}
+    held = {key: claim for key, claim in claims.items() if claim is not None}
+    assert cluster_claim.renew_all(held, now=now + timedelta(seconds=2)) == []
+    later = now + timedelta(seconds=2) + HELD
+    assert cluster_claim.take(row.pk, now=later), "it ran out, and another one takes it"
+    assert cluster_claim.renew_all(held, now=later) == [row.pk]
+    assert cluster_claim.renew_all(held, now=later) == [row.pk], "it stays lost"
+    assert cluster_claim.take(others[0].pk, now=later + HELD - timedelta(seconds=1)) is None
+    held[others[1].pk].release()
+    assert cluster_claim.renew_all(held, now=later) == [row.pk, others[1].pk]
+
+
 def test_a_hint_is_dropped_while_another_thread_waits_for_the_same_cluster(
     swept: Platform, swallowing: Swallowing
 ) -> None:

@@ -4,7 +4,6 @@ Several share the clusters: each watches its own alone, and the others go on wit
 """
 
 import signal
-import sys
 import threading
 import time
 from argparse import ArgumentParser
@@ -15,9 +14,6 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from clusters.models import KUBERNETES, Cluster
-
-_SWITCH_S = 0.001
-"""All watches have one thread beside those of turns: at a fifth of Python's own interval it keeps up with them."""
 
 
 class Command(BaseCommand):
@@ -38,7 +34,6 @@ class Command(BaseCommand):
         from control_plane.monitoring.telemetry import serve  # noqa: PLC0415
         from deployments.turns.controller import Controller  # noqa: PLC0415
 
-        sys.setswitchinterval(_SWITCH_S)
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())

@@ -16,6 +16,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from common.errors import Conflict, InvalidInput, NotFound, NotPermitted, Unavailable
+from common.places import waiting
 from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.api.errors import refusal
 from integrations.clusters.kubernetes.api.resource_types import POD, Kind, kind_of
@@ -221,11 +222,12 @@ class Api:
         return dict(json.loads(self._ask(asked)))
 
     def _ask(self, asked: _Asked) -> bytes:
-        answer = self._send(asked)
-        try:
-            content = bytes(answer.read())
-        except urllib3.exceptions.HTTPError as error:
-            raise self._silence(error) from error
+        with waiting():
+            answer = self._send(asked)
+            try:
+                content = bytes(answer.read())
+            except urllib3.exceptions.HTTPError as error:
+                raise self._silence(error) from error
         if 200 <= answer.status < 300:
             return content
         raise refusal(answer.status, content, f"{asked.method} {asked.path}")
