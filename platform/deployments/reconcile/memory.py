@@ -6,7 +6,6 @@ those of model versions are kept for a minute.
 """
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -41,9 +40,13 @@ def remembered(change: Change, memory: "Memory | None") -> Remembered:
 
 @dataclass
 class Memory:
-    """What is remembered of services that move. For several threads at once; one of them has a service at a time."""
+    """What is remembered of services that move. For several threads at once; one of them has a service at a time.
 
-    clock: Callable[[], float] = time.monotonic
+    Attributes:
+        clock: monotonic seconds.
+    """
+
+    clock: Callable[[], float]
     _known: OrderedDict[int, Remembered] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -10,7 +10,7 @@ from deployments.services.services import alias_follow
 def model_follow(*, service_id: int, now: datetime) -> None:
     """Roll out what the model of a service's file means now, if that is another version.
 
-    Most files name a version. Whether one does not is asked without the rest of the row, in each turn to the service.
+    Most files name a version. Each turn to the service reads whether its file does, without the rest of the row.
     """
     known = InferenceService.objects.filter(pk=service_id, deleting_at=None)
     found = known.values_list("document__spec__predictor__model__storageUri", "awaited_import").first()

@@ -13,7 +13,6 @@ process.
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,6 +26,7 @@ from clusters.models import Cluster
 from clusters.services.connection import LOCAL
 from common.errors import FairleadError
 from common.places import Places
+from common.randomness import new_id
 from deployments import hooks
 from deployments.reconcile import cluster_claim, controllers, schedule
 from deployments.reconcile.cluster_claim import ClusterClaim
@@ -85,13 +85,13 @@ class Controller:
     """Turns to services until it is stopped; `at_once` turns have begun and not ended at most."""
 
     def __init__(self, at_once: int) -> None:
-        self._name = uuid.uuid4().hex
+        self._name = new_id().hex
         self._at_once = at_once
         self._shard: set[int] = set()
         self._held: dict[int, _Held] = {}
         self._queue = TurnQueue(at_once)
         self._resting = Resting()
-        self._memory = Memory()
+        self._memory = Memory(time.monotonic)
         self._places = Places(_COMPUTE)
         self._changed = threading.Condition()
         self._ends = False

@@ -1,5 +1,6 @@
 """The platform of the reconciler's tests: fakes of all that is outside, and steps in made-up time."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,7 +50,7 @@ class Platform:
     cluster: FakeCluster = field(default_factory=FakeCluster)
     metrics: FakeMetrics = field(default_factory=FakeMetrics)
     clock: ManualClock = field(default_factory=ManualClock)
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory = field(default_factory=lambda: Memory(time.monotonic))
 
     @property
     def outside(self) -> Outside:

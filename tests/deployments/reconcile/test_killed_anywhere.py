@@ -6,6 +6,7 @@ the process, so it is all the same at which line of it that one dies. A long tes
 line, too. Another takes over once the dead one's lease is out. It ends when no such place is left.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -86,7 +87,7 @@ class Deaths:
                 return
             # Its lease runs out. Were the clock to go on for it, most of the rollout would count as unseen.
             InferenceService.objects.update(lease_expires_at=platform.clock())
-            platform.memory = Memory()
+            platform.memory = Memory(time.monotonic)
 
     def _is_new(self, effects: set[Effect], cluster: FakeCluster, applied: int, line: Line, writes: int) -> bool:
         effect = (writes, len(cluster.applied) - applied, len(cluster.deleted))
@@ -282,7 +283,7 @@ def _live_through(stories: Iterable[Story], platform: Platform, deaths: Deaths) 
     for story in stories:
         for _ in range(MOST_LIVES):
             before = deaths.count
-            _live(story, deepcopy(platform, {id(platform.memory): Memory()}), deaths)
+            _live(story, deepcopy(platform, {id(platform.memory): Memory(time.monotonic)}), deaths)
             if deaths.count == before:
                 break
         else:

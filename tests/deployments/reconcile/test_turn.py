@@ -1,6 +1,7 @@
 """What a turn of the reconciler is made of: its participants, and the policy and service file that it parses once."""
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,7 +64,7 @@ def test_a_tick_of_a_rolling_service_parses_its_policy_and_each_revision_once_wh
         calls, remembered = tick(platform)
         assert calls == {}
         platform.traffic(40)
-        platform.memory = Memory()
+        platform.memory = Memory(time.monotonic)
         calls, read = tick(platform)
         assert calls == {PARSES_POLICY: 1, PARSES_REVISION: 2}
         assert remembered < read
