@@ -206,6 +206,7 @@ def main() -> None:
         host="127.0.0.1",
         port=options.port,
         log_level="warning",
+        timeout_keep_alive=90,
         ssl_certfile=options.certificate,
         ssl_keyfile=options.key,
     )

@@ -20,13 +20,13 @@ from integrations.clusters.kubernetes.api.tls import tls_of
 
 Json = dict[str, Any]
 
-_WATCH_S = (60, 75)
+_WATCH_S = (180, 240)
 """Least and most that a stream lasts. At random, so that many do not end all at once.
 
 The API server ends a silent one by then: it sends bookmarks of a kind only after the first event of that kind.
 """
 _CONNECT_S, _READ_S = 10.0, 30.0
-_SILENCE_S = 90.0
+_SILENCE_S = 270.0
 """Longer than a stream: a server that is silent for so long does not answer."""
 _PAGE = 500
 _AT_ONCE = 3
