@@ -43,11 +43,11 @@ class Templates(Participant[Found]):
     def _changes(self, turn: Turn, desired: Desired) -> Mapping[str, str]:
         """Return how pinned templates differ; the same by the same driver, which follows the cluster's file."""
         driver = turn.outside.driver
-        of, changes = turn.kept.get(self, (None, {}))
-        if of != (driver, desired):
-            changes = driver.template_changes(_as_new(turn, desired))
-            turn.kept[self] = (driver, desired), changes
-        return changes
+        known: tuple[object, Mapping[str, str]] | None = turn.kept.get(self)
+        if known is None or known[0] != (driver, desired):
+            known = (driver, desired), driver.template_changes(_as_new(turn, desired))
+            turn.kept[self] = known
+        return known[1]
 
     def record(self, change: Change, found: Found) -> None:
         """Pin templates, and record what has changed."""
