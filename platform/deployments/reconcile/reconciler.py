@@ -41,7 +41,7 @@ from deployments.reconcile.participants.taps import TAPS
 from deployments.reconcile.participants.traffic import TRAFFIC
 from deployments.reconcile.service_change import Change, OvertakenError, changing, changing_as_read, load
 from deployments.reconcile.turn import Outside, Participant, Turn
-from integrations.clusters.base import Desired, Drift, Observed
+from integrations.clusters.base import Drift, Observed
 from integrations.otlp.tracing import Span, of_process
 from sealed_secrets.selectors import values_of
 
@@ -61,6 +61,8 @@ PARTICIPANTS: tuple[Participant[Any], ...] = (
 """Parts of every turn, in the order in which they collect and record; those of other apps follow."""
 
 
+_SURE = renewal.HELD - timedelta(seconds=2)
+"""For so long after its begin a turn has its lease for certain: none is taken before it runs out."""
 _SLOW = timedelta(seconds=1)
 """A turn of this duration has a trace although it changes nothing."""
 
@@ -162,7 +164,7 @@ def _reconcile(known: Remembered, owner: str, outside: Outside) -> _Found:
         for participant in participants:
             participant.record(change, turn.found(participant))
         describe(change, turn)
-    has_drifted = _note_drift(change.service, _apply(change.service, change.desired(), owner, outside), change.now)
+    has_drifted = _note_drift(change.service, _apply(change, owner, outside), change.now)
     if _is_settled(change, turn.seen, participants):
         return _Found(Outcome.DONE, settled=change.service.changes)
     # What an event reports may have changed which rows belong to the next turn.
@@ -199,7 +201,7 @@ def _is_settled(change: Change, seen: Observed | None, participants: Iterable[Pa
     )
 
 
-def _apply(service: InferenceService, desired: Desired, owner: str, outside: Outside) -> Sequence[Drift]:
+def _apply(change: Change, owner: str, outside: Outside) -> Sequence[Drift]:
     """Apply the desired state to the cluster, and return the drift found there; record and raise a refusal.
 
     An unreachable cluster is no refusal; observations report it.
@@ -207,6 +209,8 @@ def _apply(service: InferenceService, desired: Desired, owner: str, outside: Out
     Raises:
         OvertakenError: the owner lost the lease.
     """
+
+    service, desired = change.service, change.desired()
 
     def check_lease() -> None:
         if not lease.holds(service.pk, owner, outside.clock()):
@@ -217,7 +221,8 @@ def _apply(service: InferenceService, desired: Desired, owner: str, outside: Out
         check_lease()
         return values_of(namespace=service.namespace, refs=refs)
 
-    check_lease()
+    if outside.clock() - change.now > _SURE:
+        check_lease()
     refs = [each for revision in desired.revisions for each in revision.secret_env.values()]
     try:
         if refs and service.cluster.kind == LOCAL:
