@@ -5,6 +5,7 @@ manager, labels, watches, Deployments whose pods are ready after a while, and ro
 """
 
 import copy
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -141,6 +142,15 @@ class Objects:
             found = self.there["deployments"].get(key)
             if found is not None:
                 self._replicate(found, now)
+
+    def of_service(self, name: str) -> "list[tuple[str, str]]":
+        """Return the objects of a service as kind and JSON."""
+        found = [(plural, each) for (plural, service), each in self.services.items() if service == name]
+        return [(plural, json.dumps(each)) for plural, objects in found for each in objects.values()]
+
+    def put_copy(self, plural: str, made: Json) -> None:
+        """Store an object as it was copied."""
+        self._put(plural, made)
 
     def touch_autoscalers(self, now: float) -> None:
         """Write the status of every autoscaler, as its controller does every 15 s."""

@@ -4,6 +4,8 @@
 
 One process is the API server of many clusters, each under a path of its own: `https://127.0.0.1:6443/c/7`. `/counts`
 returns the requests of all clusters by method and kind; `/latency/100` sets another latency.
+`/copies/NAME/PREFIX/9000/50` copies the objects of a service of the first cluster for 9,000 others, on 50 clusters in
+turn; these get no requests.
 """
 
 import argparse
@@ -39,6 +41,7 @@ class ApiServer:
         self.clusters: dict[str, Objects] = defaultdict(Objects)
         self.counts: Counter[str] = Counter()
         self.began = time.time()
+        self.idle = ""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -52,6 +55,11 @@ class ApiServer:
             return
         if path.startswith("/latency/"):
             self.latency_s = float(path.rpartition("/")[2]) / 1000
+            await _answer(send, 200, {})
+            return
+        if path.startswith("/copies/"):
+            name, prefix, count, clusters = path.split("/")[2:]
+            self._copy(name, prefix, int(count), int(clusters))
             await _answer(send, 200, {})
             return
         body = b""
@@ -136,10 +144,18 @@ class ApiServer:
             await asyncio.sleep(_TURN_S)
         await send({"type": "http.response.body", "body": b""})
 
+    def _copy(self, name: str, prefix: str, count: int, clusters: int) -> None:
+        objects = self.clusters["0"].of_service(name)
+        self.idle = f"{prefix}-"
+        for number in range(count):
+            there = self.clusters[str(number % clusters)]
+            for plural, text in objects:
+                there.put_copy(plural, json.loads(text.replace(name, f"{prefix}-{number:05}")))
+
     def _page(self, pod: str) -> str:
-        """Return a runtime's metrics: twenty requests a second since it began."""
+        """Return a runtime's metrics: twenty requests a second since it began, none of an idle one."""
         model = pod.rsplit("-", 2)[0]
-        requests = round(20 * (time.time() - self.began))
+        requests = 0 if self.idle and pod.startswith(self.idle) else round(20 * (time.time() - self.began))
         histogram = "fairlead_inference_request_duration_us_bucket"
         return (
             f"process_start_time_seconds {self.began}\n"

@@ -1,43 +1,39 @@
 """How often a control plane turns to services in rollout, whose clusters answer after a latency, and what a turn takes.
 
     python -m benchmarks.scale.turns [--clusters 1] [--rolling 100] [--settled 100] [--latency-ms 4 30 100]
-                                     [--autoscaled] [--watchers 1] [--workers 1] [--threads 12] [--seconds 60]
+                                     [--resting 9000] [--autoscaled] [--watchers 1] [--workers 1] [--threads 12]
+                                     [--seconds 60]
 
 Real web-less installation: PostgreSQL, Redis, beat, watchers and workers as the chart starts them. Only the API servers
 are stood in for (`api_server`), one process for all clusters, on the same cores. Services are applied, come alive, and
 those that roll are analysed at their first step. Then for each latency the times of their turns are read from the
 database, and requests, processor time, memory and transactions are counted. The statuses of autoscalers change every
-15 s.
+15 s. Resting services get no requests; they are copies of one that came alive, in the database and in the stand-in.
 """
 
 import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, NamedTuple
 
-import django
-import httpx
-
-from tests.servers.parts import free_port
+from benchmarks.scale.installation import ApiServers, api_servers, say, set_up, started, until
 from tests.servers.postgres import postgres
 from tests.servers.redis import redis
 
-ROOT = Path(__file__).parents[2]
-_PATIENCE_S = 900.0
 _LOOK_S = 0.1
 _SETTLES_S = 15.0
 _WATCHER = "watcher-"
+_COPIED, _RESTING = "original-00000", "resting"
 _NEVER = 100_000_000
 """Requests that an analysis waits for, so that it judges in each turn and decides nothing."""
 _CELERY = ("-m", "celery", "--app=control_plane")
@@ -76,6 +72,7 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=1)
     parser.add_argument("--rolling", type=int, default=100, help="services in rollout, over all clusters (100)")
     parser.add_argument("--settled", type=int, default=100, help="others, over all clusters (100)")
+    parser.add_argument("--resting", type=int, default=0, help="settled services without requests (0)")
     parser.add_argument("--latency-ms", type=float, nargs="+", default=[4.0, 30.0, 100.0])
     parser.add_argument("--autoscaled", action="store_true", help="each service has an autoscaler of its cluster")
     parser.add_argument("--watchers", type=int, default=1)
@@ -87,71 +84,19 @@ def main() -> None:
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-turns-")))
         database, broker = stack.enter_context(postgres()), stack.enter_context(redis())
-        _set_up(home, database.url, broker.url)
-        servers = stack.enter_context(_api_servers(home))
+        set_up(home, database.url, broker.url)
+        servers = stack.enter_context(api_servers(home))
         names = _apply(servers, options)
-        running = {name: stack.enter_context(_started(home, name, how)).pid for name, how in _processes(options)}
+        others, watchers = dict(_processes(options)), dict(_watchers(options))
+        running = {name: stack.enter_context(started(home, name, how)).pid for name, how in others.items()}
+        with ExitStack() as first:
+            for name, how in watchers.items():
+                first.enter_context(started(home, f"first-{name}", how))
+            _come_alive(options)
+        _copy(servers, options)
+        running |= {name: stack.enter_context(started(home, name, how)).pid for name, how in watchers.items()}
         found = _measure(names, servers, running, options)
     print("\n".join(_lines(found)))
-
-
-def _set_up(home: Path, database_url: str, broker_url: str) -> None:
-    os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "control_plane.settings",
-        "FAIRLEAD_DATABASE_URL": database_url,
-        "FAIRLEAD_BROKER_URL": broker_url,
-        "FAIRLEAD_HOME": str(home),
-        "FAIRLEAD_SECRET_KEY": "only-for-measuring-" + "x" * 40,
-        "FAIRLEAD_LOG_LEVEL": "WARNING",
-        "PYTHONPATH": os.pathsep.join((str(ROOT / "platform"), str(ROOT))),
-    }
-    django.setup()
-    from django.core.management import call_command  # noqa: PLC0415 - what reads Django's settings
-
-    call_command("migrate", verbosity=0)
-
-
-class ApiServers(NamedTuple):
-    """The process that simulates the API servers."""
-
-    url: str
-    authority: Path
-
-    def ask(self, path: str) -> dict[str, Any]:
-        """Return what one of its own pages says."""
-        return dict(httpx.get(f"{self.url}{path}", verify=str(self.authority), trust_env=False, timeout=30).json())
-
-
-@contextmanager
-def _api_servers(home: Path) -> Iterator[ApiServers]:
-    certificate, key, port = home / "api.crt", home / "api.key", free_port()
-    subject = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
-    made = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", *subject)
-    subprocess.run([*made, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
-    files = ("--certificate", str(certificate), "--key", str(key))
-    command = ("-m", "benchmarks.scale.api_server", "--port", str(port), "--latency-ms", "1", *files)
-    with _started(home, "api-servers", command):
-        servers = ApiServers(f"https://127.0.0.1:{port}", certificate)
-        _until(lambda: _answers(servers), "the API servers")
-        yield servers
-
-
-def _answers(servers: ApiServers) -> bool:
-    try:
-        return "objects" in servers.ask("/counts")
-    except httpx.HTTPError:
-        return False
-
-
-@contextmanager
-def _started(home: Path, name: str, command: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
-    with (home / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, *command], stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGKILL)  # nothing of it is kept
-        process.wait()
 
 
 def _processes(options: argparse.Namespace) -> Iterator[tuple[str, Sequence[str]]]:
@@ -159,6 +104,9 @@ def _processes(options: argparse.Namespace) -> Iterator[tuple[str, Sequence[str]
         own = (f"--concurrency={options.threads}", f"--hostname=worker-{number}@here")
         yield f"worker-{number}", (*_CELERY, *_WORKER, *own)
     yield "beat", (*_CELERY, "beat", "--pidfile=", "--loglevel=WARNING")
+
+
+def _watchers(options: argparse.Namespace) -> Iterator[tuple[str, Sequence[str]]]:
     for number in range(options.watchers):
         yield f"{_WATCHER}{number}", ("-m", "django", "watch_clusters")
 
@@ -191,14 +139,36 @@ def _apply(servers: ApiServers, options: argparse.Namespace) -> list[str]:
         cluster_apply(document=file, name=None, actor="bench", now=timezone.now())
     rolling = [f"rolling-{number:05}" for number in range(options.rolling)]
     settled = [f"settled-{number:05}" for number in range(options.settled)]
+    copied = [_COPIED] if options.resting else []
     scaled = {"maxReplicas": 3, "scaleMetric": "cpu", "scaleTarget": 80} if options.autoscaled else {}
-    for number, name in enumerate((*rolling, *settled)):
+    for number, name in enumerate((*copied, *rolling, *settled)):
         document = platform.document(policy="slow", **scaled)
         document["metadata"]["name"] = name
         document["spec"]["cluster"] = f"cluster-{number % options.clusters}"
         service_apply(document=document, namespace=None, name=None, actor="bench", now=timezone.now())
-    _say(f"applied {len(rolling) + len(settled)} services on {options.clusters} clusters")
+    say(f"applied {len(rolling) + len(settled)} services on {options.clusters} clusters")
     return rolling
+
+
+def _come_alive(options: argparse.Namespace) -> None:
+    from django.db.models import F  # noqa: PLC0415
+
+    from deployments.models import InferenceService  # noqa: PLC0415
+
+    ready = InferenceService.objects.filter(phase="Ready")
+    count = options.rolling + options.settled + bool(options.resting)
+    until(lambda: ready.count() == count, "all services to be ready")
+    settled = InferenceService.objects.filter(name=_COPIED, settled=F("changes"))
+    until(lambda: not options.resting or settled.exists(), f"{_COPIED} to settle")
+
+
+def _copy(servers: ApiServers, options: argparse.Namespace) -> None:
+    from benchmarks.scale.copies import copy_rows  # noqa: PLC0415
+
+    if options.resting:
+        copy_rows(_COPIED, [f"{_RESTING}-{number:05}" for number in range(options.resting)])
+        servers.ask(f"/copies/{_COPIED}/{_RESTING}/{options.resting}/{options.clusters}")
+        say(f"copied {options.resting} resting services")
 
 
 def _measure(
@@ -209,15 +179,15 @@ def _measure(
     from deployments.models import InferenceService, Rollout  # noqa: PLC0415
     from deployments.services import rollout_start  # noqa: PLC0415
 
-    ready = InferenceService.objects.filter(phase="Ready")
-    _until(lambda: ready.count() == options.rolling + options.settled, "all services to be ready")
+    resting = InferenceService.objects.filter(name__startswith=f"{_RESTING}-", ticked_at__lt=timezone.now())
+    until(lambda: not resting.exists(), "a turn to each resting service")
     for name in names:
         rollout_start(namespace="default", name=name, version="2", policy=None, actor="bench", now=timezone.now())
     held = Rollout.objects.exclude(confirmed_at=None)
-    _until(lambda: held.count() == len(names), "all rollouts to hold their first step")
+    until(lambda: held.count() == len(names), "all rollouts to hold their first step")
     found = []
     for latency_ms in options.latency_ms:
-        _say(f"{latency_ms:g} ms")
+        say(f"{latency_ms:g} ms")
         servers.ask(f"/latency/{latency_ms}")
         time.sleep(max(_SETTLES_S, options.seconds / 4))
         found.append(_measured(latency_ms, servers, processes, options.seconds))
@@ -301,18 +271,6 @@ def _lines(found: Sequence[Measured]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
     for each in found:
         yield f"{each.latency_ms:g} ms: " + json.dumps({name: round(value, 1) for name, value in each.requests.items()})
-
-
-def _until(holds: Callable[[], bool], what: str) -> None:
-    ends = time.monotonic() + _PATIENCE_S
-    while not holds():
-        if time.monotonic() > ends:
-            sys.exit(f"gave up waiting for {what}")
-        time.sleep(0.5)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
