@@ -14,8 +14,9 @@ from access.models import TokenIssuer
 from access.services.issuers import issuer_create
 from access.services.keys import IssuedKey, key_create
 from accounts.domain.scopes import Scope
+from accounts.models import Team
 from accounts.services import token_create, user_get_or_create
-from accounts.services.teams import team_get
+from accounts.services.teams import team_create, team_get
 from clusters.models import Cluster
 from deployments import mapping
 from deployments.domain.phases import Code, Phase
@@ -68,11 +69,18 @@ def token(scope: Scope = Scope.ADMIN, name: str = "tester") -> str:
     return token_create(user=user, name=name, scope=scope, lifetime=lifetime, now=timezone.now(), actor="test").secret
 
 
+def team_there(name: str) -> Team:
+    """Return a team, which a test with transactions of its own may have removed with all rows, or which is new."""
+    if not Team.objects.filter(name=name).exists():
+        team_create(name=name, actor="test", now=timezone.now())
+    return team_get(name=name)
+
+
 def access_key(name: str = "ci", *, team: str = "default", services: Sequence[str] = ("default/*",)) -> IssuedKey:
     """Return a new key of a team for 90 days, with its token."""
     return key_create(
         name=name,
-        team=team_get(name=team),
+        team=team_there(team),
         user=None,
         services=services,
         lifetime=timedelta(days=90),
@@ -291,6 +299,8 @@ def copies(of: InferenceService, count: int, *, first: int = 0) -> None:
 
 def webhook(*events: str, url: str = "https://a.example/", team: str | None = None) -> CreatedWebhook:
     """Return a webhook that is told of the events, of healthy rollouts where none is named."""
+    if team is not None:
+        team_there(team)
     return webhook_create(
         url=url, events=events or ["RolloutHealthy"], description="", team=team, actor="test", now=timezone.now()
     )

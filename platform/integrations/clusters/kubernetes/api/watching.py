@@ -5,7 +5,7 @@ import json
 import random
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -70,7 +70,7 @@ class WatchingApi:
 
     async def events(
         self, kind: Kind, namespace: str, labels: Mapping[str, str], resource_version: str
-    ) -> AsyncIterator[Json | None]:
+    ) -> AsyncGenerator[Json | None, None]:
         """Yield None once the stream has begun, then the events from `resource_version` until the server ends it.
 
         Raises:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -198,16 +198,18 @@ class _Following:
 
     async def _stream(self) -> None:
         of = self._of
+        stream = of.api.events(of.kind, self._namespace, MANAGED, self.watch.resource_version)
         try:
-            async for event in of.api.events(of.kind, self._namespace, MANAGED, self.watch.resource_version):
-                if event is None:
-                    self.is_streaming = True
-                    self._note(state.opened(self.watch))
-                    continue
-                self._note(state.heard(self.watch, event, time.monotonic()))
-                if self.watch.problem:
-                    return
-                self._pass_on(of.cache.heard(of.kind, self._namespace, event["type"], event["object"]))
+            async with aclosing(stream) as events:
+                async for event in events:
+                    if event is None:
+                        self.is_streaming = True
+                        self._note(state.opened(self.watch))
+                        continue
+                    self._note(state.heard(self.watch, event, time.monotonic()))
+                    if self.watch.problem:
+                        return
+                    self._pass_on(of.cache.heard(of.kind, self._namespace, event["type"], event["object"]))
         finally:
             self.is_streaming = False
         self._note(state.ended(self.watch))
