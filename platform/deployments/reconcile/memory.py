@@ -60,7 +60,7 @@ class Memory:
         row = InferenceService.objects.filter(pk=service_id).values_list("changes", "ticked_at").first()
         if row != (service.changes, service.ticked_at):
             return None
-        related: Mapping[str, Any] = service._state.fields_cache
+        related: Mapping[str, Any] = service._state.fields_cache  # rows that others change
         service._state.fields_cache = {name: each for name, each in related.items() if name == "model_version"}
         return replace(known, change=replace(known.change, now=now, is_changed=False))
 

@@ -46,7 +46,7 @@ _POLL_S = 0.5
 _LOOK_S, _AFTER_FAILURE_S = 5.0, 2.0
 _END_S = 15.0
 _COMPUTE = 4
-"""Turns that compute at once, while others wait for clusters. Two would do, were there no waits for the database."""
+"""Turns that compute at once, while others wait for clusters; more than one, since turns wait for the database too."""
 
 
 @dataclass

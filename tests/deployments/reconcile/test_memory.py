@@ -92,7 +92,7 @@ def test_what_is_remembered_is_what_the_rows_are_while_replicas_follow_the_load(
         platform.metrics.in_flight["digits-00001"] = next(loads)
         platform.clock.go_on(40)
 
-    turns(platform, 24, load_changes)
+    assert turns(platform, 24, load_changes) > 4
 
 
 def at_a_step(platform: Platform) -> InferenceService:
