@@ -72,7 +72,7 @@ def revoked_tokens(*, now: datetime, namespace: str = "") -> tuple[str, ...]:
     )
 
 
-def push_to(cluster: Cluster, *, clock: Callable[[], datetime]) -> None:
+def push_to(cluster: Cluster, keys: CallerKeys, *, clock: Callable[[], datetime]) -> None:
     """Send one cluster's gateway the keys.
 
     On Kubernetes each namespace gets its own revoked tokens, since each of its routes costs the gateway memory for each
@@ -82,7 +82,7 @@ def push_to(cluster: Cluster, *, clock: Callable[[], datetime]) -> None:
         Unavailable: the cluster cannot be reached.
         Conflict: namespaces refused the keys; the message names them.
     """
-    driver, keys = driver_now(cluster, clock()), caller_keys(now=clock())
+    driver = driver_now(cluster, clock())
     if cluster.kind == LOCAL:
         driver.apply_keys(keys, ())
         return

@@ -1,9 +1,11 @@
 """Cluster connections from stored rows: the only place where stored credentials are decrypted."""
 
 import json
+from copy import deepcopy
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
@@ -19,6 +21,8 @@ from integrations.clusters.unavailable_driver import away
 LOCAL = "local"
 """Kind and name of the cluster that is this machine."""
 PURPOSE = "kubeconfigs of clusters"
+_known: dict[str, tuple[Any, ClusterFile]] = {}
+"""The files that were parsed last, with their documents, by the cluster's name."""
 
 
 def driver_of(cluster: Cluster) -> ClusterDriver:
@@ -46,7 +50,7 @@ def is_away(cluster: Cluster, now: datetime) -> bool:
 
 def file_of(cluster: Cluster) -> ClusterFile | None:
     """Return the parsed cluster file; None for this machine, and for a cluster without a file."""
-    return parse_cluster(cluster.document, name=cluster.name) if cluster.document else None
+    return _parsed(cluster) if cluster.document else None
 
 
 def allows_python(cluster: Cluster) -> bool:
@@ -61,7 +65,7 @@ def place_of(cluster: Cluster) -> Place:
     """Return the cluster's place; raises what `driver_of` raises."""
     if cluster.kind == LOCAL:
         return LocalCluster(settings.CLUSTER_FOLDER, settings.ALLOW_PYTHON_MODELS)
-    file = parse_cluster(cluster.document, name=cluster.name)
+    file = _parsed(cluster)
     options = replace(
         file.options,
         payloads_folder=str(settings.PAYLOADS_FOLDER / cluster.name),
@@ -74,12 +78,12 @@ def place_of(cluster: Cluster) -> Place:
 
 def can_record(cluster: Cluster) -> bool:
     """Return whether replicas on the cluster can upload what their taps record."""
-    return cluster.kind == LOCAL or bool(parse_cluster(cluster.document, name=cluster.name).options.control_plane_url)
+    return cluster.kind == LOCAL or bool(_parsed(cluster).options.control_plane_url)
 
 
 def access_to(cluster: Cluster) -> Access:
     """Return how a Kubernetes cluster is reached; raises what `driver_of` raises."""
-    return access_of(parse_cluster(cluster.document, name=cluster.name).connection, cluster.credentials)
+    return access_of(_parsed(cluster).connection, cluster.credentials)
 
 
 def access_of(connection: Connection, sealed: str) -> Access:
@@ -105,6 +109,18 @@ def sealed(credentials: Credentials) -> str:
 def opened(stored: str) -> Credentials:
     """Return decrypted credentials; raises Unavailable under another `FAIRLEAD_SECRET_KEY`."""
     return Credentials(**json.loads(unseal(stored, purpose=PURPOSE)))
+
+
+def _parsed(cluster: Cluster) -> ClusterFile:
+    """Return the parsed file of a cluster, which is parsed again only where it says something else.
+
+    Every cluster's file is needed every few seconds.
+    """
+    known = _known.get(cluster.name)
+    if known is None or known[0] != cluster.document:
+        document = deepcopy(cluster.document)  # the row's own may be changed by its reader
+        known = _known[cluster.name] = document, parse_cluster(document, name=cluster.name)
+    return known[1]
 
 
 def _mounted(connection: Connection) -> KubeconfigFile:

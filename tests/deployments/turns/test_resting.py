@@ -52,6 +52,16 @@ def test_a_service_rests_until_its_mark_or_its_changes_differ_or_time_has_passed
     assert not rests(1.0), "not all of it is watched"
 
 
+def test_idle_services_are_sampled_at_a_limited_rate_together(platform: Platform) -> None:
+    row, driver, resting = settled(platform), cast(ClusterDriver, Marked()), Resting()
+    resting.turned_to(row.pk, driver, 0.0)
+
+    def sampled(now: float) -> int:
+        return len(resting.split([row] * 20, {row.cluster_id: driver}, now)[1])
+
+    assert [sampled(now) for now in (1500.0, 1500.5, 1500.6, 1501.0, 1600.0)] == [4, 2, 1, 1, 4]
+
+
 def test_a_service_with_requests_is_sampled_every_minute(platform: Platform) -> None:
     row, driver, resting = settled(platform), cast(ClusterDriver, Marked()), Resting()
     TrafficPoint.objects.filter(service=row.pk).update(requests=5)
