@@ -215,7 +215,6 @@ def _measured(latency_ms: float, servers: ApiServers, processes: Mapping[str, in
     gaps = [later - earlier for each in times.values() for earlier, later in pairwise(each)]
     gaps += [seconds for each in times.values() if len(each) < 2]
     cuts = quantiles(gaps, n=100, method="inclusive")
-    open("/tmp/gaps.json", "w").write(json.dumps(times))
     return Measured(
         latency_ms,
         cuts[49],
