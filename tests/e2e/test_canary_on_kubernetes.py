@@ -3,11 +3,13 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from integrations.clusters.kubernetes.api import resource_types
 from tests.cluster.plane import ControlPlane
@@ -27,7 +29,16 @@ steps:
     hold: 1s
 scaleDownDelay: 1s
 """
+HELD = """
+name: held
+strategy: canary
+steps:
+  - weight: 20
+    hold: 1h
+"""
 WAIT_S = 300
+OURS = {"networkpolicies", "poddisruptionbudgets", "serviceaccounts"}
+"""Kinds that the driver alone reads; a turn of the workers' sweeps lists each of them."""
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +57,24 @@ def test_a_cluster_that_is_added_while_the_platform_runs_is_watched(platform: Ku
 
         until(streaming, WAIT_S, "all watches stream")
     assert platform.record("watcher")["restarts"] == 0
+
+
+def test_turns_in_a_rollout_and_looks_at_rest_read_no_objects(platform: KubernetesPlatform, models: Path) -> None:
+    (platform.home.parent / "held.yaml").write_text(HELD)
+    platform.fairlead("policies", "apply", "-f", "held.yaml")
+    with platform.client() as client:
+        begun = client.post("services/default/digits/rollouts", {"version": "2", "policy": "held"})
+
+        def at_its_step() -> bool:
+            found = client.get(f"rollouts/{begun['id']}")
+            return bool(found["weight_actual"] == 20 and found["confirmed_at"])
+
+        until(at_its_step, WAIT_S, "the held step")
+        assert _lists_while(platform, lambda: _turn_age_s(platform), falls=5) == 0
+        client.post(f"rollouts/{begun['id']}/abort", {})
+        until(lambda: client.get(f"rollouts/{begun['id']}")["phase"] == "Aborted", WAIT_S, "the end of the rollout")
+        until(lambda: platform.replicas("digits-00002") == 0, WAIT_S, "the end of its pods")
+        assert _lists_while(platform, lambda: _observed_age_s(platform), falls=3) == 0
 
 
 def test_the_worker_killed_and_stables_pods_deleted_in_a_rollout_lose_no_request(
@@ -98,6 +127,55 @@ def test_the_platform_killed_in_a_rollout_and_started_again_loses_no_request(
         assert (json.loads(done.stdout)["phase"], json.loads(done.stdout)["weight_actual"]) == ("Healthy", 100)
         until(lambda: (log.read(), log.requests[-1].revision == begun["to_revision"])[1], WAIT_S, "the new version")
     assert failed(log) == [], f"of {len(log.requests)} requests"
+
+
+def _lists_while(platform: KubernetesPlatform, age_s: Callable[[], float], falls: int) -> int:
+    """Return how many lists of the driver's kinds the API server answered until an age fell so many times."""
+    before, seen, last = _lists(platform), 0, age_s()
+    assert before, "its watches began with lists"
+
+    def enough() -> bool:
+        nonlocal seen, last
+        now = age_s()
+        seen, last = seen + (now < last), now
+        return seen >= falls
+
+    until(enough, WAIT_S, f"{falls} turns")
+    return _lists(platform) - before
+
+
+def _lists(platform: KubernetesPlatform) -> int:
+    with platform.harness.plane.client() as client:
+        page = client.get("/metrics").text
+    return int(
+        sum(
+            sample.value
+            for family in text_string_to_metric_families(page)
+            for sample in family.samples
+            if sample.name == "apiserver_request_total"
+            and sample.labels["verb"] in ("LIST", "GET")
+            and sample.labels["resource"] in OURS
+        )
+    )
+
+
+def _turn_age_s(platform: KubernetesPlatform) -> float:
+    return _gauge(platform, "fairlead_rollout_turn_age_seconds")
+
+
+def _observed_age_s(platform: KubernetesPlatform) -> float:
+    return _gauge(platform, "fairlead_cluster_observed_age_seconds", cluster=platform.cluster)
+
+
+def _gauge(platform: KubernetesPlatform, name: str, **labels: str) -> float:
+    page = httpx.get(f"{platform.url}/metrics", timeout=30, trust_env=False).text
+    (found,) = (
+        sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+    return found
 
 
 def _delete_a_pod(platform: KubernetesPlatform, revision: str) -> None:
