@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "usage.apps.UsageConfig",
     "sealed_secrets.apps.SealedSecretsConfig",
     "deployments.apps.DeploymentsConfig",
+    "custom_resources.apps.CustomResourcesConfig",
     "fleet.apps.FleetConfig",
     "gpus.apps.GpusConfig",
     "access.apps.AccessConfig",

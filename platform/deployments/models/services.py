@@ -52,6 +52,7 @@ class InferenceService(models.Model):
         access: who may call it, as `access_json` writes it; None, of before there were policies, is everybody.
         cors: which pages of other origins may call it, as `cors_json` writes it; None for none.
         limits: of its requests, as `limits_json` writes them; None, of before there were any, is without limits.
+        owner_object: the custom resource that it follows, as `owner_json` writes it; None for one of API and pages.
         traffic_at: when its counters were last sampled for pages (`deployments.reconcile.participants.traffic`).
         tap_cursor: up to where the recordings of its replicas' taps were processed.
         searched: the text for searches (`deployments.mapping.put_searched`).
@@ -99,6 +100,7 @@ class InferenceService(models.Model):
     access = models.JSONField(null=True)
     cors = models.JSONField(null=True)
     limits = models.JSONField(null=True)
+    owner_object = models.JSONField(null=True)
     traffic_at = models.DateTimeField(null=True)
     tap_cursor = models.TextField(blank=True)
     searched = models.TextField(blank=True, default="", db_default="")

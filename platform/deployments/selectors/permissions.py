@@ -6,7 +6,9 @@ from typing import Any
 
 from accounts.auth.access import Place, require
 from accounts.domain.scopes import Scope
-from accounts.models import ApiToken
+from accounts.models import ApiToken, Owned
+from accounts.selectors import owning_team
+from common.errors import NotFound
 from deployments.domain.service_file import imported_model
 from deployments.selectors import rollout_namespace
 from registry.selectors import is_somebodys_model
@@ -35,6 +37,17 @@ def require_model_use(token: ApiToken, uri: str) -> None:
     """Raise NotFound where `uri` names a model of another team that the caller may not see."""
     if match := _MODEL.match(uri):
         require(token, Scope.READ, Place.model(match[1]))
+
+
+def check_model_of_team(uri: str, namespace: str, name: str) -> None:
+    """Raise NotFound where a service of a namespace would use, or import into, a model of another team."""
+    match = _MODEL.match(uri)
+    model = match[1] if match else imported_model(namespace, name)
+    if not match and not is_somebodys_model(name=model):
+        return
+    team = owning_team(kind=Owned.NAMESPACE, name=namespace)
+    if owning_team(kind=Owned.MODEL, name=model) != team:
+        raise NotFound(f"there is no model {model!r} that team {team} of namespace {namespace} may use")
 
 
 def require_model_import(token: ApiToken, uri: str, namespace: str, name: str) -> None:

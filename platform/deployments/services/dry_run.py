@@ -20,6 +20,7 @@ from deployments.models import InferenceService, Rollout
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.service_plan import carry_out, planning
 from deployments.services.files.service_files import service_apply, service_planned
+from deployments.services.ownership import Owner
 from deployments.services.policies import policy_planned
 from deployments.services.rollout.rollout_forecast import Look, Survey, analysis_plan, room_plan
 from deployments.services.rollout.rollouts import rollout_begin, rollout_start
@@ -38,10 +39,11 @@ def service_plan(
     accept: str | None = None,
     may_grant_egress: bool = False,
     default_access: str | None = None,
+    by: Owner | None = None,
 ) -> Planned[Plan, tuple[InferenceService, bool]]:
     """Return the plan of `service_apply`, without changing anything; raises what that raises."""
     arguments: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "actor": actor, "now": now}
-    arguments |= {"accept": accept, "may_grant_egress": may_grant_egress, "default_access": default_access}
+    arguments |= {"accept": accept, "may_grant_egress": may_grant_egress, "default_access": default_access, "by": by}
     change, rollout, created = service_planned(**arguments)
     service, was = change.service, _was(change)
     if was is not None and service.event_seq == was.event_seq:

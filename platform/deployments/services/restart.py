@@ -10,6 +10,7 @@ from deployments.domain.service_file import file_stopped
 from deployments.models import InferenceService
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
+from deployments.services.ownership import check_owner
 from deployments.services.services import service_named, spec_of
 from deployments.services.stop import follow_stop
 from events.domain.kinds import Kind
@@ -71,6 +72,7 @@ def _set_stopped(namespace: str, name: str, *, stopped: bool, actor: str, now: d
         service = change.service
         if service.deleting_at is not None:
             raise Conflict(f"service {service} is being deleted, so it is neither stopped nor resumed")
+        check_owner(service)
         if service.stopped == stopped:
             return service
         service.document = file_stopped(service.document, stopped=stopped)

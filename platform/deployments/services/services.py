@@ -17,6 +17,7 @@ from deployments.mapping import placed_resources
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
+from deployments.services.ownership import Owner, check_owner
 from deployments.services.revisions.revision_change import give_up, turn_to
 from events.domain.kinds import Kind
 from integrations.clusters.base import Resources
@@ -28,15 +29,23 @@ PLATFORM = "fairlead"
 
 
 @transaction.atomic
-def service_delete(*, namespace: str, name: str, actor: str, now: datetime) -> None:
+def service_delete(*, namespace: str, name: str, actor: str, now: datetime, by: Owner | None = None) -> None:
     """Drain the service and remove it; it is in phase Deleting until the cluster has nothing of it.
 
-    Deleting it again meanwhile changes nothing. Raises NotFound.
+    Deleting it again meanwhile changes nothing.
+
+    Args:
+        by: the object that it follows and that is deleted; None for API and pages.
+
+    Raises:
+        NotFound: no such service.
+        Conflict: it follows an object other than `by`.
     """
     service = service_named(namespace, name)
     with changing(service.pk, now=now) as change:
         if change.service.deleting_at is not None:
             return
+        check_owner(change.service, by)
         give_up(change, "the deletion of the service")
         change.service.deleting_at = now
         change.service.phase, change.service.reason = ServicePhase.DELETING, f"{actor} deletes it; its replicas drain"

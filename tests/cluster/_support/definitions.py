@@ -6,6 +6,7 @@ They are out of their projects' Go modules.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
@@ -72,9 +73,12 @@ def _files(modules: _Modules) -> Iterator[Path]:
 
 
 def _define(admin: httpx.Client, file: Path) -> None:
-    """Make a kind known, and wait until it is served."""
     text = "\n".join(line for line in file.read_text().splitlines() if not line.startswith("{{"))  # of a chart
-    definition = yaml.safe_load(text)
+    define(admin, yaml.safe_load(text))
+
+
+def define(admin: httpx.Client, definition: Mapping[str, Any]) -> None:
+    """Make a kind known, and wait until it is served."""
     answer = admin.post(_DEFINITIONS, json=definition)
     assert answer.status_code in (201, 409), answer.text
     spec = definition["spec"]

@@ -9,7 +9,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("fairlead",),
     ("control_plane",),
     ("console",),
-    ("gpus", "recordings", "model_jobs", "pools", "access", "feedback", "fleet"),
+    ("gpus", "recordings", "model_jobs", "pools", "access", "feedback", "fleet", "custom_resources"),
     ("deployments",),
     ("usage", "sealed_secrets"),
     ("clusters",),

@@ -43,6 +43,7 @@ class ClusterFile:
 
     Attributes:
         patches: of all manifests rendered for services there.
+        custom_resources: objects of Fairlead's kinds there are services, policies and rollouts.
         allows_service_patches: services may have patches of their own, which can change pods in any way.
         gpus_autoscaled: the cluster autoscaler adds GPU nodes for pending pods, so that what does not fit is accepted.
         gateway_url: where V2 clients reach the cluster's Gateway, without a trailing slash; shown on pages.
@@ -55,6 +56,7 @@ class ClusterFile:
     options: Options
     patches: tuple[Patch, ...] = ()
     allows_service_patches: bool = False
+    custom_resources: bool = False
     gpus_autoscaled: bool = False
     prometheus: PrometheusServer | None = None
 
@@ -100,6 +102,7 @@ def _cluster(document: Document, name: str | None) -> ClusterFile:
         options=_options(found, document, gateway),
         patches=document.attempt((), _patches, document),
         allows_service_patches=document.flag("servicePatches", default=False),
+        custom_resources=document.flag("customResources", default=False),
         gpus_autoscaled=document.flag("gpuNodesAutoscaled", default=False),
         prometheus=document.part("prometheus", parse_prometheus),
     )

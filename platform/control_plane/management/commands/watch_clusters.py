@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -32,6 +33,7 @@ class Command(BaseCommand):
         from clusters.services.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
         from clusters.services.watch import Follower  # noqa: PLC0415
         from control_plane.monitoring.telemetry import serve  # noqa: PLC0415
+        from custom_resources.reconcile.controller import ObjectController  # noqa: PLC0415
         from deployments.turns.controller import Controller  # noqa: PLC0415
 
         stopped = threading.Event()
@@ -41,17 +43,24 @@ class Command(BaseCommand):
         controller = Controller(settings.TURNS_AT_ONCE)
         follower = Follower(access_to, timezone.now, time.monotonic, controller.hint, controller.clusters)
 
-        def follow() -> None:
+        objects = ObjectController(controller.clusters)
+
+        def until_stopped(run: Callable[[threading.Event], None]) -> None:
             try:
-                follower.run(stopped)
+                run(stopped)
             finally:
                 stopped.set()  # where it failed, the process ends and is started again
 
-        watching = threading.Thread(target=follow, name="follower")
-        watching.start()
+        others = [
+            threading.Thread(target=until_stopped, args=(each.run,), name=name)
+            for name, each in (("follower", follower), ("objects", objects))
+        ]
+        for thread in others:
+            thread.start()
         try:
             controller.run(stopped)
         finally:
             stopped.set()
-            watching.join()
+            for thread in others:
+                thread.join()
             follower.close()

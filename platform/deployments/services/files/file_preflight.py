@@ -1,4 +1,4 @@
-"""Service file preflight: the checks before an apply, for the API and pages alike."""
+"""Service file preflight: the checks before an apply, for the API, pages and custom resources alike."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,6 +26,16 @@ def service_planned(
     uri = storage_uri_of(document)
     require_model_use(token, uri)
     require_model_import(token, uri, namespace, name)
+    return file_planned(document=document, namespace=namespace, name=name, **arguments)
+
+
+def file_planned(
+    *, document: object, namespace: str, name: str, **arguments: Any
+) -> Planned[Plan, tuple[InferenceService, bool]]:
+    """Return the plan of applying the file, after checks by runtime and cluster; its permissions are the caller's.
+
+    Takes what `service_planned` takes, and `by`; raises what that raises.
+    """
     named: dict[str, Any] = {"document": document, "namespace": namespace, "name": name}
     cluster = services.service_check(**named, now=arguments["now"], driver_of=driver_of)
     default_access = services.access_by_default(**named, cluster=cluster, now=arguments["now"], driver_of=driver_of)

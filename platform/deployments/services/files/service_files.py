@@ -36,6 +36,7 @@ from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
 from deployments.services.files.import_models import begin_import, must_import
+from deployments.services.ownership import Owner, check_owner, owner_json
 from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.revision_change import check_ready, turn_to
@@ -56,7 +57,7 @@ class AppliedFile:
     Attributes:
         version: None where the files are imported first.
         cluster: of a new service.
-        accept, may_grant_egress, default_access: as `service_apply` takes them.
+        accept, may_grant_egress, default_access, by: as `service_apply` takes them.
     """
 
     document: object
@@ -68,6 +69,7 @@ class AppliedFile:
     accept: str | None
     may_grant_egress: bool
     default_access: str | None
+    by: Owner | None = None
 
 
 @transaction.atomic
@@ -81,6 +83,7 @@ def service_apply(
     accept: str | None = None,
     may_grant_egress: bool = False,
     default_access: str | None = None,
+    by: Owner | None = None,
 ) -> tuple[InferenceService, bool]:
     """Create or change the service of a service file; return it and whether it is new.
 
@@ -93,13 +96,15 @@ def service_apply(
         may_grant_egress: whether `actor` administers the installation, and so may give the service egress.
         default_access: who may call it where it is new and its file does not say; None is the installation's default on
             this machine, and everybody elsewhere.
+        by: the object whose file it is, which the service follows from then on; None for API and pages.
 
     Raises:
         InvalidInput: the file is wrong, names files elsewhere that may not be imported, or sets a variable that the
             model's process does not get, or names a secret that is missing.
         NotFound: the model, version, alias, policy or cluster it names does not exist.
         Conflict: the version is not READY, or not approved where its model requires that; the service is being deleted,
-            or runs on another cluster; its policy does not meet a demand of the team or the namespace.
+            or runs on another cluster, or follows an object other than `by`; its policy does not meet a demand of the
+            team or the namespace.
         ContractBroken: it would break clients of the live revision.
         NotPermitted: it has `egress: true`, which the service lacks, and the actor may not grant it.
     """
@@ -112,6 +117,7 @@ def service_apply(
         accept=accept,
         may_grant_egress=may_grant_egress,
         default_access=default_access,
+        by=by,
     )
     service, created = InferenceService.objects.get_or_create(
         namespace=applied.spec.namespace, name=applied.spec.name, defaults=_new_columns(applied, now)
@@ -131,6 +137,7 @@ def service_planned(
     accept: str | None = None,
     may_grant_egress: bool = False,
     default_access: str | None = None,
+    by: Owner | None = None,
 ) -> tuple[Change, Rollout | None, bool]:
     """Return the plan of `service_apply`, the rollout it starts and whether the service is new. Writes nothing.
 
@@ -145,6 +152,7 @@ def service_planned(
         accept=accept,
         may_grant_egress=may_grant_egress,
         default_access=default_access,
+        by=by,
     )
     named = {"namespace": applied.spec.namespace, "name": applied.spec.name}
     found = InferenceService.objects.filter(**named).first()
@@ -164,6 +172,7 @@ def _read(
     accept: str | None,
     may_grant_egress: bool,
     default_access: str | None,
+    by: Owner | None = None,
 ) -> AppliedFile:
     spec = parse_service(document, namespace=namespace, name=name)
     _refuse_name_of_preview(spec)
@@ -179,7 +188,7 @@ def _read(
         check_ready(version)
         check_format(spec.model_format, version.platform, str(version))
     cluster = cluster_chosen(spec.cluster, now=now)
-    return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress, default_access)
+    return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress, default_access, by)
 
 
 def _new_columns(applied: AppliedFile, now: datetime) -> dict[str, Any]:
@@ -198,6 +207,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     """Change the service to its file, and return the rollout started for it; None where none was."""
     service, spec, actor = change.service, applied.spec, applied.actor
     _refuse_if_deleting(service)
+    check_owner(service, applied.by)
     refuse_on(service.cluster.kind, spec)
     runs_code = is_code(spec.model_format if applied.version is None else applied.version.platform)
     check_env(spec, is_code=runs_code and allows_python(service.cluster))
@@ -212,6 +222,8 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     )
     _check_stays(service, spec.cluster)
     is_to_import = must_import(service, earlier, spec)
+    if applied.by is not None and service.owner_object != owner_json(applied.by):
+        service.owner_object = owner_json(applied.by)
     if created:
         change.event(Kind.SERVICE_CREATED, f"service {service} was created by {actor}")
     elif earlier == spec and not is_to_import:

@@ -22,6 +22,7 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
+from deployments.services.ownership import check_owner
 from deployments.services.revisions.egress import check_egress, has_egress
 from deployments.services.revisions.revision_change import begin_back, check_agreed, check_ready
 from deployments.services.revisions.secret_env import check_secrets
@@ -55,6 +56,7 @@ def service_rollback(
         service = change.service
         if service.deleting_at is not None:
             raise Conflict(f"service {service} is being deleted, so there is no way back")
+        check_owner(service)
         stable = _stable_of(change)
         earlier = _before(change, stable) if revision is None else _named(service, revision)
         _check(change, stable, earlier)

@@ -23,6 +23,7 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.reconcile import hints
 from deployments.reconcile.participants.gates import questions_let_pass
 from deployments.reconcile.service_change import Change, changing
+from deployments.services.ownership import check_owner
 from deployments.services.revisions.demands import check_demands
 from deployments.services.revisions.egress import check_egress, has_egress
 from deployments.services.revisions.revision_change import begin, check_agreed, check_ready
@@ -70,6 +71,7 @@ def rollout_begin(change: Change, *, version: str, policy: str | None, actor: st
     service = change.service
     if service.deleting_at is not None:
         raise Conflict(f"service {service} is being deleted, so nothing can be rolled out")
+    check_owner(service)
     chosen = policy_named(policy, field="policy") if policy is not None else service.policy
     if chosen is None:
         raise InvalidInput(f"service {service} names no policy; say which one the rollout is to follow", field="policy")

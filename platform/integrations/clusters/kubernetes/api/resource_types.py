@@ -53,6 +53,14 @@ _ENVOY_GATEWAY = "gateway.envoyproxy.io/v1alpha1"
 SECURITY_POLICY = Kind(_ENVOY_GATEWAY, "SecurityPolicy", "securitypolicies")
 TRAFFIC_POLICY = Kind(_ENVOY_GATEWAY, "BackendTrafficPolicy", "backendtrafficpolicies")
 
+_OWN = "fairlead.dev/v1alpha1"
+INFERENCE_SERVICE = Kind(_OWN, "InferenceService", "inferenceservices")
+ROLLOUT_POLICY = Kind(_OWN, "RolloutPolicy", "rolloutpolicies")
+ROLLOUT = Kind(_OWN, "Rollout", "rollouts")
+
+CUSTOM = (ROLLOUT_POLICY, INFERENCE_SERVICE, ROLLOUT)
+"""Custom resources of Fairlead's own, in the order in which one needs the other."""
+
 POLICIES = (SECURITY_POLICY, TRAFFIC_POLICY)
 """Envoy Gateway's, of services that not everybody may call."""
 
@@ -79,6 +87,8 @@ _BY_NAME = {
         GATEWAY,
         *ROUTES,
         *POLICIES,
+        *CUSTOM,
+        EVENT,
     )
 }
 

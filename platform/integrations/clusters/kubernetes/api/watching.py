@@ -59,7 +59,7 @@ class WatchingApi:
         self, kind: Kind, namespace: str, labels: Mapping[str, str]
     ) -> AsyncIterator[tuple[list[Json], str]]:
         """Yield the objects page by page, each with the resourceVersion of the whole list; "" lists all namespaces."""
-        query = {"labelSelector": _selector(labels), "limit": str(_PAGE)}
+        query = {**_selected(labels), "limit": str(_PAGE)}
         while True:
             page = await self._get(kind.path(namespace), query)
             yield page["items"], str(page["metadata"]["resourceVersion"])
@@ -81,7 +81,7 @@ class WatchingApi:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "timeoutSeconds": str(random.randint(*_WATCH_S)),  # noqa: S311 - no secret
-            "labelSelector": _selector(labels),
+            **_selected(labels),
         }
         path = kind.path(namespace)
         timeout = httpx.Timeout(_SILENCE_S, connect=_CONNECT_S)
@@ -140,5 +140,5 @@ def _tls(settings: Any) -> ssl.SSLContext:
     return context
 
 
-def _selector(labels: Mapping[str, str]) -> str:
-    return ",".join(f"{name}={value}" for name, value in labels.items())
+def _selected(labels: Mapping[str, str]) -> dict[str, str]:
+    return {"labelSelector": ",".join(f"{name}={value}" for name, value in labels.items())} if labels else {}

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from integrations.clusters.kubernetes.api.resource_types import Kind
+from integrations.clusters.kubernetes.api.resource_types import CUSTOM, Kind
 from integrations.clusters.kubernetes.manifests.names import MANAGED, SERVICE
 from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.trimmed import digest, trimmed
@@ -36,7 +36,10 @@ EVERYWHERE = ""
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An object as it is kept: its service, version, digest and compressed text."""
+    """An object as it is kept: its service, version, digest and compressed text.
+
+    A custom resource is of the service that has its name.
+    """
 
     service: str
     version: int
@@ -48,7 +51,8 @@ class Known:
         """Return what is kept of an object."""
         kept = trimmed(kind, item)
         metadata = item["metadata"]
-        service = sys.intern(str((metadata.get("labels") or {}).get(SERVICE, "")))
+        named = metadata["name"] if kind in CUSTOM else (metadata.get("labels") or {}).get(SERVICE, "")
+        service = sys.intern(str(named))
         content = zlib.compress(json.dumps(kept, separators=(",", ":")).encode(), _FAST)
         return cls(service, _number(metadata), digest(kept), content)
 
@@ -79,20 +83,23 @@ class Cache:
         return self._namespaces
 
     def keep(self, namespaces: Iterable[str]) -> None:
-        """Keep the objects of these namespaces from now on, and forget those of others."""
+        """Keep the objects of these namespaces from now on, and forget those of others; EVERYWHERE is all."""
         with self._lock:
             before, self._namespaces = self._namespaces, frozenset(namespaces)
             if self._namespaces - before:  # watches of all namespaces have skipped what is there
                 self._synced = {key: at for key, at in self._synced.items() if key[1] != EVERYWHERE}
             for kind, objects in self._objects.items():
-                for namespace, name in [key for key in objects if key[0] not in self._namespaces]:
+                for namespace, name in [key for key in objects if not self._keeps(key[0])]:
                     self._drop(kind, namespace, name)
-            self._marks = {each: mark for each, mark in self._marks.items() if each[0] in self._namespaces}
+            self._marks = {each: mark for each, mark in self._marks.items() if self._keeps(each[0])}
 
     def covers(self, kind: Kind, namespace: str) -> bool:
         """Return whether the objects of a kind in a namespace are known as they are."""
         synced = (kind, namespace) in self._synced or (kind, EVERYWHERE) in self._synced
-        return synced and namespace in self._namespaces
+        return synced and self._keeps(namespace)
+
+    def _keeps(self, namespace: str) -> bool:
+        return EVERYWHERE in self._namespaces or namespace in self._namespaces
 
     def mark(self, namespace: str, service: str, kinds: Collection[Kind]) -> tuple[int, int] | None:
         """Return the mark of a service, with that of its namespace; None where one of the kinds is not covered."""
@@ -106,6 +113,12 @@ class Cache:
         with self._lock:
             known = self._objects[kind].get((namespace, name))
         return None if known is None else known.read()
+
+    def every(self, kind: Kind) -> list[Json]:
+        """Return all objects of a kind, sorted by namespace and name."""
+        with self._lock:
+            found = [self._objects[kind][key] for key in sorted(self._objects[kind])]
+        return [each.read() for each in found]
 
     def list(self, kind: Kind, namespace: str, labels: Mapping[str, str]) -> list[Json]:
         """Return the objects that have all these labels, sorted by name."""
@@ -135,7 +148,7 @@ class Cache:
                 if is_restored or (key not in found and before[key].version <= at):
                     changed |= self._drop(kind, *key)
             for key, known in found.items():
-                if key[0] in self._namespaces:
+                if self._keeps(key[0]):
                     changed |= self._put(kind, key, known)
             self._synced[kind, namespace] = self._reported[kind, namespace] = at
         return changed
@@ -149,7 +162,7 @@ class Cache:
             self._reported[kind, namespace] = version
             if (kind, namespace) in self._synced:
                 self._synced[kind, namespace] = version
-            if key[0] not in self._namespaces:
+            if not self._keeps(key[0]):
                 return set()
             if known is not None:
                 return self._put(kind, key, known)
@@ -161,11 +174,12 @@ class Cache:
         """Take an object as the API server answered a write of our own."""
         key = key_of(item)
         labels = item["metadata"].get("labels") or {}
-        if kind not in self._kinds or not _has({"metadata": {"labels": labels}}, MANAGED):
+        is_watched = kind in CUSTOM or _has({"metadata": {"labels": labels}}, MANAGED)
+        if kind not in self._kinds or not is_watched:
             return
         known = Known.of(kind, item)
         with self._lock:
-            if key[0] not in self._namespaces:
+            if not self._keeps(key[0]):
                 return
             at = max(self._synced.get((kind, key[0]), 0), self._synced.get((kind, EVERYWHERE), 0))
             if known.version > at:  # else its watch has reported it already, and perhaps that it is gone again

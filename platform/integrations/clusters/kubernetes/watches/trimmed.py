@@ -43,6 +43,9 @@ def trimmed(kind: Kind, item: Mapping[str, Any]) -> Json:
         return kept | {"spec": _of_pod(item.get("spec") or {}), "status": item.get("status") or {}}
     if kind == resource_types.ENDPOINT_SLICE:
         return kept | {"endpoints": list(map(_endpoint, item.get("endpoints") or ()))}
+    if kind in resource_types.CUSTOM:
+        metadata.pop("managedFields")
+        return kept | {"spec": item.get("spec") or {}, "status": item.get("status") or {}}
     kept |= {name: value for name, value in item.items() if name not in (*kept, "status")}
     status = item.get("status") or {}
     read = {name: status[name] for name in _STATUS.get(kind, ()) if name in status}

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -28,9 +28,20 @@ from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.state import Watch
 
 logger = logging.getLogger(__name__)
-OPTIONAL = (resource_types.CONFIG_MAP, resource_types.SCALED_OBJECT, *resource_types.POLICIES)
+OPTIONAL = (
+    resource_types.CONFIG_MAP,
+    resource_types.SCALED_OBJECT,
+    *resource_types.POLICIES,
+    *resource_types.CUSTOM,
+)
 """Kinds that a cluster may lack, or whose watch the roles of an earlier release do not allow: the driver reads them."""
-WATCHED = (*resource_types.PRUNED, resource_types.POD, resource_types.ENDPOINT_SLICE, *OPTIONAL)
+WATCHED = (
+    *resource_types.PRUNED,
+    resource_types.POD,
+    resource_types.ENDPOINT_SLICE,
+    *(kind for kind in OPTIONAL if kind not in resource_types.CUSTOM),
+)
+"""Kinds of a service's objects."""
 _END_S = 10.0
 _AGAIN_S = 600.0
 Report = Callable[[set[Service]], None]
@@ -48,12 +59,12 @@ class Standing:
 class Watcher:
     """Watches the services of some namespaces of one cluster; `report` is called on the event loop."""
 
-    def __init__(self, access: Access, cache: Cache, report: Report) -> None:
+    def __init__(self, access: Access, cache: Cache, report: Report, kinds: Sequence[Kind] = WATCHED) -> None:
         """Prepare; raises InvalidInput where the access does not say how to reach a cluster."""
         self._api = WatchingApi(access)
         self._cache = cache
         self._report = report
-        self._kinds = [_OfKind(kind, self._api, cache, report) for kind in WATCHED]
+        self._kinds = [_OfKind(kind, self._api, cache, report) for kind in kinds]
         self._running: Future[None] | None = None
 
     def follow(self, namespaces: Iterable[str]) -> None:
@@ -124,6 +135,11 @@ class _OfKind:
         namespaces, self._namespaces = self._namespaces, frozenset()
         self.follow(namespaces)
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the labels of what is watched; objects of users have none of the driver's."""
+        return {} if self.kind in resource_types.CUSTOM else MANAGED
+
     async def end(self) -> None:
         """End all watches."""
         for namespace in list(self.following):
@@ -189,7 +205,7 @@ class _Following:
         of, version = self._of, ""
         found: dict[Key, Known] = {}
         of.cache.list_begins(of.kind)
-        async for items, listed_at in of.api.pages(of.kind, self._namespace, MANAGED):
+        async for items, listed_at in of.api.pages(of.kind, self._namespace, of.labels):
             found.update((key_of(each), Known.of(of.kind, each)) for each in items)
             version = listed_at
         changed = of.cache.listed(of.kind, self._namespace, found, version)
@@ -198,7 +214,7 @@ class _Following:
 
     async def _stream(self) -> None:
         of = self._of
-        stream = of.api.events(of.kind, self._namespace, MANAGED, self.watch.resource_version)
+        stream = of.api.events(of.kind, self._namespace, of.labels, self.watch.resource_version)
         try:
             async with aclosing(stream) as events:
                 async for event in events:

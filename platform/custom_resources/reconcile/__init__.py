@@ -1,0 +1,1 @@
+"""Reconciler of custom resources."""

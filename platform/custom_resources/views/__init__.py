@@ -1,0 +1,1 @@
+"""Statuses of custom resources."""
