@@ -107,7 +107,7 @@ def test_a_service_is_made_rolled_out_and_removed_by_its_object_alone(
     found = objects.get(INFERENCE_SERVICE, "digits")
     assert found is not None
     assert found["status"]["modelVersion"] == "1"
-    assert found["status"]["url"].endswith("/serving/default/digits")
+    assert found["status"]["url"].endswith("/serving/default/digits/v2/models/digits")
 
     assert platform.fairlead("services", "restart", "digits").returncode == 0
     stopped = platform.fairlead("services", "stop", "digits", check=False)
