@@ -63,11 +63,14 @@ def platform(
     plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, models: Path
 ) -> Iterator[KubernetesPlatform]:
     with plane.client() as admin:
-        for each in yaml.safe_load_all(DEFINITIONS.read_text()):
+        *kinds, _ = yaml.safe_load_all(DEFINITIONS.read_text())
+        for each in kinds:
             define(admin, each)
     with on_kubernetes(plane, tmp_path_factory.mktemp("e2e")) as running:
         for name in ("v1", "v2"):
-            done = running.fairlead("models", "push", str(models / f"{name}.onnx"), "--name", "digits", "--wait", check=False)
+            done = running.fairlead(
+                "models", "push", str(models / f"{name}.onnx"), "--name", "digits", "--wait", check=False
+            )
             assert done.returncode == 0, done.stderr + done.stdout
         running.change(
             "from django.utils import timezone\nfrom clusters.models import Cluster\n"

@@ -8,12 +8,11 @@ from typing import Any
 
 Json = dict[str, Any]
 
-GROUP = "fairlead.dev"
-FINALIZER = f"{GROUP}/drain"
+FINALIZER = "fairlead.dev/drain"
 """Keeps a deleted object until its service has drained."""
-CHANGES = f"{GROUP}/changes"
+CHANGES = "fairlead.dev/changes"
 """Annotation with `adopt`: changes by API and pages are written into the object; else they are refused."""
-TAKE_OVER = f"{GROUP}/take-over"
+TAKE_OVER = "fairlead.dev/take-over"
 """Annotation with `true`: the object takes a service of its name over that API or pages made."""
 _STOP = "serving.kserve.io/stop"
 _FILE = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}

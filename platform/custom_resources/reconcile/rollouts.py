@@ -1,6 +1,6 @@
 """Reconciler of Rollout objects: each shows the newest rollout of the service that has its name.
 
-It is made with the first rollout of a service that follows an object, which owns it. `spec.action` asks for one action:
+It is made with the first rollout of a service that follows an object, which owns it. `spec.action` names one action:
 promote, abort or retry. It is done once for each generation of the object, and taken out of the spec again.
 """
 

@@ -140,8 +140,10 @@ def _view(row: ResourceObject, now: datetime) -> ServiceView | None:
 def _report(found: Object, row: ResourceObject, view: ServiceView, objects: CustomResources) -> None:
     """Create Kubernetes Events of the service's newest events."""
     item = objects.get(KIND, found.namespace, found.name)
+    if item is None:
+        return
     newer = Event.objects.filter(service=view.id, seq__gt=max(row.event_seq, view.event_seq - KEPT_EVENTS))
-    for each in newer.order_by("seq") if item is not None else ():
+    for each in newer.order_by("seq"):
         is_warning = each.kind.endswith(_WARNINGS)
         name = f"{found.name}.{found.uid[:8]}.{each.seq}"
         objects.event(KIND, item, name=name, reason=each.kind, message=each.message, is_warning=is_warning, at=each.at)
@@ -176,7 +178,7 @@ def _forget(row: ResourceObject, *, owner: Owner, now: datetime) -> None:
 
 def _delete(row: ResourceObject, owner: Owner, *, now: datetime) -> bool:
     """Delete the service that follows the object; return whether it is gone, or follows another one."""
-    service = InferenceService.objects.filter(pk=row.service_id).first()
+    service = row.service
     its = None if service is None else owner_of(service)
     if service is None or its is None or not its.is_same(owner):
         return True

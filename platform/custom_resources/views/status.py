@@ -26,7 +26,7 @@ def service_status(
     """Return the status of an InferenceService.
 
     Args:
-        view: its service; None where there is none.
+        view: its service; None before it has one.
         problem: why what the object says is refused; empty where it is not.
         before: its status as it is.
         generation: of the object that the service follows.
@@ -99,7 +99,7 @@ def rollout_status(
     """Return the status of a Rollout.
 
     Args:
-        action: the last one that was asked for, with its outcome; None before the first.
+        action: the last one that was done, with its outcome; None before the first.
     """
     phase = Phase(rollout.phase)
     waits = Condition(

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from accounts.auth.access import Place, require
+from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
-from accounts.models import ApiToken, Owned
+from accounts.models import ApiToken
 from accounts.selectors import owning_team
 from common.errors import NotFound
 from deployments.domain.service_file import imported_model

@@ -33,7 +33,7 @@ class Command(BaseCommand):
         from clusters.services.connection import access_to  # noqa: PLC0415 - half a second of imports, which --check has not
         from clusters.services.watch import Follower  # noqa: PLC0415
         from control_plane.monitoring.telemetry import serve  # noqa: PLC0415
-        from custom_resources.reconcile.controller import ObjectController  # noqa: PLC0415
+        from custom_resources.turns.controller import ObjectController  # noqa: PLC0415
         from deployments.turns.controller import Controller  # noqa: PLC0415
 
         stopped = threading.Event()

@@ -1,0 +1,1 @@
+"""Turns to custom resources, where their watches run."""
