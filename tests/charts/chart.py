@@ -6,7 +6,7 @@ the text says: objects by template, and the text of NOTES.txt.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,11 @@ def pods(found: list[Json]) -> Iterator[tuple[str, Json]]:
             yield each["metadata"]["name"], each["spec"]
         elif "template" in each.get("spec", {}):
             yield each["metadata"]["name"], each["spec"]["template"]["spec"]
+
+
+def own(containers: Iterable[Json]) -> list[Json]:
+    """Return the chart's own containers; those that variations add have images of an example's registry."""
+    return [each for each in containers if not each["image"].startswith("registry.example.com/")]
 
 
 def texts(variation: str) -> dict[str, str]:
