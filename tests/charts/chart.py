@@ -4,7 +4,9 @@ Of the base, a variation with all parts, the golden file is the text; of the oth
 the text says: objects by template, and the text of NOTES.txt.
 """
 
+import json
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,6 +29,9 @@ RELEASE, NAMESPACE = "fairlead", "platform"
 _MADE_UP = re.compile(
     r"^(  (?:secret-key|postgresql-password|database-url|redis\.conf|broker-url): )\S+$", re.MULTILINE
 )
+
+_LOOKUP = 'lookup "v1" .kind .root.Release.Namespace .name'
+_IN_A_FILE = 'get (.root.Files.Get "files/there.json" | fromJson) (printf "%s/%s" .kind .name)'
 
 
 def values(variation: str) -> Json:
@@ -61,6 +66,18 @@ def objects(given: Json, *, is_upgrade: bool = False, chart_folder: Path = CHART
         for each in yaml.safe_load_all(texts[name])
         if each is not None
     ]
+
+
+def chart_where(folder: Path, there: Json) -> Path:
+    """Return a copy of the chart that finds these objects, by kind and name, in the place of a cluster's."""
+    made = folder / "fairlead"
+    shutil.copytree(CHART, made)
+    helpers = made / "templates" / "_helpers.tpl"
+    text = helpers.read_text()
+    assert text.count(_LOOKUP) == 1
+    helpers.write_text(text.replace(_LOOKUP, _IN_A_FILE))
+    (made / "files" / "there.json").write_text(json.dumps(there))
+    return made
 
 
 def pods(found: list[Json]) -> Iterator[tuple[str, Json]]:
