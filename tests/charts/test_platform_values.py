@@ -82,6 +82,18 @@ def test_every_pod_has_the_service_account_and_bindings_name_it() -> None:
     assert all(each == [{"kind": "ServiceAccount", "name": "robot", "namespace": NAMESPACE}] for each in subjects)
 
 
+def test_migrations_of_an_upgrade_do_not_wait_for_a_service_account_that_comes_after_them(tmp_path: Path) -> None:
+    def account(folder: str, *there: str) -> str:
+        (tmp_path / folder).mkdir()
+        chart = chart_where(tmp_path / folder, {f"ServiceAccount/{name}": {"metadata": {}} for name in there})
+        made = dict(pods(objects({"serviceAccount": {"name": "robot"}}, is_upgrade=True, chart_folder=chart)))
+        return str(made[f"{RELEASE}-migrations-2"]["serviceAccountName"])
+
+    assert account("first", "default", RELEASE) == "default"
+    assert account("later", "default", "robot") == "robot"
+    assert account("unknown") == "robot", "where the chart is rendered without the cluster"
+
+
 def test_openshift_chooses_the_ids_of_every_pod() -> None:
     ids = {"runAsUser": None, "runAsGroup": None, "fsGroup": None}
     for name, spec in pods(objects({"podSecurityContext": ids})):

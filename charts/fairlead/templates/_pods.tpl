@@ -1,7 +1,7 @@
 {{- /* What all pods of the control plane have in common. The first three take a dictionary of root and component. */ -}}
 
 {{- define "fairlead.pod" -}}
-serviceAccountName: {{ include "fairlead.serviceAccount" .root }}
+serviceAccountName: {{ .account | default (include "fairlead.serviceAccount" .root) }}
 automountServiceAccountToken: {{ .token | default false }}
 enableServiceLinks: false
 {{ include "fairlead.podSecurity" . }}
