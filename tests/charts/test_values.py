@@ -172,6 +172,11 @@ def test_the_schema_knows_every_value() -> None:
         ),
         pytest.param({"extraVolumes": [{"name": "a"}]}, "/extraVolumes/0", id="a volume of nothing"),
         pytest.param(
+            {"extraVolumeMounts": [{"name": "a", "mountPath": "/etc/fairlead/secrets"}]},
+            "/extraVolumeMounts/0/mountPath",
+            id="a mount over one of the chart",
+        ),
+        pytest.param(
             {"extraContainers": [{"name": "web", "image": "a"}]}, "/extraContainers/0/name", id="a second web"
         ),
         pytest.param({"extraContainers": [{"name": "a"}]}, "/extraContainers/0", id="a sidecar without an image"),
