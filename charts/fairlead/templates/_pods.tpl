@@ -27,7 +27,7 @@ initContainers: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{- /* The same but for the user; another one is that of the trial servers' images. Takes a dictionary of root and user. */ -}}
+{{- /* Security context of a pod. Takes a dictionary of root, and of user for images with a user of their own. */ -}}
 {{- define "fairlead.podSecurity" -}}
 {{- $given := .root.Values.podSecurityContext -}}
 securityContext:
