@@ -4,9 +4,11 @@ Of the base, a variation with all parts, the golden file is the text; of the oth
 the text says: objects by template, and the text of NOTES.txt.
 """
 
+import json
 import re
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ RELEASE, NAMESPACE = "fairlead", "platform"
 _MADE_UP = re.compile(
     r"^(  (?:secret-key|postgresql-password|database-url|redis\.conf|broker-url): )\S+$", re.MULTILINE
 )
+
+_LOOKUP = 'lookup "v1" .kind .root.Release.Namespace .name'
+_IN_A_FILE = 'get (.root.Files.Get "files/there.json" | fromJson) (printf "%s/%s" .kind .name)'
 
 
 def values(variation: str) -> Json:
@@ -63,6 +68,18 @@ def objects(given: Json, *, is_upgrade: bool = False, chart_folder: Path = CHART
     ]
 
 
+def chart_where(folder: Path, there: Json) -> Path:
+    """Return a copy of the chart that finds these objects, by kind and name, in the place of a cluster's."""
+    made = folder / "fairlead"
+    shutil.copytree(CHART, made)
+    helpers = made / "templates" / "_helpers.tpl"
+    text = helpers.read_text()
+    assert text.count(_LOOKUP) == 1
+    helpers.write_text(text.replace(_LOOKUP, _IN_A_FILE))
+    (made / "files" / "there.json").write_text(json.dumps(there))
+    return made
+
+
 def pods(found: list[Json]) -> Iterator[tuple[str, Json]]:
     """Yield the name of each object that makes pods, and a pod's spec."""
     for each in found:
@@ -70,6 +87,11 @@ def pods(found: list[Json]) -> Iterator[tuple[str, Json]]:
             yield each["metadata"]["name"], each["spec"]
         elif "template" in each.get("spec", {}):
             yield each["metadata"]["name"], each["spec"]["template"]["spec"]
+
+
+def own(containers: Iterable[Json]) -> list[Json]:
+    """Return the chart's own containers; those that variations add have images of an example's registry."""
+    return [each for each in containers if not each["image"].startswith("registry.example.com/")]
 
 
 def texts(variation: str) -> dict[str, str]:

@@ -1,8 +1,6 @@
 """Defaults of new installations, and that an upgrade of one changes nothing that it was not asked for."""
 
 import base64
-import json
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,28 +12,14 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 from redis import AuthenticationError, Redis
 
-from tests.charts.chart import CHART, NAMESPACE, RELEASE, Json, objects, pods, rendered, values
+from tests.charts.chart import CHART, NAMESPACE, RELEASE, Json, chart_where, objects, pods, rendered, values
 from tests.servers.parts import free_port
 from tests.servers.redis import server_program
 
 DIGEST = "sha256:" + "1" * 64
-LOOKUP = 'lookup "v1" .kind .root.Release.Namespace .name'
-IN_A_FILE = 'get (.root.Files.Get "files/there.json" | fromJson) (printf "%s/%s" .kind .name)'
 BEFORE = {f"Secret/{RELEASE}": {"data": {"secret-key": "a2V5", "postgresql-password": "cGFzcw=="}}}
 """What an installation of the chart before has."""
 GIVEN: Json = {"existingSecret": "servers", "postgresql": {"enabled": False}, "redis": {"enabled": True}}
-
-
-def chart_where(folder: Path, there: Json) -> Path:
-    """Return a copy of the chart that finds these objects, by kind and name, in the place of a cluster's."""
-    made = folder / "fairlead"
-    shutil.copytree(CHART, made)
-    helpers = made / "templates" / "_helpers.tpl"
-    text = helpers.read_text()
-    assert text.count(LOOKUP) == 1
-    helpers.write_text(text.replace(LOOKUP, IN_A_FILE))
-    (made / "files" / "there.json").write_text(json.dumps(there))
-    return made
 
 
 def found_of(made: list[Json]) -> Json:

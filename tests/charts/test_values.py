@@ -10,7 +10,7 @@ import yaml
 from tests.charts.chart import CHART, VARIATIONS, Json, rendered, values
 from tests.charts.readme import commented, readme
 
-MOST_LINES = 280
+MOST_LINES = 350
 
 
 def test_the_readme_is_what_the_values_say() -> None:
@@ -26,7 +26,7 @@ def test_every_value_has_a_comment_and_the_file_stays_readable() -> None:
         if any(leaf == name or leaf.startswith(f"{name}.") for name in names)
     ]
     assert told == list(_leaves(yaml.safe_load(text)))
-    assert len(text.splitlines()) < MOST_LINES
+    assert len(text.splitlines()) <= MOST_LINES
 
 
 def test_every_object_of_values_is_closed_by_the_schema() -> None:
@@ -92,6 +92,103 @@ def test_the_schema_knows_every_value() -> None:
             {"networkPolicy": {"models": "open"}, "cluster": {"file": {"network": {}}}},
             "cluster.file.network is set, but the network of models is open",
             id="a closed network that is open",
+        ),
+        pytest.param({"secretKeys": {"database": "uri"}}, "'database'", id="a key that no Secret has"),
+        pytest.param({"secretKeys": {"database-url": "a/b"}}, "/secretKeys/database-url", id="no name of a key"),
+        pytest.param(
+            {"secretKeys": {"database-url": "uri"}},
+            "secretKeys names keys of existingSecret, which is empty; name the Secret",
+            id="a key of the chart's own Secret",
+        ),
+        pytest.param(
+            {"extraEnv": [{"name": "FAIRLEAD_URL", "value": "x"}]}, "/extraEnv/0/name", id="a variable of the chart"
+        ),
+        pytest.param(
+            {"extraEnv": [{"name": "DJANGO_SETTINGS_MODULE", "value": "x"}]},
+            "extraEnv has DJANGO_SETTINGS_MODULE, which the chart or settings set already",
+            id="a variable that is set already",
+        ),
+        pytest.param(
+            {
+                "settings": {"FAIRLEAD_LOG_LEVEL": "INFO"},
+                "extraEnv": [{"name": "FAIRLEAD_LOG_LEVEL", "value": "DEBUG"}],
+            },
+            "extraEnv has FAIRLEAD_LOG_LEVEL",
+            id="a setting given twice",
+        ),
+        pytest.param({"extraEnv": [{"name": "A"}]}, "/extraEnv/0", id="a variable without a value"),
+        pytest.param({"extraEnv": [{"name": "A", "value": 1}]}, "/extraEnv/0/value", id="a number as a variable"),
+        pytest.param(
+            {"extraEnv": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]},
+            "extraEnv has A",
+            id="a variable given twice",
+        ),
+        pytest.param({"envFrom": [{"secret": "more"}]}, "'secret'", id="no source of variables"),
+        pytest.param(
+            {"proxy": {"httpsProxy": "http://user:pass@proxy:3128"}}, "/proxy/httpsProxy", id="a password of a proxy"
+        ),
+        pytest.param({"proxy": {"noProxy": "a, b"}}, "/proxy/noProxy", id="a blank between hosts"),
+        pytest.param(
+            {"caBundle": {"configMap": "a", "secret": "b"}},
+            "caBundle.configMap and caBundle.secret are both set",
+            id="two bundles",
+        ),
+        pytest.param(
+            {"kubeconfigSecret": "a", "settings": {"FAIRLEAD_KUBECONFIG_FOLDER": "/b"}},
+            "kubeconfigSecret and settings.FAIRLEAD_KUBECONFIG_FOLDER are both set",
+            id="two folders of kubeconfigs",
+        ),
+        pytest.param(
+            {"serviceAccount": {"create": False}},
+            "but serviceAccount.name is empty",
+            id="a ServiceAccount without a name",
+        ),
+        pytest.param(
+            {"rbac": {"useClusterRole": False}},
+            "so the chart makes no namespaces; set cluster.namespaces",
+            id="namespaces without rights on the cluster",
+        ),
+        pytest.param(
+            {
+                "rbac": {"useClusterRole": False},
+                "cluster": {"namespaces": ["a"], "repartition": True, "file": {"jobs": {"namespace": "a"}}},
+            },
+            "cluster.repartition is true, but rbac.useClusterRole is false",
+            id="cutting GPUs without rights on nodes",
+        ),
+        pytest.param({"podSecurityContext": {"runAsUser": 0}}, "/podSecurityContext/runAsUser", id="pods of root"),
+        pytest.param({"podSecurityContext": {"runAsNonRoot": False}}, "'runAsNonRoot'", id="pods that may be of root"),
+        pytest.param({"containerSecurityContext": {"privileged": True}}, "'privileged'", id="privileged containers"),
+        pytest.param({"podLabels": {"fairlead/service": "x"}}, "'fairlead/service'", id="a label that selects pods"),
+        pytest.param({"commonLabels": {"a": "b c"}}, "/commonLabels/a", id="no value of a label"),
+        pytest.param({"commonAnnotations": {"helm.sh/hook": "x"}}, "'helm.sh/hook'", id="an annotation of Helm"),
+        pytest.param({"affinity": {"nodes": {}}}, "'nodes'", id="no affinity"),
+        pytest.param(
+            {"topologySpreadConstraints": [{"topologyKey": "zone"}]}, "/topologySpreadConstraints/0", id="half a spread"
+        ),
+        pytest.param({"web": {"service": {"type": "ExternalName"}}}, "/web/service/type", id="no type of the Service"),
+        pytest.param(
+            {"extraVolumes": [{"name": "tmp", "emptyDir": {}}]}, "/extraVolumes/0/name", id="a volume of the chart"
+        ),
+        pytest.param({"extraVolumes": [{"name": "a"}]}, "/extraVolumes/0", id="a volume of nothing"),
+        pytest.param(
+            {"extraVolumeMounts": [{"name": "a", "mountPath": "/etc/fairlead/secrets"}]},
+            "/extraVolumeMounts/0/mountPath",
+            id="a mount over one of the chart",
+        ),
+        pytest.param(
+            {"extraContainers": [{"name": "web", "image": "a"}]}, "/extraContainers/0/name", id="a second web"
+        ),
+        pytest.param({"extraContainers": [{"name": "a"}]}, "/extraContainers/0", id="a sidecar without an image"),
+        pytest.param(
+            {
+                "cluster": {
+                    "gpuRuntimeImage": {"repository": "a/serving-runtime"},
+                    "file": {"gpuRuntimeImage": "b/serving-runtime:1"},
+                }
+            },
+            "cluster.gpuRuntimeImage and cluster.file.gpuRuntimeImage are both set",
+            id="two images for GPUs",
         ),
         pytest.param(
             {"expose": {"kind": "httpRoute"}},

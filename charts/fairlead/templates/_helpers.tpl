@@ -9,12 +9,43 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{- /* Takes a dictionary of root and component, and of labels, which win over the common ones. */ -}}
 {{- define "fairlead.labels" -}}
 {{ include "fairlead.selector" . }}
 app.kubernetes.io/part-of: fairlead
 app.kubernetes.io/version: {{ .root.Values.image.tag | default .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- with merge dict (.labels | default dict) .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- /* Labels and annotations of an object without annotations of its own. Takes the same. */ -}}
+{{- define "fairlead.metadata" -}}
+labels: {{- include "fairlead.labels" . | nindent 2 }}
+{{- with .root.Values.commonAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* The common annotations, after those of an object in the same braces. */ -}}
+{{- define "fairlead.moreAnnotations" -}}
+{{- range $key, $value := .Values.commonAnnotations }}, {{ toJson $key }}: {{ toJson $value }}{{ end -}}
+{{- end -}}
+
+{{- define "fairlead.serviceAccount" -}}
+{{- with .Values.serviceAccount -}}
+{{- if and (not .create) (not .name) -}}
+{{- fail "serviceAccount.create is false, but serviceAccount.name is empty; name a ServiceAccount that exists" -}}
+{{- end -}}
+{{- .name | default (include "fairlead.fullname" $) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Name of a key in a Secret of the operator. Takes a dictionary of root and key. */ -}}
+{{- define "fairlead.key" -}}
+{{- with index .root.Values.secretKeys .key }}{{ . | quote }}{{ else }}{{ .key }}{{ end -}}
 {{- end -}}
 
 {{- /* Names of ClusterRoles belong to the whole cluster. */ -}}
@@ -22,9 +53,45 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{ .Release.Namespace }}-{{ include "fairlead.fullname" . }}
 {{- end -}}
 
+{{- /* Roles bound in namespaces, as pairs of role and namespace in JSON. */ -}}
+{{- define "fairlead.bindings" -}}
+{{- $roles := list "driver" "driver-access" -}}
+{{- if eq (dig "reach" "direct" .Values.cluster.file) "apiServer" }}{{ $roles = concat $roles (list "driver-metrics" "driver-replays") }}{{ end -}}
+{{- if .Values.cluster.keda.prometheus }}{{ $roles = append $roles "driver-keda" }}{{ end -}}
+{{- if .Values.cluster.repartition }}{{ $roles = append $roles "driver-repartition-pods" }}{{ end -}}
+{{- $bound := list -}}
+{{- range $namespace := include "fairlead.namespaces" . | fromJsonArray -}}
+{{- range $role := $roles }}{{ $bound = append $bound (list $role $namespace) }}{{ end -}}
+{{- end -}}
+{{- if .Values.cluster.repartition -}}
+{{- $bound = append $bound (list "driver-repartition-mig" (dig "repartition" "namespace" "gpu-operator" .Values.cluster.file)) -}}
+{{- end -}}
+{{- $jobs := include "fairlead.jobsNamespace" . -}}
+{{- if include "fairlead.isClosed" . }}{{ $bound = append $bound (list "driver-jobs-network" $jobs) }}{{ end -}}
+{{- append $bound (list "driver-jobs" $jobs) | toJson -}}
+{{- end -}}
+
+{{- /* Roles bound once for the cluster, as JSON. */ -}}
+{{- define "fairlead.clusterBindings" -}}
+{{- $roles := list "driver-gateways" "driver-identity" -}}
+{{- if .Values.cluster.readNodes }}{{ $roles = append $roles "driver-nodes" }}{{ end -}}
+{{- if .Values.cluster.repartition }}{{ $roles = append $roles "driver-repartition" }}{{ end -}}
+{{- $roles | toJson -}}
+{{- end -}}
+
+{{- /* The rules of one of the driver's roles, as the driver's own file has them. Takes a dictionary of root and role. */ -}}
+{{- define "fairlead.rules" -}}
+{{- range $document := splitList "\n---\n" (.root.Files.Get "files/role.yaml") -}}
+{{- $role := fromYaml $document -}}
+{{- if eq $role.metadata.name (printf "fairlead-%s" $.role) }}{{ toYaml $role.rules }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "fairlead.secretName" -}}
 {{- if .Values.existingSecret -}}
 {{ .Values.existingSecret }}
+{{- else if omit .Values.secretKeys "client-secret" "webhook-secret" -}}
+{{- fail "secretKeys names keys of existingSecret, which is empty; name the Secret that has them" -}}
 {{- else if and .Values.postgresql.enabled .Values.redis.enabled -}}
 {{ include "fairlead.fullname" . }}
 {{- else -}}
@@ -64,7 +131,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 required
 {{- else if eq .Values.redis.password "auto" -}}
 {{- $found := include "fairlead.found" (dict "root" . "kind" "Secret" "name" (include "fairlead.secretName" .)) | fromJson -}}
-{{- if hasKey (dig "data" dict $found) "redis.conf" -}}
+{{- if hasKey (dig "data" dict $found) (include "fairlead.key" (dict "root" . "key" "redis.conf") | trimAll "\"") -}}
 required
 {{- else if .Values.existingSecret -}}
 {{- ternary "" "optional" (hasKey $found "data") -}}
@@ -106,8 +173,10 @@ required
 {{- /* Whether the release was installed with namespaces of their own for models and Jobs, in closed networks; an upgrade of an earlier one keeps what that has. */ -}}
 {{- define "fairlead.isSeparate" -}}
 {{- if .Release.IsUpgrade -}}
-{{- $account := lookup "v1" "ServiceAccount" .Release.Namespace (include "fairlead.fullname" .) | default dict -}}
-{{- if eq (dig "metadata" "annotations" "fairlead/models" "" $account) "separate" -}}true{{- end -}}
+{{- $name := include "fairlead.fullname" . -}}
+{{- $account := lookup "v1" "ServiceAccount" .Release.Namespace $name | default dict -}}
+{{- $defaults := include "fairlead.found" (dict "root" . "kind" "ConfigMap" "name" (printf "%s-defaults" $name)) | fromJson -}}
+{{- if has "separate" (list (dig "metadata" "annotations" "fairlead/models" "" $account) (dig "data" "models" "" $defaults)) -}}true{{- end -}}
 {{- else if ne .Values.defaults "compatible" -}}
 true
 {{- end -}}

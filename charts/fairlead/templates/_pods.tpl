@@ -1,16 +1,10 @@
 {{- /* What all pods of the control plane have in common. The first three take a dictionary of root and component. */ -}}
 
 {{- define "fairlead.pod" -}}
-serviceAccountName: {{ include "fairlead.fullname" .root }}
+serviceAccountName: {{ .account | default (include "fairlead.serviceAccount" .root) }}
 automountServiceAccountToken: {{ .token | default false }}
 enableServiceLinks: false
-securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
-  fsGroupChangePolicy: OnRootMismatch
-  seccompProfile: {type: RuntimeDefault}
+{{ include "fairlead.podSecurity" . }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -23,20 +17,87 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- with .root.Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- with .root.Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if has .component (list "beat" "test") }}
+{{- with .root.Values.extraInitContainers }}
+initContainers: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* Security context of a pod. Takes a dictionary of root, and of user for images with a user of their own. */ -}}
+{{- define "fairlead.podSecurity" -}}
+{{- $given := .root.Values.podSecurityContext -}}
+securityContext:
+  runAsNonRoot: true
+  {{- range $id := list "runAsUser" "runAsGroup" "fsGroup" }}
+  {{- with index $given $id }}
+  {{ $id }}: {{ $.user | default . | int64 }}
+  {{- end }}
+  {{- end }}
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+  {{- with omit $given "runAsUser" "runAsGroup" "fsGroup" }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "fairlead.podLabels" -}}
+{{ include "fairlead.selector" . }}
+{{- with merge dict .root.Values.podLabels .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "fairlead.podMetadata" -}}
+labels: {{- include "fairlead.podLabels" . | nindent 2 }}
+{{- with include "fairlead.podAnnotations" . }}
+annotations: {{- trim . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* What a Deployment's pod ends with: sidecars after its own container, volumes, and how its pods spread. */ -}}
+{{- define "fairlead.podEnd" -}}
+{{- with .root.Values.extraContainers }}
+{{- toYaml . | indent 2 }}
+{{ end -}}
+volumes: {{- include "fairlead.volumes" . | nindent 2 }}
+{{- $selector := dict "matchLabels" (include "fairlead.selector" . | fromYaml) }}
+{{- if .root.Values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range .root.Values.topologySpreadConstraints }}
+  {{- list (merge (deepCopy .) (dict "labelSelector" $selector)) | toYaml | nindent 2 }}
+  {{- end }}
+{{- else if has .component (list "web" "worker" "beat") }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "fairlead.selector" . | nindent 8 }}
+{{- end }}
 {{- end -}}
 
 {{- /* Annotations of pods, each a line; the password's makes new pods, which read the broker's address with it. */ -}}
 {{- define "fairlead.podAnnotations" -}}
-{{- if eq (include "fairlead.redisPassword" .) "required" -}}
+{{- if and (has .component (list "web" "worker" "beat" "watcher" "usage-collector")) (eq (include "fairlead.redisPassword" .root) "required") }}
 fairlead/redis-password: required
-{{- end -}}
+{{- end }}
+{{- with merge dict .root.Values.podAnnotations .root.Values.commonAnnotations }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "fairlead.container" -}}
 image: {{ include "fairlead.image" (dict "root" .root "image" .root.Values.image) }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 {{ include "fairlead.secure" . }}
-env: {{- include "fairlead.env" . | nindent 2 }}
+env: {{- include "fairlead.allEnv" . | nindent 2 }}
+{{- with .root.Values.envFrom }}
+envFrom: {{- toYaml . | nindent 2 }}
+{{- end }}
 volumeMounts:
   - {name: secrets, mountPath: /etc/fairlead/secrets, readOnly: true}
   - {name: tmp, mountPath: /tmp}
@@ -47,6 +108,27 @@ volumeMounts:
   {{- if and (eq .component "usage-collector") .root.Values.usage.collector.tlsSecret }}
   - {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}
   {{- end }}
+  {{- if include "fairlead.caBundle" .root }}
+  - {name: ca-bundle, mountPath: /etc/fairlead/ca-bundle, readOnly: true}
+  {{- end }}
+  {{- if and .files .root.Values.kubeconfigSecret }}
+  - {name: kubeconfigs, mountPath: /etc/fairlead/kubeconfigs, readOnly: true}
+  {{- end }}
+  {{- with .root.Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- /* The volume's source of the CA bundle; empty without one. */ -}}
+{{- define "fairlead.caBundle" -}}
+{{- with .Values.caBundle -}}
+{{- if and .configMap .secret -}}
+{{- fail "caBundle.configMap and caBundle.secret are both set; leave one of them" -}}
+{{- end -}}
+{{- $items := printf "items: [{key: %s, path: ca.crt}]" (quote .key) -}}
+{{- if .configMap }}configMap: {name: {{ .configMap | quote }}, {{ $items }}}{{ end -}}
+{{- if .secret }}secret: {secretName: {{ .secret | quote }}, {{ $items }}}{{ end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "fairlead.volumes" -}}
@@ -57,16 +139,16 @@ volumeMounts:
       - secret:
           name: {{ include "fairlead.secretName" .root }}
           items:
-            - {key: secret-key, path: secret-key}
-            - {key: broker-url, path: broker-url}
-      - secret: {name: {{ .owner }}, items: [{key: database-url, path: database-url}]}
+            - {key: {{ include "fairlead.key" (dict "root" .root "key" "secret-key") }}, path: secret-key}
+            - {key: {{ include "fairlead.key" (dict "root" .root "key" "broker-url") }}, path: broker-url}
+      - secret: {name: {{ .owner }}, items: [{key: {{ include "fairlead.key" (dict "root" .root "key" "database-url") }}, path: database-url}]}
   {{- else }}
   secret:
     secretName: {{ include "fairlead.secretName" .root }}
     items:
-      - {key: secret-key, path: secret-key}
-      - {key: database-url, path: database-url}
-      - {key: broker-url, path: broker-url}
+      - {key: {{ include "fairlead.key" (dict "root" .root "key" "secret-key") }}, path: secret-key}
+      - {key: {{ include "fairlead.key" (dict "root" .root "key" "database-url") }}, path: database-url}
+      - {key: {{ include "fairlead.key" (dict "root" .root "key" "broker-url") }}, path: broker-url}
   {{- end }}
 {{- if eq .component "usage-collector" }}
 {{- with .root.Values.usage.collector.tlsSecret }}
@@ -84,6 +166,18 @@ volumeMounts:
   {{- else }}
   emptyDir: {{ include "fairlead.emptyDir" (dict "root" .root "size" "1Gi") }}
   {{- end }}
+{{- with include "fairlead.caBundle" .root }}
+- name: ca-bundle
+  {{ . }}
+{{- end }}
+{{- if .files }}
+{{- with .root.Values.kubeconfigSecret }}
+- {name: kubeconfigs, secret: {secretName: {{ . | quote }}}}
+{{- end }}
+{{- end }}
+{{- with .root.Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "fairlead.secure" -}}
@@ -92,16 +186,57 @@ securityContext:
   capabilities: {drop: [ALL]}
   readOnlyRootFilesystem: true
   runAsNonRoot: true
+  {{- with .root.Values.containerSecurityContext }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end -}}
 
 {{- /* An init container that ends when the database has every migration of this image: new code never meets old tables. */ -}}
 {{- define "fairlead.await" -}}
+{{- with .root.Values.extraInitContainers }}
+{{- toYaml . }}
+{{ end -}}
 - name: await-migrations
   command: [python, -m, django, wait_for, migrations]
   {{- include "fairlead.container" . | nindent 2 }}
   resources:
     requests: {cpu: 20m, memory: 192Mi}
     limits: {memory: 512Mi}
+{{- end -}}
+
+{{- /* The chart's own variables, and those of `extraEnv`, which may replace none of them. */ -}}
+{{- define "fairlead.allEnv" -}}
+{{- $own := include "fairlead.env" . -}}
+{{- $own }}
+{{- with .root.Values.extraEnv }}
+{{- $names := list }}
+{{- range fromYamlArray $own }}{{ $names = append $names .name }}{{ end }}
+{{- range . }}
+{{- if has .name $names }}
+{{- fail (printf "extraEnv has %s, which the chart or settings set already; change it by its value, or by settings" .name) }}
+{{- end }}
+{{- $names = append $names .name }}
+{{- end }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- /* Proxies and authorities of outgoing connections; never a proxy to the cluster's own addresses. */ -}}
+{{- define "fairlead.outgoing" -}}
+{{- with .Values.proxy }}
+{{- if or .httpProxy .httpsProxy .noProxy }}
+{{- range $name, $value := dict "HTTP_PROXY" .httpProxy "HTTPS_PROXY" .httpsProxy }}
+{{- if $value }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- end }}
+{{- end }}
+- {name: NO_PROXY, value: {{ printf "localhost,127.0.0.1,$(KUBERNETES_SERVICE_HOST),.svc,.svc.cluster.local,%s,%s" (include "fairlead.fullname" $) .noProxy | trimSuffix "," | quote }}}
+{{- end }}
+{{- end }}
+{{- if include "fairlead.caBundle" . }}
+- {name: SSL_CERT_FILE, value: /etc/fairlead/ca-bundle/ca.crt}
+- {name: REQUESTS_CA_BUNDLE, value: /etc/fairlead/ca-bundle/ca.crt}
+{{- end }}
 {{- end -}}
 
 {{- define "fairlead.env" -}}
@@ -115,7 +250,7 @@ securityContext:
 - {name: FAIRLEAD_ARTIFACTS_FOLDER, value: /var/lib/fairlead/artifacts}
 - {name: FAIRLEAD_SECRET_KEY_FILE, value: /etc/fairlead/secrets/secret-key}
 - name: FAIRLEAD_SECRET_KEY_FALLBACKS
-  valueFrom: {secretKeyRef: {name: {{ include "fairlead.secretName" .root }}, key: secret-key-fallbacks, optional: true}}
+  valueFrom: {secretKeyRef: {name: {{ include "fairlead.secretName" .root }}, key: {{ include "fairlead.key" (dict "root" .root "key" "secret-key-fallbacks") }}, optional: true}}
 - {name: FAIRLEAD_DATABASE_URL_FILE, value: /etc/fairlead/secrets/database-url}
 - {name: FAIRLEAD_BROKER_URL_FILE, value: /etc/fairlead/secrets/broker-url}
 - {name: FAIRLEAD_URL, value: {{ .root.Values.url | quote }}}
@@ -132,9 +267,16 @@ securityContext:
 {{- with include "fairlead.registries" .root }}
 - {name: FAIRLEAD_ALLOWED_REGISTRIES, value: {{ . | quote }}}
 {{- end }}
+{{- if .root.Values.kubeconfigSecret }}
+{{- if hasKey .root.Values.settings "FAIRLEAD_KUBECONFIG_FOLDER" }}
+{{- fail "kubeconfigSecret and settings.FAIRLEAD_KUBECONFIG_FOLDER are both set; leave one of them" }}
 {{- end }}
-{{- include "fairlead.oidc" .root.Values.oidc }}
-{{- include "fairlead.audit" .root.Values.audit }}
+- {name: FAIRLEAD_KUBECONFIG_FOLDER, value: /etc/fairlead/kubeconfigs}
+{{- end }}
+{{- end }}
+{{- include "fairlead.outgoing" .root }}
+{{- include "fairlead.oidc" .root }}
+{{- include "fairlead.audit" .root }}
 {{- with .metrics }}
 - {name: {{ . }}, value: "$(POD_IP):8082"}
 {{- end }}
@@ -182,18 +324,23 @@ securityContext:
 
 {{- /* Of every pod: whichever it is, its system checks ask for the whole. */ -}}
 {{- define "fairlead.oidc" -}}
+{{- with .Values.oidc }}
 {{- if .issuer }}
 - {name: FAIRLEAD_OIDC_ISSUER, value: {{ .issuer | quote }}}
 - {name: FAIRLEAD_OIDC_CLIENT_ID, value: {{ required "oidc.issuer is set, but oidc.clientId is empty; say what the provider calls this installation" .clientId | quote }}}
 - name: FAIRLEAD_OIDC_CLIENT_SECRET
-  valueFrom: {secretKeyRef: {name: {{ required "oidc.issuer is set, but oidc.existingSecret is empty; name the Secret with the client's secret" .existingSecret }}, key: client-secret}}
+  valueFrom: {secretKeyRef: {name: {{ required "oidc.issuer is set, but oidc.existingSecret is empty; name the Secret with the client's secret" .existingSecret }}, key: {{ include "fairlead.key" (dict "root" $ "key" "client-secret") }}}}
 {{- else if or .clientId .existingSecret }}
 {{- fail "oidc.clientId or oidc.existingSecret is set, but oidc.issuer is empty; say which provider it is" }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
 {{- /* Sinks of the audit log: the worker sends, beat starts that, and web shows how far it is. */ -}}
 {{- define "fairlead.audit" -}}
+{{- $key := include "fairlead.key" (dict "root" . "key" "webhook-secret") }}
+{{- with .Values.audit }}
+{{- $secret := .existingSecret }}
 {{- with .syslog }}
 - {name: FAIRLEAD_AUDIT_SYSLOG, value: {{ . | quote }}}
 {{- end }}
@@ -204,10 +351,11 @@ securityContext:
 {{- with .webhook }}
 - {name: FAIRLEAD_AUDIT_WEBHOOK, value: {{ . | quote }}}
 - name: FAIRLEAD_AUDIT_WEBHOOK_SECRET
-  valueFrom: {secretKeyRef: {name: {{ required "audit.webhook is set, but audit.existingSecret is empty; name the Secret with webhook-secret" $.existingSecret }}, key: webhook-secret}}
+  valueFrom: {secretKeyRef: {name: {{ required "audit.webhook is set, but audit.existingSecret is empty; name the Secret with webhook-secret" $secret }}, key: {{ $key }}}}
 {{- end }}
 {{- if and .existingSecret (not .syslog) (not .webhook) }}
 {{- fail "audit.existingSecret is set, but audit.syslog and audit.webhook are empty; say where the audit log is sent" }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
