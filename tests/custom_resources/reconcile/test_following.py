@@ -1,0 +1,166 @@
+"""Objects at a real API server and services on the database: who wins where both say something."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from clusters.models import Cluster
+from clusters.services.clusters import cluster_apply
+from custom_resources.models import ResourceObject
+from custom_resources.turns.controller import ObjectController
+from deployments.models import InferenceService, RolloutPolicy
+from deployments.services import service_stop
+from deployments.services.ownership import owner_of
+from integrations.clusters.kubernetes import custom_resources
+from integrations.clusters.kubernetes.api.resource_types import INFERENCE_SERVICE, ROLLOUT_POLICY, Kind
+from tests.cluster._support.definitions import define
+from tests.cluster.plane import ControlPlane
+from tests.deployments._support.cluster_files import LEAST
+from tests.deployments._support.platform import POLICY, Platform
+from tests.integrations._support.runtimes import until
+
+pytestmark = pytest.mark.cluster
+DEFINITIONS = Path(custom_resources.__file__).with_name("crds.yaml")
+STEPS = {"steps": POLICY["steps"]}
+
+
+@dataclass
+class Followed:
+    """A cluster whose objects are followed, one look at a time."""
+
+    platform: Platform
+    admin: httpx.Client
+    controller: ObjectController
+
+    def apply(self, kind: Kind, name: str, spec: dict[str, Any], **annotations: str) -> None:
+        named = {"name": name, "annotations": {f"fairlead.dev/{key}": value for key, value in annotations.items()}}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": named, "spec": spec}
+        answer = self.admin.patch(
+            kind.path("default", name),
+            params={"fieldManager": "git", "force": "true"},
+            content=yaml.safe_dump(body),
+            headers={"Content-Type": "application/apply-patch+yaml"},
+        )
+        assert answer.is_success, answer.text
+
+    def get(self, kind: Kind, name: str) -> dict[str, Any]:
+        answer = self.admin.get(kind.path("default", name))
+        return dict(answer.json()) if answer.is_success else {}
+
+    def delete(self, kind: Kind, name: str) -> None:
+        self.admin.delete(kind.path("default", name)).raise_for_status()
+
+    def why(self, kind: Kind, name: str, of_type: str) -> str:
+        """Return the message of a condition, once its object is as the controller left it."""
+        found = self.get(kind, name)
+        return next(
+            (str(each["message"]) for each in found.get("status", {}).get("conditions", ()) if each["type"] == of_type),
+            "",
+        )
+
+    def until(self, look: Callable[[], object], what: str) -> None:
+        def looked() -> bool:
+            self.controller.turn()
+            return bool(look())
+
+        until(looked, what)
+
+
+@pytest.fixture
+def followed(db: None, plane: ControlPlane, settings: Settings) -> Iterator[Followed]:
+    settings.KUBECONFIG_FOLDER = plane.folder
+    connection = {"kubeconfigPath": str(plane.kubeconfig), "context": "test"}
+    artifacts = {**LEAST["artifacts"], "root": "/artifacts"}
+    file = {**LEAST, "name": "here", "connection": connection, "artifacts": artifacts, "customResources": True}
+    cluster_apply(document=file, name=None, actor="test", now=timezone.now())
+    platform = Platform()
+    platform.version(1)
+    cluster = Cluster.objects.get(name="here")
+    with plane.client() as admin:
+        *kinds, _ = yaml.safe_load_all(DEFINITIONS.read_text())
+        for each in kinds:
+            define(admin, each)
+        it = Followed(platform, admin, ObjectController(lambda: {cluster.pk}))
+        yield it
+        it.controller.close()
+        for kind in (INFERENCE_SERVICE, ROLLOUT_POLICY):
+            for each in admin.get(kind.path("default")).json()["items"]:
+                path = kind.path("default", each["metadata"]["name"])
+                admin.patch(
+                    path,
+                    json={"metadata": {"finalizers": None}},
+                    headers={"Content-Type": "application/merge-patch+json"},
+                )
+                admin.delete(path)
+
+
+def spec(replicas: int = 1) -> dict[str, Any]:
+    model = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}
+    return {"predictor": {"minReplicas": replicas, "model": model}}
+
+
+def test_a_service_that_is_there_is_taken_over_only_where_the_object_says_so(followed: Followed) -> None:
+    document = {**followed.platform.document(policy=None)}
+    document["spec"]["cluster"] = "here"
+    followed.platform.apply(policy=None)
+    InferenceService.objects.update(cluster=Cluster.objects.get(name="here"), document=document)
+    followed.apply(INFERENCE_SERVICE, "digits", spec(2))
+    followed.until(lambda: "is there already" in followed.why(INFERENCE_SERVICE, "digits", "Degraded"), "its refusal")
+    assert owner_of(InferenceService.objects.get()) is None
+
+    followed.apply(INFERENCE_SERVICE, "digits", spec(2), **{"take-over": "true"})
+    followed.until(lambda: owner_of(InferenceService.objects.get()), "the take-over")
+    predictor = InferenceService.objects.get().document["spec"]["predictor"]
+    assert predictor["minReplicas"] == 2
+
+
+def test_changes_by_api_are_written_into_an_object_that_adopts_them(followed: Followed) -> None:
+    followed.apply(INFERENCE_SERVICE, "digits", spec(), changes="adopt")
+    followed.until(InferenceService.objects.exists, "the service")
+    document = followed.platform.document(policy=None, replicas=3)
+    followed.platform.apply(policy=None, replicas=3)
+    followed.until(
+        lambda: followed.get(INFERENCE_SERVICE, "digits")["spec"]["predictor"]["minReplicas"] == 3, "the adopted change"
+    )
+    spec_now = followed.get(INFERENCE_SERVICE, "digits")["spec"]
+    assert spec_now["predictor"]["model"] == document["spec"]["predictor"]["model"]
+    service_stop(namespace="default", name="digits", actor="alice", now=timezone.now())
+    assert InferenceService.objects.get().stopped
+
+
+def test_of_policies_of_one_name_the_first_wins_until_it_is_gone(followed: Followed) -> None:
+    elsewhere = Cluster.objects.create(name="elsewhere", kind="kubernetes", created_at=timezone.now())
+    followed.platform.policy(name="careful")
+    first = ResourceObject.objects.create(
+        cluster=elsewhere, kind="RolloutPolicy", namespace="vision", name="careful", uid="1", digest="other"
+    )
+    followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 50}]})
+    followed.until(
+        lambda: "object vision/careful on cluster elsewhere" in followed.why(ROLLOUT_POLICY, "careful", "Ready"),
+        "the refusal",
+    )
+    first.delete()
+    followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 51}]})
+    followed.until(lambda: RolloutPolicy.objects.get().document["steps"][0]["weight"] == 51, "the policy of the object")
+    followed.delete(ROLLOUT_POLICY, "careful")
+    followed.until(lambda: not RolloutPolicy.objects.exists(), "the end of the policy")
+
+
+def test_the_service_of_an_object_that_is_gone_without_its_finalizer_drains(followed: Followed) -> None:
+    followed.apply(INFERENCE_SERVICE, "digits", spec())
+    followed.until(InferenceService.objects.exists, "the service")
+    followed.until(lambda: followed.get(INFERENCE_SERVICE, "digits")["metadata"].get("finalizers"), "the finalizer")
+    followed.delete(INFERENCE_SERVICE, "digits")
+    path = INFERENCE_SERVICE.path("default", "digits")
+    merge = {"Content-Type": "application/merge-patch+json"}
+    followed.admin.patch(path, json={"metadata": {"finalizers": None}}, headers=merge).raise_for_status()
+    followed.until(lambda: InferenceService.objects.get().deleting_at is not None, "its drain")
+    InferenceService.objects.all().delete()  # as the reconciler does, once the cluster has nothing of it
+    followed.until(lambda: not ResourceObject.objects.exists(), "the end of its row")
