@@ -38,6 +38,7 @@ MOST: dict[str, Any] = {
         "serviceAccountAnnotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"},
     },
     "allowPythonModels": True,
+    "customResources": True,
     "gpuNodesAutoscaled": True,
     "gpuRuntimeImage": "registry.example.com/serving-runtime-cuda@sha256:0",
     "domain": "models.example.com",

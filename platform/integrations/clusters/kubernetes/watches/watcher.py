@@ -28,19 +28,9 @@ from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.state import Watch
 
 logger = logging.getLogger(__name__)
-OPTIONAL = (
-    resource_types.CONFIG_MAP,
-    resource_types.SCALED_OBJECT,
-    *resource_types.POLICIES,
-    *resource_types.CUSTOM,
-)
+OPTIONAL = (resource_types.CONFIG_MAP, resource_types.SCALED_OBJECT, *resource_types.POLICIES)
 """Kinds that a cluster may lack, or whose watch the roles of an earlier release do not allow: the driver reads them."""
-WATCHED = (
-    *resource_types.PRUNED,
-    resource_types.POD,
-    resource_types.ENDPOINT_SLICE,
-    *(kind for kind in OPTIONAL if kind not in resource_types.CUSTOM),
-)
+WATCHED = (*resource_types.PRUNED, resource_types.POD, resource_types.ENDPOINT_SLICE, *OPTIONAL)
 """Kinds of a service's objects."""
 _END_S = 10.0
 _AGAIN_S = 600.0
@@ -176,7 +166,10 @@ class _Following:
                     await self._list()
                 await self._stream()
             except (NotPermitted, NotFound) as error:
-                if self._namespace == EVERYWHERE and isinstance(error, NotPermitted):
+                is_narrowed = (
+                    self._of.kind not in resource_types.CUSTOM
+                )  # those are watched in all namespaces or in none
+                if self._namespace == EVERYWHERE and isinstance(error, NotPermitted) and is_narrowed:
                     self._of.narrow()  # ends this one
                 await self._refused(error)
             except FairleadError as error:
@@ -193,7 +186,7 @@ class _Following:
     async def _refused(self, error: NotPermitted | NotFound) -> None:
         of = self._of
         of.cache.lost(of.kind, self._namespace)
-        if of.kind in OPTIONAL:
+        if of.kind in (*OPTIONAL, *resource_types.CUSTOM):
             self.is_absent = True
             if isinstance(error, NotFound):  # the cluster does not have the kind, and so no object of it
                 of.cache.listed(of.kind, self._namespace, {}, "0")
