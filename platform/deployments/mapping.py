@@ -18,6 +18,7 @@ from deployments.domain.service_file import (
     logger_json,
     patches_json,
     placement_json,
+    pod_json,
     secret_env_json,
     stored_access,
     stored_cors,
@@ -25,6 +26,7 @@ from deployments.domain.service_file import (
     stored_logger,
     stored_patches,
     stored_placement,
+    stored_pod,
     stored_rolling,
     stored_secret_env,
     stored_transformer,
@@ -92,6 +94,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         *([revision.logger] if revision.logger else []),
         *([revision.patches] if any(revision.patches.values()) else []),
         *([revision.transformer] if revision.transformer else []),
+        *([{"pod": revision.pod}] if revision.pod else []),
         *(["egress"] if revision.egress else []),
         *([{"secret_env": revision.secret_env}] if revision.secret_env else []),
     ]
@@ -157,6 +160,7 @@ def revision_state(row: Revision) -> RevisionState:
         egress=row.egress,
         resources=placed_resources(row),
         arrangement=stored_placement(row.placement_wish).replicas,
+        pod=stored_pod(row.pod),
         pod_templates=row.pod_templates,
         served_until=row.served_until,
         logger=stored_logger(row.logger),
@@ -310,5 +314,6 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.transformer == transformer_json(spec.transformer)
         and row.placement_wish == placement_json(spec.placement)
         and resources_of(row) == spec.resources
+        and row.pod == pod_json(spec.pod)
         and (spec.egress is None or spec.egress == egress_of(row))
     )

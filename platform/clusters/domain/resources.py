@@ -10,7 +10,6 @@ from integrations.clusters.base import WHOLE, Resources, is_accelerator
 AUTO = "auto"
 """Value of `Resources.accelerator` that leaves the GPU or slice to the platform."""
 _INSTEAD = {
-    "cpu": "a replica is never throttled: write cpu under requests",
     "memory": "what a replica requests is its limit, too: write memory under requests",
     "ephemeral-storage": "models lie on volumes of their own",
 }
@@ -31,6 +30,7 @@ def parse_resources(model: Document, *, gpu_refused: str = "") -> Resources:
         limits, named = Document({}), []
     else:
         limits = resources.or_empty("limits")
+        limits.raw("cpu", None)  # read as a field of the pod
         named = [str(name) for name in limits.names if str(name).startswith("nvidia.com/")]
     result = Resources(
         cpu_cores=None if cpu is None else requests.attempt(None, _parse_cores, cpu, requests.path("cpu")),

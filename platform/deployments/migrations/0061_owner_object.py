@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0059_controller_processes'),
+        ('deployments', '0060_pod_fields'),
     ]
 
     operations = [

@@ -141,6 +141,7 @@ class Revision(models.Model):
         placement_wish: the file's preferred placement of replicas: {"replicas", "latency"}; empty without one.
         logger: where every request is sent: {"url", "mode"}; empty without one.
         scale_behavior: how fast its replicas follow the load, in the words of autoscaling/v2; empty for the defaults.
+        pod: the file's fields of the predictor's pods (`service_file.pods.pod_json`); empty without any.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: when it stopped running; None while it should run.
         served_until: when the service was last stopped while this was its stable revision and had requests; None where
@@ -183,6 +184,7 @@ class Revision(models.Model):
     accelerator = models.CharField(max_length=63, blank=True, default="", db_default="")
     placement = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     placement_wish = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
+    pod = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
     role = models.CharField(max_length=10, choices=choices(Role))

@@ -80,6 +80,13 @@ MOST: dict[str, Any] = {
     "allowedManagers": ["kube-controller-manager"],
     "patches": [{"target": {"kind": "Service"}, "merge": {"metadata": {"annotations": {"team": "vision"}}}}],
     "servicePatches": True,
+    "pods": {
+        "priorityClassNames": ["serving"],
+        "imagePullSecrets": ["registry"],
+        "nodeSelector": {"pool": ["models"]},
+        "tolerationKeys": ["dedicated"],
+        "labelPrefixes": ["example.com"],
+    },
     "prometheus": {
         "url": "https://prometheus.example.com/eu",
         "tenant": "eu",

@@ -16,8 +16,10 @@ from integrations.clusters.base import (
     Logger,
     MatchKind,
     Patch,
+    PodFields,
     Resources,
     Rolling,
+    Spread,
     Tap,
     behavior_from_json,
 )
@@ -62,6 +64,11 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
     own["patches"] = tuple(Patch(f"patches[{number}]", **patch) for number, patch in enumerate(each.get("patches", ())))
     if "arrangement" in each:
         own["arrangement"] = Arrangement(each["arrangement"])
+    if "pod" in each:
+        its = each["pod"]
+        spread = tuple(Spread(**one) for one in its["spread"])
+        lists = {name: tuple(its[name]) for name in ("tolerations", "image_pull_secrets")}
+        own["pod"] = PodFields(**{**its, **lists, "spread": spread})
     if "transformer" in each:
         its = each["transformer"]
         parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}

@@ -1,7 +1,7 @@
 """Cluster file parser. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
@@ -12,6 +12,7 @@ from clusters.domain.cluster_file.gateways import gateway_url, namespaces_of, pa
 from clusters.domain.cluster_file.network import parse_network
 from clusters.domain.cluster_file.prometheus import PrometheusServer, parse_prometheus
 from clusters.domain.patches import parse_patches
+from clusters.domain.pods import AllowedPods, parse_pods
 from clusters.domain.resources import parse_resources
 from common.errors import InvalidInput
 from common.files.document import Document, parse_document
@@ -45,6 +46,7 @@ class ClusterFile:
         patches: of all manifests rendered for services there.
         custom_resources: objects of Fairlead's kinds there are services, policies and rollouts.
         allows_service_patches: services may have patches of their own, which can change pods in any way.
+        pods: the pod fields that services may set.
         gpus_autoscaled: the cluster autoscaler adds GPU nodes for pending pods, so that what does not fit is accepted.
         gateway_url: where V2 clients reach the cluster's Gateway, without a trailing slash; shown on pages.
         prometheus: answers queries about its services; None for that of the settings.
@@ -59,6 +61,7 @@ class ClusterFile:
     custom_resources: bool = False
     gpus_autoscaled: bool = False
     prometheus: PrometheusServer | None = None
+    pods: AllowedPods = field(default_factory=AllowedPods)
 
 
 def without_secrets(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,11 +108,17 @@ def _cluster(document: Document, name: str | None) -> ClusterFile:
         custom_resources=document.flag("customResources", default=False),
         gpus_autoscaled=document.flag("gpuNodesAutoscaled", default=False),
         prometheus=document.part("prometheus", parse_prometheus),
+        pods=_pods(document),
     )
     document.refuse_unknown()
     if result.patches and document.is_sound():
         refuse_unfit(result.patches, result.options)
     return result
+
+
+def _pods(document: Document) -> AllowedPods:
+    url = document.text("controlPlaneUrl", default="")
+    return document.part("pods", lambda part: parse_pods(part, control_plane_url=url)) or AllowedPods()
 
 
 def _patches(document: Document) -> tuple[Patch, ...]:

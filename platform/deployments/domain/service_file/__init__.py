@@ -16,6 +16,7 @@ from deployments.domain.service_file.logger import logger_json, stored_logger
 from deployments.domain.service_file.model import CONFIG, EGRESS, PATCHES, STORAGE_URI, check_format
 from deployments.domain.service_file.objectives import Objectives, objectives_json, stored_objectives
 from deployments.domain.service_file.placement import placement_json, stored_placement
+from deployments.domain.service_file.pods import pod_json, stored_pod
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
 from deployments.domain.service_file.transformer import Transformer, stored_transformer, transformer_json
 from deployments.domain.service_file.values import PlacementPreference, RevisionContent, ServiceSpec, content_of
@@ -52,6 +53,7 @@ __all__ = [
     "patches_json",
     "placement_json",
     "plain_secrets",
+    "pod_json",
     "refuse_on",
     "rolling_json",
     "secret_env_json",
@@ -62,6 +64,7 @@ __all__ = [
     "stored_objectives",
     "stored_patches",
     "stored_placement",
+    "stored_pod",
     "stored_rolling",
     "stored_secret_env",
     "stored_transformer",

@@ -5,6 +5,7 @@ from common.errors import InvalidInput
 from common.files.document import Document
 from deployments.domain.service_file import access
 from deployments.domain.service_file.placement import PLACEMENT
+from deployments.domain.service_file.pods import pod_field_of
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
 from integrations.clusters.base import DriftPolicy
 
@@ -45,6 +46,11 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
         raise InvalidInput(
             f"{PLACEMENT} is for services on Kubernetes: the local cluster has one machine; leave it out",
             field=PLACEMENT,
+        )
+    if kind == LOCAL and (field := pod_field_of(spec.pod)):
+        raise InvalidInput(
+            f"{field} is for services on Kubernetes: the local cluster runs processes and no pods; leave it out",
+            field=field,
         )
     if kind == LOCAL and spec.rolling is not None:
         raise InvalidInput(

@@ -16,6 +16,7 @@ from deployments.domain.service_file.logger import parse_logger
 from deployments.domain.service_file.model import check_storage_uri, parse_config, parse_egress, parse_format
 from deployments.domain.service_file.objectives import parse_objectives
 from deployments.domain.service_file.placement import parse_placement
+from deployments.domain.service_file.pods import check_cpu_limit, parse_pod
 from deployments.domain.service_file.scaling import parse_scaling
 from deployments.domain.service_file.transformer import parse_transformer
 from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec
@@ -35,6 +36,7 @@ _INSTEAD = {
     "protocolVersion": "V1 and V2 are served side by side, so leave it out",
     "resources": "resources belong to spec.predictor.model",
     "env": "env belongs to spec.predictor.model",
+    "annotations": "annotations of pods configure a cluster's webhooks, so they are left to patches",
     "explainer": "serve what explains as a service of its own, and let clients ask that one",
 }
 
@@ -64,6 +66,8 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
     rollout = spec.optional("rollout")
     scaling = parse_scaling(predictor)
     resources = document.attempt(Resources(), parse_resources, model)
+    pod = parse_pod(predictor, model)
+    check_cpu_limit(document, pod, resources)
     env, secret_env = parse_env(model)
     result = ServiceSpec(
         namespace=found_namespace,
@@ -91,7 +95,13 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
         cors=spec.attempt(None, parse_cors, spec),
         limits=spec.attempt(None, parse_limits, spec),
         objectives=spec.attempt(None, parse_objectives, spec),
+        pod=pod,
     )
+    if pod.spread and result.placement.replicas is not None:
+        predictor.fault(
+            "topologySpreadConstraints",
+            "and spec.placement.replicas both say how replicas are spread; leave out one of them",
+        )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)
     return result

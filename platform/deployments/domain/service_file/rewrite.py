@@ -9,10 +9,12 @@ from clusters.domain.resources import resources_json
 from deployments.domain.service_file.file import STOP
 from deployments.domain.service_file.logger import logger_json
 from deployments.domain.service_file.placement import placement_json
+from deployments.domain.service_file.pods import FIELDS, pod_json
 from deployments.domain.service_file.scaling import put_scaling
 from deployments.domain.service_file.transformer import transformer_json
 from deployments.domain.service_file.values import RevisionContent, ServiceSpec
 from deployments.domain.service_file.variables import env_json
+from integrations.clusters.base import PodFields
 
 
 def file_stopped(document: Mapping[str, Any], *, stopped: bool) -> dict[str, Any]:
@@ -46,8 +48,9 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         predictor.pop("logger", None)
         if content.logger is not None:
             predictor["logger"] = logger_json(content.logger)
-    if content.resources != spec.resources:
+    if (content.resources, content.pod) != (spec.resources, spec.pod):
         model["resources"] = resources_json(content.resources)
+        _put_pod(predictor, content.pod)
     for name, before, after in (
         ("transformer", transformer_json(spec.transformer), transformer_json(content.transformer)),
         ("placement", placement_json(spec.placement), placement_json(content.placement)),
@@ -58,3 +61,15 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
             if after:
                 changed["spec"][name] = after
     return changed
+
+
+def _put_pod(predictor: dict[str, Any], pod: PodFields) -> None:
+    """Write pod fields into a service file's `spec.predictor`, whose resources have no CPU limit yet."""
+    said = pod_json(pod)
+    for name in FIELDS:
+        predictor.pop(name, None)
+        if name in said:
+            predictor[name] = said[name]
+    if "cpuLimit" in said:
+        resources = predictor["model"]["resources"]
+        resources["limits"] = {**resources.get("limits", {}), "cpu": said["cpuLimit"]}

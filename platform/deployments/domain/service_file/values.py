@@ -14,6 +14,7 @@ from integrations.clusters.base import (
     Limits,
     Logger,
     Patch,
+    PodFields,
     Resources,
     Rolling,
     SecretKeyRef,
@@ -64,6 +65,7 @@ class ServiceSpec:
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
         model_format: the file's name of the model's format, as in KServe.
         stopped: it does not run until resumed.
+        pod: fields of the predictor's pods on Kubernetes.
     """
 
     namespace: str
@@ -91,6 +93,7 @@ class ServiceSpec:
     cors: Cors | None = None
     limits: Limits | None = None
     objectives: Objectives | None = None
+    pod: PodFields = field(default_factory=PodFields)
 
     @property
     def follows_alias(self) -> bool:
@@ -118,6 +121,7 @@ class RevisionContent:
     transformer: Transformer | None
     placement: PlacementPreference
     egress: bool | None
+    pod: PodFields
 
 
 def content_of(spec: ServiceSpec) -> RevisionContent:
@@ -134,4 +138,5 @@ def content_of(spec: ServiceSpec) -> RevisionContent:
         transformer=spec.transformer,
         placement=spec.placement,
         egress=spec.egress,
+        pod=spec.pod,
     )

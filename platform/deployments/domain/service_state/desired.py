@@ -21,6 +21,7 @@ from integrations.clusters.base import (
     Limits,
     Logger,
     Patch,
+    PodFields,
     PodTemplates,
     Resources,
     Rolling,
@@ -51,7 +52,7 @@ class RevisionState:
     Attributes:
         artifact_origin: where the model's files were imported from; empty where they were pushed.
         artifact_bytes: size of the model's files.
-        secret_env, is_code, egress: as of `DesiredRevision`.
+        secret_env, is_code, egress, pod: as of `DesiredRevision`.
         replicas: the desired number now, within `scaling`.
         transformer_replicas: the same of its transformers.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
@@ -84,6 +85,7 @@ class RevisionState:
     pod_templates: PodTemplates = field(default_factory=dict)
     served_until: datetime | None = None
     artifact_bytes: int = 0
+    pod: PodFields = field(default_factory=PodFields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 patches=revision.patches,
                 transformer=transformer_of(revision, stopped=service.stopped),
                 arrangement=revision.arrangement,
+                pod=revision.pod,
                 pod_templates=revision.pod_templates,
                 has_served=has_served(service, revision),
             )

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from clusters.domain.pods import check_pod_fields
 from clusters.domain.resources import limit_of
 from clusters.models import Cluster
 from clusters.services.connection import file_of
@@ -23,6 +24,7 @@ from deployments.domain.service_file import (
     logger_json,
     patches_json,
     placement_json,
+    pod_json,
     secret_env_json,
     transformer_json,
 )
@@ -36,6 +38,7 @@ from deployments.services.revisions.egress import egress_after
 from deployments.services.revisions.gpu_assignment import placed
 from deployments.services.rollout.contracts import contract_agreed, kept_from
 from events.domain.kinds import Kind
+from integrations.clusters.base import PodFields
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 
@@ -292,6 +295,7 @@ def _create_revision(
 ) -> Revision:
     service = change.service
     _refuse_without_image(service.cluster, spec)
+    check_pod(service.cluster, spec.pod)
     service.revision_seq += 1
     revision = Revision(
         service=service,
@@ -314,6 +318,7 @@ def _create_revision(
         accelerator=spec.resources.accelerator,
         placement=placement,
         placement_wish=placement_json(spec.placement),
+        pod=pod_json(spec.pod),
         created_at=change.now,
         created_by=actor,
         transformer=transformer_json(spec.transformer),
@@ -338,6 +343,12 @@ def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:
             "leave the GPU out",
             field=field,
         )
+
+
+def check_pod(cluster: Cluster, pod: PodFields) -> None:
+    """Raise InvalidInput, naming the field, where the cluster's file does not allow these pod fields."""
+    if (file := file_of(cluster)) is not None:
+        check_pod_fields(file.pods, pod, cluster.name)
 
 
 def _patches(cluster: Cluster, spec: ServiceSpec) -> dict[str, object]:

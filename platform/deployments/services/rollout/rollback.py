@@ -14,6 +14,7 @@ from deployments.domain.service_file import (
     file_saying,
     stored_logger,
     stored_placement,
+    stored_pod,
     stored_secret_env,
     stored_transformer,
 )
@@ -24,7 +25,7 @@ from deployments.reconcile.service_change import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
 from deployments.services.ownership import check_owner
 from deployments.services.revisions.egress import check_egress, has_egress
-from deployments.services.revisions.revision_change import begin_back, check_agreed, check_ready
+from deployments.services.revisions.revision_change import begin_back, check_agreed, check_pod, check_ready
 from deployments.services.revisions.secret_env import check_secrets
 from deployments.services.services import service_named, spec_of
 from registry.domain.approval import Approval
@@ -71,6 +72,7 @@ def service_rollback(
             may_grant=may_grant_egress,
         )
         check_secrets(service.cluster, namespace, stored_secret_env(earlier.secret_env))
+        check_pod(service.cluster, stored_pod(earlier.pod))
         row = begin_back(change, stable, earlier, actor=actor)
         _write_into_document(service, row.to_revision)
         audit_record(
@@ -138,6 +140,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         patches=mapping.patches_of_service(revision),
         transformer=stored_transformer(revision.transformer),
         placement=stored_placement(revision.placement_wish),
+        pod=stored_pod(revision.pod),
         egress=None if spec.egress is None else has_egress(revision, service.cluster),
     )
     service.document = file_saying(service.document, spec, content)

@@ -17,6 +17,7 @@ from deployments.domain.phases import Phase
 from deployments.domain.policy import Then
 from deployments.domain.rollout import RolloutState
 from deployments.domain.rollout.approvals import Author
+from deployments.domain.service_file import stored_pod
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
@@ -26,7 +27,7 @@ from deployments.reconcile.service_change import Change, changing
 from deployments.services.ownership import check_owner
 from deployments.services.revisions.demands import check_demands
 from deployments.services.revisions.egress import check_egress, has_egress
-from deployments.services.revisions.revision_change import begin, check_agreed, check_ready
+from deployments.services.revisions.revision_change import begin, check_agreed, check_pod, check_ready
 from deployments.services.rollout.contracts import accepted
 from deployments.services.services import policy_named, service_named, spec_of
 from events.domain.kinds import Kind
@@ -154,6 +155,7 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
             cluster=change.service.cluster,
             may_grant=False,
         )
+        check_pod(change.service.cluster, stored_pod(row.to_revision.pod))
         after = machine.retry(state, now)
         if stable is None or stable.pk != row.from_revision_id:
             raise InvalidTransition(f"rollout {rollout_id} began at {row.from_revision}, which is not stable any more")

@@ -80,6 +80,7 @@ from integrations.clusters.base.observed import (
     ObservedTransformer,
     ReplicaPhase,
 )
+from integrations.clusters.base.pods import PodFields, Spread, Toleration
 from integrations.clusters.base.samples import BatchTime, Sample
 from integrations.clusters.base.scaling import (
     Behavior,
@@ -147,6 +148,7 @@ __all__ = [
     "ObservedTransformer",
     "OnStage",
     "Patch",
+    "PodFields",
     "PodTemplates",
     "ReadSecrets",
     "ReplicaEvent",
@@ -161,8 +163,10 @@ __all__ = [
     "SecretKeyRef",
     "Selection",
     "SessionAffinity",
+    "Spread",
     "Tap",
     "TeamRate",
+    "Toleration",
     "Unit",
     "WorkloadIdentity",
     "behavior_from_json",

@@ -7,6 +7,7 @@ from typing import Any
 
 from integrations.clusters.base.callers import Access, Cors, Limits
 from integrations.clusters.base.drift import DriftPolicy
+from integrations.clusters.base.pods import PodFields
 from integrations.clusters.base.scaling import Behavior
 
 
@@ -243,6 +244,7 @@ class DesiredRevision:
         patches: changes of its rendered objects on the cluster, in order.
         tap: which requests to record; None for none. It changes without a restart.
         arrangement: None leaves it to the cluster.
+        pod: fields of its pods, as the service file sets them.
         pod_templates: the pinned pod templates of its Deployments, by name; empty while none are recorded, and on a
             cluster without pods. What they hold is what runs: no change of the desired state.
         has_served: it had ready replicas once, so that its present pod templates stay, recorded or not.
@@ -275,6 +277,7 @@ class DesiredRevision:
     pod_templates: PodTemplates = field(default_factory=dict, compare=False)
     has_served: bool = field(default=False, compare=False)
     artifact_bytes: int = 0
+    pod: PodFields = field(default_factory=PodFields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "autoscaling": _autoscaling_to_json(revision.autoscaling),
         "logger": None if revision.logger is None else asdict(revision.logger),
     }
-    del value["artifact_bytes"]  # of use where a disk is requested
+    del value["artifact_bytes"], value["pod"]  # of use where there are disks to request, and pods
     return {**value, **own}
 
 

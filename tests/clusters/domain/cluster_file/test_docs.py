@@ -7,10 +7,10 @@ from pathlib import Path
 
 from clusters.domain.cluster_file import parse_cluster
 from integrations.clusters.kubernetes.options import GatewayReference, Options
-from tests.deployments._support.cluster_files import MOST
+from tests.deployments._support.cluster_files import LEAST, MOST
 
 PAGE = Path(__file__).parents[4] / "docs/reference/cluster-file.md"
-WHOLE = {"defaults.resources.requests", "jobs.nodeSelector", "artifacts.serviceAccountAnnotations"}
+WHOLE = {"defaults.resources.requests", "jobs.nodeSelector", "artifacts.serviceAccountAnnotations", "pods.nodeSelector"}
 """Objects that are told as one field."""
 OF_THIS_MACHINE = {"allowed_registries", "also", "egress_allowed", "max_model_bytes", "payloads_folder"}
 """Options that the control plane's own settings say, and what `Options.of_namespace` finds."""
@@ -23,6 +23,8 @@ WITH_BUCKET = {
 }
 del WITH_BUCKET["artifacts"]["originSecret"]
 """What takes models from a bucket has no origin."""
+WITH_ACCOUNTS = {**LEAST, "pods": {"serviceAccountNames": ["models"]}}
+"""What names service accounts has no controlPlaneUrl."""
 CONNECTION = {"inCluster", "kubeconfig", "kubeconfigPath", "context"}
 
 
@@ -36,7 +38,7 @@ def _leaves(document: Mapping[str, object], prefix: str = "") -> Iterator[str]:
 
 def test_the_table_has_exactly_the_fields_of_a_cluster_file() -> None:
     told = set(re.findall(r"^\| `([\w.]+)` \|", PAGE.read_text(), re.MULTILINE))
-    leaves = {*_leaves(MOST), *_leaves(WITH_KEDA), *_leaves(WITH_BUCKET)}
+    leaves = {*_leaves(MOST), *_leaves(WITH_KEDA), *_leaves(WITH_BUCKET), *_leaves(WITH_ACCOUNTS)}
     assert told == leaves | {f"connection.{name}" for name in CONNECTION} | {"artifacts.cache.nodeFolder"}
 
 

@@ -38,7 +38,6 @@ def test_one_gpu_or_slice_is_asked_for_as_kubernetes_has_it(asked: str) -> None:
         ),
         pytest.param({"nvidia.com/mig-big": 1}, "nvidia.com/mig-big", "no GPU known here", id="no profile"),
         pytest.param({"amd.com/gpu": 1}, "amd.com/gpu", "Fairlead can honour", id="another vendor's"),
-        pytest.param({"cpu": 1}, "cpu", "under requests", id="a limit that would throttle"),
         pytest.param({"memory": "1Gi"}, "memory", "under requests", id="a limit that requests say"),
     ],
 )

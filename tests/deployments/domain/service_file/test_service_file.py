@@ -121,9 +121,9 @@ def test_what_the_local_cluster_does_not_measure_is_refused_there(metric: str, t
         ),
         pytest.param(_with(f"{MODEL}.storageUri", None), f"{MODEL}.storageUri", "is missing", id="no model"),
         pytest.param(
-            _with(f"{MODEL}.resources", {"limits": {"cpu": 1}}),
-            f"{MODEL}.resources.limits.cpu",
-            "never throttled",
+            _with(f"{MODEL}.resources", {"limits": {"memory": "1Gi"}}),
+            f"{MODEL}.resources.limits.memory",
+            "write memory under requests",
             id="limits",
         ),
         pytest.param(

@@ -46,6 +46,7 @@ _OF_REVISION = {
     "transformer",
     "tap",
     "arrangement",
+    "pod",
     "pod_templates",
     "has_served",
 }

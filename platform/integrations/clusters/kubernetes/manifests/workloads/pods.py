@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from integrations.clusters.base import Arrangement, Desired, DesiredRevision, permitted
+from integrations.clusters.base import Arrangement, Desired, DesiredRevision, Spread, permitted
 from integrations.clusters.flags import (
     CLOSED,
     NO_CODE_FILES,
@@ -25,6 +25,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     RESTART,
     REVISION,
     Manifest,
+    quantity,
     revision_labels,
     selector,
 )
@@ -53,7 +54,11 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
     source = source_of(revision, options)
     return {
         "metadata": {
-            "labels": revision_labels(desired.service, revision.name) | ({EGRESS: "true"} if revision.egress else {}),
+            "labels": {
+                **revision.pod.labels,
+                **revision_labels(desired.service, revision.name),
+                **({EGRESS: "true"} if revision.egress else {}),
+            },
             "annotations": {
                 MODEL_VERSION: revision.model_version,
                 RESTART: str(revision.restart_number),
@@ -64,7 +69,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
         },
         "spec": {
             **secure_pod(desired, options),
-            **_scheduling(desired, revision),
+            **_with_pod_fields(_scheduling(desired, revision), desired, revision),
             "initContainers": [
                 _prepare(revision, source, options),
                 *taps.reports(accelerators.image(revision, options), options),
@@ -143,7 +148,9 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
-        "resources": volumes.with_disk(requested(revision.resources, options), revision.artifact_bytes),
+        "resources": volumes.with_disk(
+            _limited(requested(revision.resources, options), revision, options), revision.artifact_bytes
+        ),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **probes(options),
@@ -201,6 +208,43 @@ def _scheduling(desired: Desired, revision: DesiredRevision) -> Manifest:
             affinity = {**fields.get("affinity", {}), "podAffinity": _beside_others()}
             return {**fields, "affinity": affinity, "topologySpreadConstraints": [_wherever(desired, revision)]}
     return fields
+
+
+def _with_pod_fields(fields: Manifest, desired: Desired, revision: DesiredRevision) -> Manifest:
+    """Return the fields of a pod's spec with those that the service file sets; unset ones add nothing."""
+    pod, result = revision.pod, dict(fields)
+    if pod.service_account:
+        result["serviceAccountName"] = pod.service_account
+    if pod.node_selector:
+        result["nodeSelector"] = dict(pod.node_selector)
+    if pod.tolerations:
+        result["tolerations"] = [*fields.get("tolerations", []), *map(dict, pod.tolerations)]
+    if pod.priority_class:
+        result["priorityClassName"] = pod.priority_class
+    if pod.image_pull_secrets:
+        result["imagePullSecrets"] = [{"name": name} for name in pod.image_pull_secrets]
+    if pod.spread:
+        result["topologySpreadConstraints"] = [_spread(desired, revision, each) for each in pod.spread]
+    return result
+
+
+def _spread(desired: Desired, revision: DesiredRevision, spread: Spread) -> Manifest:
+    return {
+        **_apart(desired, revision),
+        "maxSkew": spread.max_skew,
+        "topologyKey": spread.topology_key,
+        "whenUnsatisfiable": "DoNotSchedule" if spread.required else "ScheduleAnyway",
+    }
+
+
+def _limited(resources: Manifest, revision: DesiredRevision, options: Options) -> Manifest:
+    """Return a container's resources with the revision's CPU limit; a larger default request is lowered to it."""
+    limit = revision.pod.cpu_limit
+    if limit is None:
+        return resources
+    default = revision.resources.cpu_cores or options.defaults.cpu_cores or 0
+    requests = {**resources["requests"], "cpu": quantity(limit)} if default > limit else resources["requests"]
+    return {"requests": requests, "limits": {**resources["limits"], "cpu": quantity(limit)}}
 
 
 def _apart(desired: Desired, revision: DesiredRevision) -> Manifest:
