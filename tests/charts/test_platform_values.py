@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.charts.chart import NAMESPACE, RELEASE, Json, chart_where, objects, pods, values
+from integrations.clusters.kubernetes import rbac
+from tests.charts.chart import CHART, NAMESPACE, RELEASE, Json, chart_where, objects, pods, values
 
+DEFINITIONS = Path(rbac.__file__).with_name("crds.yaml")
 DEPLOYMENTS = {f"{RELEASE}-{name}" for name in ("web", "worker", "beat", "watcher")}
 JOBS = {f"{RELEASE}-migrations-1", f"{RELEASE}-cluster"}
 TRIAL_SERVERS = {f"{RELEASE}-postgresql", f"{RELEASE}-redis"}
@@ -53,6 +56,24 @@ def test_without_cluster_roles_every_right_is_in_the_namespaces_of_services_and_
     assert {each["metadata"]["namespace"] for each in roles} == {"vision"}
     assert len(roles) == len(roles_of(found))
     assert all(each["rules"] == rules[each["metadata"]["name"]] for each in roles)
+
+
+def test_custom_resources_are_those_of_the_driver_and_stay_at_uninstall() -> None:
+    assert (CHART / "files" / "crds.yaml").read_text() == DEFINITIONS.read_text()
+    *kinds, role = yaml.safe_load_all(DEFINITIONS.read_text())
+    found = objects({"cluster": {"customResources": True}})
+    made = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "CustomResourceDefinition"}
+    assert made == {each["metadata"]["name"]: each["spec"] for each in kinds}
+    kept = [each["metadata"]["annotations"] for each in found if each["metadata"]["name"] in made]
+    assert kept == [{"helm.sh/resource-policy": "keep"}] * len(kinds)
+    rules = {each["metadata"]["name"]: each["rules"] for each in found if each["kind"] == "ClusterRole"}
+    assert rules[f"{NAMESPACE}-{RELEASE}-objects"] == role["rules"]
+    (file,) = (
+        each["data"]["cluster.yaml"]
+        for each in found
+        if each["metadata"]["name"] == f"{RELEASE}-cluster" and "data" in each
+    )
+    assert yaml.safe_load(file)["customResources"] is True
 
 
 def test_an_administrator_may_make_the_roles() -> None:

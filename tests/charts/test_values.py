@@ -156,6 +156,14 @@ def test_the_schema_knows_every_value() -> None:
             "cluster.repartition is true, but rbac.useClusterRole is false",
             id="cutting GPUs without rights on nodes",
         ),
+        pytest.param(
+            {
+                "rbac": {"useClusterRole": False},
+                "cluster": {"namespaces": ["a"], "customResources": True, "file": {"jobs": {"namespace": "a"}}},
+            },
+            "cluster.customResources is true, but rbac.useClusterRole is false",
+            id="objects of all namespaces without rights on the cluster",
+        ),
         pytest.param({"podSecurityContext": {"runAsUser": 0}}, "/podSecurityContext/runAsUser", id="pods of root"),
         pytest.param({"podSecurityContext": {"runAsNonRoot": False}}, "'runAsNonRoot'", id="pods that may be of root"),
         pytest.param({"containerSecurityContext": {"privileged": True}}, "'privileged'", id="privileged containers"),
