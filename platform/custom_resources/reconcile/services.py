@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from clusters.models import Cluster
-from common.errors import Conflict, FairleadError, NotFound
+from common.errors import Conflict, FairleadError, NotFound, Unavailable
 from custom_resources.domain.objects import FINALIZER, Object, digest, service_file, spec_of_file
 from custom_resources.models import ResourceObject
 from custom_resources.reconcile.rows import KEPT_EVENTS, following, retry_after
@@ -80,6 +80,8 @@ def _apply(
             document=file, namespace=found.namespace, name=found.name, actor=_actor(owner), now=now, by=owner
         )
         row.service, _ = planned.carry_out()
+    except Unavailable:
+        raise
     except FairleadError as error:
         problem = " ".join((error.message, *error.further))
         row.retry_at, row.problem = retry_after(row, problem, now=now, is_new=is_new), problem

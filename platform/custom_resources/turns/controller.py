@@ -86,6 +86,9 @@ class ObjectController:
                 except DatabaseError as error:
                     logger.warning("the database is unavailable, so no object is followed: %s", error)
                     close_old_connections()
+                except Exception:
+                    logger.exception("what is due of objects could not be read; it is tried again")
+                    stopped.wait(_AGAIN_S)
                 with self._something:
                     self._something.wait_for(lambda: any(each.changed for each in self._followed.values()), _POLL_S)
         self.close()

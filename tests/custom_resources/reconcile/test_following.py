@@ -11,6 +11,8 @@ import yaml
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from accounts.domain.roles import Owned
+from accounts.models import Ownership
 from clusters.models import Cluster
 from clusters.services.clusters import cluster_apply
 from custom_resources.models import ResourceObject
@@ -25,6 +27,7 @@ from tests.cluster.plane import ControlPlane
 from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.platform import POLICY, Platform
 from tests.integrations._support.runtimes import until
+from tests.scenes import team_there
 
 pytestmark = pytest.mark.cluster
 DEFINITIONS = Path(custom_resources.__file__).with_name("crds.yaml")
@@ -148,9 +151,21 @@ def test_of_policies_of_one_name_the_first_wins_until_it_is_gone(followed: Follo
     )
     first.delete()
     followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 51}]})
+    followed.until(lambda: "is there already" in followed.why(ROLLOUT_POLICY, "careful", "Ready"), "that of the API")
+    followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 51}]}, **{"take-over": "true"})
     followed.until(lambda: RolloutPolicy.objects.get().document["steps"][0]["weight"] == 51, "the policy of the object")
     followed.delete(ROLLOUT_POLICY, "careful")
     followed.until(lambda: not RolloutPolicy.objects.exists(), "the end of the policy")
+
+
+def test_only_the_default_team_changes_policies_which_all_teams_use(followed: Followed) -> None:
+    Ownership.objects.create(team=team_there("vision"), kind=Owned.NAMESPACE, name="default")
+    followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 50}]})
+    followed.until(
+        lambda: "namespace default is that of team vision" in followed.why(ROLLOUT_POLICY, "careful", "Ready"),
+        "the refusal",
+    )
+    assert not RolloutPolicy.objects.exists()
 
 
 def test_the_service_of_an_object_that_is_gone_without_its_finalizer_drains(followed: Followed) -> None:

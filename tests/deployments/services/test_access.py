@@ -7,7 +7,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import Team
 from clusters.models import Cluster
-from common.errors import InvalidInput
+from common.errors import InvalidInput, NotPermitted
 from deployments.domain.service_file import stored_access, stored_cors
 from deployments.mapping import service_state
 from deployments.models import InferenceService
@@ -115,6 +115,13 @@ def test_pages_of_other_origins_call_it_as_its_file_says_and_all_of_them_only_a_
     assert applied(None, "authenticated").cors is None, "a file without origins closes the service to other pages"
 
 
+class Unasked(FakeCluster):
+    """A cluster whose role does not let the driver read Gateways."""
+
+    def checks_callers(self, namespace: str) -> bool:
+        raise NotPermitted(f"Kubernetes refused GET gateways for {namespace}")
+
+
 def test_a_new_service_on_kubernetes_follows_the_installation_where_its_gateway_checks_callers(
     platform: Platform, settings: Settings
 ) -> None:
@@ -134,6 +141,8 @@ def test_a_new_service_on_kubernetes_follows_the_installation_where_its_gateway_
     assert by_default() == "authenticated"
     driver.has_policies, driver.away = False, "the cluster is away"
     assert by_default() == "authenticated", "whether it can is not known"
+    driver = Unasked()
+    assert by_default() == "authenticated", "nor where its role lets no one ask"
     named: Any = {"document": document, "namespace": None, "name": None, "actor": "alice", "now": platform.clock()}
     service, _ = service_apply(**named, default_access=by_default())
     assert stored_access(service.access).callers == Access()

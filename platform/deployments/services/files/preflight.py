@@ -65,7 +65,7 @@ def access_by_default(
         return None
     default = str(settings.DEFAULT_ACCESS)
     if default != PUBLIC and not is_away(cluster, now):
-        with suppress(Unavailable):
+        with suppress(Unavailable, NotPermitted):
             return default if driver_of(cluster).checks_callers(namespace) else PUBLIC
     return default
 
