@@ -12,9 +12,10 @@ class ResourceObject(models.Model):
     The database does not check references to other apps: the release before knows no objects, and deletes those rows.
 
     Attributes:
-        kind: InferenceService, RolloutPolicy or Rollout.
+        kind: InferenceService, RolloutPolicy, Rollout or ModelVersion.
         uid: of the object that was followed last; another one of the name is a new one.
         service: the service of an InferenceService or a Rollout.
+        model_import, model_version: of a ModelVersion; the import is deleted some time after its end.
         digest: of what was applied last, also where that was refused.
         acted: the generation of a Rollout whose action was done.
         problem: why it was refused; empty where it was not.
@@ -30,6 +31,12 @@ class ResourceObject(models.Model):
     uid = models.CharField(max_length=64)
     service = models.ForeignKey(
         InferenceService, null=True, on_delete=models.SET_NULL, related_name="+", db_constraint=False
+    )
+    model_import = models.ForeignKey(
+        "registry.ModelImport", null=True, on_delete=models.SET_NULL, related_name="+", db_constraint=False
+    )
+    model_version = models.ForeignKey(
+        "registry.ModelVersion", null=True, on_delete=models.SET_NULL, related_name="+", db_constraint=False
     )
     digest = models.CharField(max_length=64, blank=True)
     acted = models.BigIntegerField(default=0)

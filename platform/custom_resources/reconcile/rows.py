@@ -12,7 +12,7 @@ _FIRST, _LONGEST = timedelta(seconds=15), timedelta(minutes=5)
 
 def following(cluster: Cluster, kind: str, namespace: str, name: str) -> ResourceObject | None:
     """Return the row of an object; None before it is followed."""
-    rows = ResourceObject.objects.select_related("service")
+    rows = ResourceObject.objects.select_related("service", "model_import", "model_version__model")
     return rows.filter(cluster=cluster, kind=kind, namespace=namespace, name=name).first()
 
 

@@ -1,7 +1,7 @@
 """Controller of custom resources: follows the objects of the clusters that this process watches.
 
     watches of objects --.
-    changed services ----+--> namespace and name --> policy, service, rollout of that name, one after the other
+    changed services ----+--> namespace and name --> version, policy, service, rollout of that name, one after the other
     what was refused ----'
 
 A cluster's file says whether its objects are followed (`customResources`). What is due is found from the database and
@@ -23,7 +23,7 @@ from clusters.models import KUBERNETES, Cluster
 from clusters.services.connection import access_to, file_of
 from common.errors import Conflict, FairleadError, Unavailable
 from custom_resources.models import ResourceObject
-from custom_resources.reconcile import policies, rollouts, services
+from custom_resources.reconcile import policies, rollouts, services, versions
 from integrations.clusters.kubernetes.access import Access
 from integrations.clusters.kubernetes.custom_resources import CustomResources
 
@@ -33,6 +33,7 @@ _AT_ONCE = 4
 _MOST = 500
 Key = tuple[str, str]
 _FOLLOWS = (
+    (versions.KIND, versions.version_follow),
     (policies.KIND, policies.policy_follow),
     (services.KIND, services.service_follow),
     (rollouts.KIND, rollouts.rollout_follow),

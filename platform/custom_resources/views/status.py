@@ -8,7 +8,7 @@ Degraded     the newest rollout ended without it, replicas fail, or the object i
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from custom_resources.domain.conditions import Condition, conditions
 from deployments.domain.phases import ENDED_BADLY, Phase, ServicePhase
@@ -128,6 +128,33 @@ def rollout_status(
     if action is not None:
         status["lastAction"] = dict(action)
     return status
+
+
+class VersionState(NamedTuple):
+    """How far a version is: Importing, ImportFailed, Checking, Ready, Rejected or Deleted, and why; then its URI."""
+
+    phase: str
+    reason: str = ""
+    uri: str = ""
+    digest: str = ""
+
+
+def version_status(
+    state: VersionState | None, problem: str, *, before: Mapping[str, Any], generation: int, now: datetime
+) -> Json:
+    """Return the status of a ModelVersion; `state` is None before its import is ordered."""
+    phase, reason, uri, digest = state or VersionState("Pending")
+    ready = Condition("Ready", "True" if phase == "Ready" else "False", phase, reason)
+    is_bad = bool(problem) or phase in ("ImportFailed", "Rejected")
+    degraded = Condition("Degraded", "True", _REFUSED if problem else phase, problem or reason)
+    status: Json = {
+        "observedGeneration": generation,
+        "phase": phase,
+        "conditions": _with(
+            [ready, degraded if is_bad else Condition("Degraded", "False", "AsExpected")], before, generation, now
+        ),
+    }
+    return status | {name: said for name, said in (("uri", uri), ("digest", digest)) if said}
 
 
 def policy_status(problem: str, *, before: Mapping[str, Any], generation: int, now: datetime) -> Json:

@@ -46,6 +46,11 @@ def check_model_of_team(uri: str, namespace: str, name: str) -> None:
     model = match[1] if match else imported_model(namespace, name)
     if not match and not is_somebodys_model(name=model):
         return
+    check_team_of_model(model, namespace)
+
+
+def check_team_of_model(model: str, namespace: str) -> None:
+    """Raise NotFound where a model, or one that is to be made, is not of the team that owns the namespace."""
     team = owning_team(kind=Owned.NAMESPACE, name=namespace)
     if owning_team(kind=Owned.MODEL, name=model) != team:
         raise NotFound(f"there is no model {model!r} that team {team} of namespace {namespace} may use")

@@ -15,13 +15,15 @@ from accounts.domain.roles import Owned
 from accounts.models import Ownership
 from clusters.models import Cluster
 from clusters.services.clusters import cluster_apply
+from common.uris import parse_prefixes
 from custom_resources.models import ResourceObject
 from custom_resources.turns.controller import ObjectController
 from deployments.models import InferenceService, RolloutPolicy
 from deployments.services import service_stop
 from deployments.services.ownership import owner_of
 from integrations.clusters.kubernetes import custom_resources
-from integrations.clusters.kubernetes.api.resource_types import INFERENCE_SERVICE, ROLLOUT_POLICY, Kind
+from integrations.clusters.kubernetes.api.resource_types import INFERENCE_SERVICE, MODEL_VERSION, ROLLOUT_POLICY, Kind
+from registry.models import Alias, ModelImport
 from tests.cluster._support.definitions import define
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.cluster_files import LEAST
@@ -93,7 +95,7 @@ def followed(db: None, plane: ControlPlane, settings: Settings) -> Iterator[Foll
         it = Followed(platform, admin, ObjectController(lambda: {cluster.pk}))
         yield it
         it.controller.close()
-        for kind in (INFERENCE_SERVICE, ROLLOUT_POLICY):
+        for kind in (INFERENCE_SERVICE, ROLLOUT_POLICY, MODEL_VERSION):
             for each in admin.get(kind.path("default")).json()["items"]:
                 path = kind.path("default", each["metadata"]["name"])
                 admin.patch(
@@ -166,6 +168,49 @@ def test_only_the_default_team_changes_policies_which_all_teams_use(followed: Fo
         "the refusal",
     )
     assert not RolloutPolicy.objects.exists()
+
+
+def test_a_version_is_imported_once_and_gets_its_aliases(followed: Followed, settings: Settings) -> None:
+    settings.IMPORT_FROM = parse_prefixes(["http://127.0.0.1/models/"])
+    said = {"model": "digits", "uri": "http://127.0.0.1/models/v2.onnx", "tags": {"by": "git"}}
+    followed.apply(MODEL_VERSION, "digits-2", said)
+    followed.until(lambda: followed.get(MODEL_VERSION, "digits-2").get("status", {}).get("phase") == "Importing", "it")
+    ordered = ModelImport.objects.get()
+    assert (ordered.model, ordered.uri, ordered.created_by) == (
+        "digits",
+        "http://127.0.0.1/models/v2.onnx",
+        "kubernetes:here/default/digits-2",
+    )
+
+    version = followed.platform.version(2)
+    ModelImport.objects.update(status="IMPORTED", version=version)
+    ResourceObject.objects.update(retry_at=timezone.now())
+    followed.until(lambda: followed.get(MODEL_VERSION, "digits-2")["status"]["phase"] == "Ready", "the version")
+    status = followed.get(MODEL_VERSION, "digits-2")["status"]
+    assert (status["uri"], status["digest"]) == ("models:/digits/2", version.digest)
+
+    ModelImport.objects.all().delete()
+    followed.apply(MODEL_VERSION, "digits-2", {**said, "aliases": ["champion"]})
+    followed.until(lambda: Alias.objects.filter(name="champion", version=version).exists(), "its alias")
+    assert not ModelImport.objects.exists(), "its files are not fetched again"
+    answer = followed.admin.patch(
+        MODEL_VERSION.path("default", "digits-2"),
+        json={"spec": {"uri": "http://127.0.0.1/models/v3.onnx"}},
+        headers={"Content-Type": "application/merge-patch+json"},
+    )
+    assert (answer.status_code, "a version is immutable" in answer.text) == (422, True)
+    followed.delete(MODEL_VERSION, "digits-2")
+    followed.until(lambda: not ResourceObject.objects.exists(), "the end of its row")
+    assert version.model.versions.filter(number=2).exists(), "it stays"
+
+
+def test_a_version_from_elsewhere_or_of_another_team_is_refused(followed: Followed) -> None:
+    followed.apply(MODEL_VERSION, "digits-2", {"model": "digits", "uri": "http://127.0.0.1/secret"})
+    followed.until(lambda: "FAIRLEAD_IMPORT_FROM" in followed.why(MODEL_VERSION, "digits-2", "Degraded"), "the refusal")
+    Ownership.objects.create(team=team_there("speech"), kind=Owned.MODEL, name="digits")
+    followed.apply(MODEL_VERSION, "other-2", {"model": "digits", "uri": "http://127.0.0.1/secret"})
+    followed.until(lambda: "no model 'digits'" in followed.why(MODEL_VERSION, "other-2", "Degraded"), "the refusal")
+    assert not ModelImport.objects.exists()
 
 
 def test_the_service_of_an_object_that_is_gone_without_its_finalizer_drains(followed: Followed) -> None:

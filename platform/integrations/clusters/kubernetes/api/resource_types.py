@@ -57,8 +57,9 @@ _OWN = "fairlead.dev/v1alpha1"
 INFERENCE_SERVICE = Kind(_OWN, "InferenceService", "inferenceservices")
 ROLLOUT_POLICY = Kind(_OWN, "RolloutPolicy", "rolloutpolicies")
 ROLLOUT = Kind(_OWN, "Rollout", "rollouts")
+MODEL_VERSION = Kind(_OWN, "ModelVersion", "modelversions")
 
-CUSTOM = (ROLLOUT_POLICY, INFERENCE_SERVICE, ROLLOUT)
+CUSTOM = (MODEL_VERSION, ROLLOUT_POLICY, INFERENCE_SERVICE, ROLLOUT)
 """Custom resources of Fairlead's own, in the order in which one needs the other."""
 
 POLICIES = (SECURITY_POLICY, TRAFFIC_POLICY)
