@@ -18,12 +18,13 @@ from custom_resources.models import ResourceObject
 from custom_resources.reconcile.rows import KEPT_EVENTS, following, retry_after
 from custom_resources.views.status import service_status
 from deployments.domain.phases import ServicePhase
+from deployments.domain.service_state.owner import Owner, stored_owner
 from deployments.models import InferenceService
 from deployments.selectors.permissions import check_model_of_team, storage_uri_of
 from deployments.selectors.services import service_detail
 from deployments.services import service_delete
 from deployments.services.files.file_preflight import file_planned
-from deployments.services.ownership import Owner, check_owner, owner_of
+from deployments.services.ownership import check_owner
 from deployments.views.shapes import ServiceView
 from events.models import Event
 from integrations.clusters.kubernetes.custom_resources import CustomResources
@@ -96,7 +97,7 @@ def _check_free(found: Object, owner: Owner) -> None:
     service = InferenceService.objects.filter(namespace=found.namespace, name=found.name).first()
     if service is None:
         return
-    if owner_of(service) is None and not found.takes_over:
+    if stored_owner(service.owner_object) is None and not found.takes_over:
         raise Conflict(
             f"service {service} is there already, and was not made by this object; annotate the object with "
             'fairlead.dev/take-over: "true" to have the service follow it, or give the object another name'
@@ -181,7 +182,7 @@ def _forget(row: ResourceObject, *, owner: Owner, now: datetime) -> None:
 def _delete(row: ResourceObject, owner: Owner, *, now: datetime) -> bool:
     """Delete the service that follows the object; return whether it is gone, or follows another one."""
     service = row.service
-    its = None if service is None else owner_of(service)
+    its = None if service is None else stored_owner(service.owner_object)
     if service is None or its is None or not its.is_same(owner):
         return True
     if service.phase != ServicePhase.DELETING:

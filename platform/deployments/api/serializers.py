@@ -434,6 +434,9 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
             "answers and `withinMs`; empty without any."
         )
     )
+    follows = serializers.CharField(
+        help_text="The object of a cluster that says what it is, and refuses other changes; empty without one."
+    )
     created_at = serializers.DateTimeField()
 
 

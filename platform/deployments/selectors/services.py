@@ -26,6 +26,7 @@ from deployments.domain.service_file import (
 )
 from deployments.domain.service_state import drift as drifting
 from deployments.domain.service_state.desired import Role
+from deployments.domain.service_state.owner import stored_owner
 from deployments.domain.waits import wait_of_service
 from deployments.models import IS_WELL, InferenceService, Revision, Rollout
 from deployments.selectors.revisions import revision_rows, revision_view
@@ -183,6 +184,7 @@ def _service_view(
         limits=limits_json(stored_limits(service.limits)),
         objectives=objectives_json(stored_objectives(service.document.get("spec", {}).get("objectives"))),
         drift=tuple(map(_drift_view, drifting.stored(service.drift))),
+        follows="" if (owner := stored_owner(service.owner_object)) is None else str(owner),
     )
 
 

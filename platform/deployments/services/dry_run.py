@@ -16,11 +16,11 @@ from deployments.domain.rollout import Portion
 from deployments.domain.service_file import access_json, plain_secrets, stored_access
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import foreseen_of
+from deployments.domain.service_state.owner import Owner
 from deployments.models import InferenceService, Rollout
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.service_plan import carry_out, planning
 from deployments.services.files.service_files import service_apply, service_planned
-from deployments.services.ownership import Owner
 from deployments.services.policies import policy_planned
 from deployments.services.rollout.rollout_forecast import Look, Survey, analysis_plan, room_plan
 from deployments.services.rollout.rollouts import rollout_begin, rollout_start

@@ -13,11 +13,12 @@ from deployments.domain.service_file import (
     ServiceSpec,
     parse_service,
 )
+from deployments.domain.service_state.owner import Owner
 from deployments.mapping import placed_resources
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
-from deployments.services.ownership import Owner, check_owner
+from deployments.services.ownership import check_owner
 from deployments.services.revisions.revision_change import give_up, turn_to
 from events.domain.kinds import Kind
 from integrations.clusters.base import Resources

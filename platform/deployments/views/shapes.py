@@ -344,7 +344,8 @@ class ServiceView:
     `model_version` is None while the first is imported, with the progress in `import_state`. `waits` is why it waits,
     also for its rollout; None where it does not. `drift` lists changes made by hand on its cluster. `access` is who may
     call it, `limits` are of its requests, and `objectives` those of its service level, all as a service file has them;
-    `cors_origins` are the web pages that may call it from a browser.
+    `cors_origins` are the web pages that may call it from a browser. `follows` names the object of a cluster that says
+    what it is; empty where API and pages do.
     """
 
     id: int
@@ -376,6 +377,7 @@ class ServiceView:
     cors_origins: tuple[str, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict)
     objectives: Mapping[str, Any] = field(default_factory=dict)
+    follows: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ _FACTS: render.Columns = {
     "url": "url",
     "leaving": lambda row: ", ".join(row.get("leaving_urls", ())) or "-",
     "preview": "preview_url",
+    "follows": lambda row: row.get("follows") or "-",
     "created": "created_at",
 }
 _REVISIONS: render.Columns = {

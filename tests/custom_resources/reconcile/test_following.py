@@ -18,9 +18,9 @@ from clusters.services.clusters import cluster_apply
 from common.uris import parse_prefixes
 from custom_resources.models import ResourceObject
 from custom_resources.turns.controller import ObjectController
+from deployments.domain.service_state.owner import stored_owner
 from deployments.models import InferenceService, RolloutPolicy
 from deployments.services import service_stop
-from deployments.services.ownership import owner_of
 from integrations.clusters.kubernetes import custom_resources
 from integrations.clusters.kubernetes.api.resource_types import INFERENCE_SERVICE, MODEL_VERSION, ROLLOUT_POLICY, Kind
 from registry.models import Alias, ModelImport
@@ -118,10 +118,10 @@ def test_a_service_that_is_there_is_taken_over_only_where_the_object_says_so(fol
     InferenceService.objects.update(cluster=Cluster.objects.get(name="here"), document=document)
     followed.apply(INFERENCE_SERVICE, "digits", spec(2))
     followed.until(lambda: "is there already" in followed.why(INFERENCE_SERVICE, "digits", "Degraded"), "its refusal")
-    assert owner_of(InferenceService.objects.get()) is None
+    assert stored_owner(InferenceService.objects.get().owner_object) is None
 
     followed.apply(INFERENCE_SERVICE, "digits", spec(2), **{"take-over": "true"})
-    followed.until(lambda: owner_of(InferenceService.objects.get()), "the take-over")
+    followed.until(lambda: stored_owner(InferenceService.objects.get().owner_object), "the take-over")
     predictor = InferenceService.objects.get().document["spec"]["predictor"]
     assert predictor["minReplicas"] == 2
 

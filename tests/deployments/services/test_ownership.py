@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from common.errors import Conflict
+from deployments.domain.service_state.owner import Owner, stored_owner
 from deployments.models import InferenceService
 from deployments.services import (
     service_apply,
@@ -14,7 +15,6 @@ from deployments.services import (
     service_rollback,
     service_stop,
 )
-from deployments.services.ownership import Owner, owner_of
 from tests.deployments._support.platform import Platform
 
 OWNER = Owner("production", "default", "digits", uid="1")
@@ -28,7 +28,7 @@ def followed(platform: Platform, owner: Owner = OWNER) -> InferenceService:
         document=document, namespace=None, name=None, actor="git", now=platform.clock(), by=owner
     )
     assert not created
-    assert owner_of(service) == owner
+    assert stored_owner(service.owner_object) == owner
     return service
 
 

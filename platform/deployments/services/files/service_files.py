@@ -31,12 +31,13 @@ from deployments.domain.service_file.clusters import LOCAL
 from deployments.domain.service_file.transformer import IMAGE as TRANSFORMER_IMAGE
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
+from deployments.domain.service_state.owner import Owner, owner_json
 from deployments.models import InferenceService, Rollout, RolloutPolicy
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
 from deployments.services.files.import_models import begin_import, must_import
-from deployments.services.ownership import Owner, check_owner, owner_json
+from deployments.services.ownership import check_owner
 from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.revision_change import check_ready, turn_to
