@@ -15,7 +15,7 @@ from access.services.issuers import issuer_create
 from access.services.keys import IssuedKey, key_create
 from accounts.domain.scopes import Scope
 from accounts.models import Team
-from accounts.services import token_create, user_get_or_create
+from accounts.services import team_default, token_create, user_get_or_create
 from accounts.services.teams import team_create, team_get
 from clusters.models import Cluster
 from deployments import mapping
@@ -71,6 +71,7 @@ def token(scope: Scope = Scope.ADMIN, name: str = "tester") -> str:
 
 def team_there(name: str) -> Team:
     """Return a team, which a test with transactions of its own may have removed with all rows, or which is new."""
+    team_default(now=timezone.now())
     if not Team.objects.filter(name=name).exists():
         team_create(name=name, actor="test", now=timezone.now())
     return team_get(name=name)

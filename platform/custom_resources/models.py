@@ -17,7 +17,7 @@ class ResourceObject(models.Model):
         service: the service of an InferenceService or a Rollout.
         model_import, model_version: of a ModelVersion; the import is deleted some time after its end.
         digest: of what was applied last, also where that was refused.
-        acted: the generation of a Rollout whose action was done.
+        acted: the generation of a Rollout whose action was done, or by which a policy was saved; 0 before.
         problem: why it was refused; empty where it was not.
         retry_at: when it is tried again; None where nothing is left to do.
         written: `changes` of the service that the status is of.

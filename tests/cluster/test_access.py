@@ -18,7 +18,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from access.domain.tokens import new_signing_key
-from access.services.gateways import caller_keys, push_to
+from access.services.gateways import caller_keys as keys_now
+from access.services.gateways import push_to
 from access.services.keys import key_create, key_revoke, key_rotate
 from accounts.models import Team
 from clusters.services.clusters import cluster_apply
@@ -150,7 +151,7 @@ def test_a_service_of_the_platform_asks_for_keys_that_its_own_api_made(
         return httpx.request(method, url, headers=sent, timeout=20, trust_env=False).status_code
 
     def push() -> None:
-        push_to(registered, caller_keys(now=timezone.now()), clock=timezone.now)
+        push_to(registered, keys_now(now=timezone.now()), clock=timezone.now)
 
     push()
     until(lambda: answers(made["ci"]) == 200, "the key is valid", 5)

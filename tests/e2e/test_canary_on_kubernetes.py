@@ -59,24 +59,6 @@ def test_a_cluster_that_is_added_while_the_platform_runs_is_watched(platform: Ku
     assert platform.record("watcher")["restarts"] == 0
 
 
-def test_turns_in_a_rollout_and_looks_at_rest_read_no_objects(platform: KubernetesPlatform, models: Path) -> None:
-    (platform.home.parent / "held.yaml").write_text(HELD)
-    platform.fairlead("policies", "apply", "-f", "held.yaml")
-    with platform.client() as client:
-        begun = client.post("services/default/digits/rollouts", {"version": "2", "policy": "held"})
-
-        def at_its_step() -> bool:
-            found = client.get(f"rollouts/{begun['id']}")
-            return bool(found["weight_actual"] == 20 and found["confirmed_at"])
-
-        until(at_its_step, WAIT_S, "the held step")
-        assert _lists_while(platform, lambda: _turn_age_s(platform), falls=5) == 0
-        client.post(f"rollouts/{begun['id']}/abort", {})
-        until(lambda: client.get(f"rollouts/{begun['id']}")["phase"] == "Aborted", WAIT_S, "the end of the rollout")
-        until(lambda: platform.replicas("digits-00002") == 0, WAIT_S, "the end of its pods")
-        assert _lists_while(platform, lambda: _observed_age_s(platform), falls=3) == 0
-
-
 def test_the_worker_killed_and_stables_pods_deleted_in_a_rollout_lose_no_request(
     platform: KubernetesPlatform, models: Path, tmp_path: Path
 ) -> None:
@@ -127,6 +109,25 @@ def test_the_platform_killed_in_a_rollout_and_started_again_loses_no_request(
         assert (json.loads(done.stdout)["phase"], json.loads(done.stdout)["weight_actual"]) == ("Healthy", 100)
         until(lambda: (log.read(), log.requests[-1].revision == begun["to_revision"])[1], WAIT_S, "the new version")
     assert failed(log) == [], f"of {len(log.requests)} requests"
+
+
+def test_turns_in_a_rollout_and_looks_at_rest_read_no_objects(platform: KubernetesPlatform) -> None:
+    (platform.home.parent / "held.yaml").write_text(HELD)
+    platform.fairlead("policies", "apply", "-f", "held.yaml")
+    with platform.client() as client:
+        other = 3 - client.get("services/default/digits")["model_version"]
+        begun = client.post("services/default/digits/rollouts", {"version": str(other), "policy": "held"})
+
+        def at_its_step() -> bool:
+            found = client.get(f"rollouts/{begun['id']}")
+            return bool(found["weight_actual"] == 20 and found["confirmed_at"])
+
+        until(at_its_step, WAIT_S, "the held step")
+        assert _lists_while(platform, lambda: _turn_age_s(platform), falls=5) == 0
+        client.post(f"rollouts/{begun['id']}/abort", {})
+        until(lambda: client.get(f"rollouts/{begun['id']}")["phase"] == "Aborted", WAIT_S, "the end of the rollout")
+        until(lambda: platform.replicas(begun["to_revision"]) == 0, WAIT_S, "the end of its pods")
+        assert _lists_while(platform, lambda: _observed_age_s(platform), falls=3) == 0
 
 
 def _lists_while(platform: KubernetesPlatform, age_s: Callable[[], float], falls: int) -> int:

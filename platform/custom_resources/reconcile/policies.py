@@ -7,21 +7,26 @@ Of several objects of one name the first that was followed is the policy; anothe
 import hashlib
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db.models import QuerySet
 
 from accounts.domain.roles import DEFAULT_TEAM, Owned
 from accounts.selectors import owning_team
 from clusters.models import Cluster
-from common.errors import Conflict, FairleadError, NotFound, NotPermitted, Unavailable
+from common.errors import Conflict, NotFound, NotPermitted
 from custom_resources.domain.objects import Object
 from custom_resources.models import ResourceObject
-from custom_resources.reconcile.rows import following, retry_after
+from custom_resources.reconcile.rows import attempt, following, is_due
 from custom_resources.views.status import policy_status
+from deployments.domain.policy import Policy, parse_policy, policy_json
 from deployments.models import RolloutPolicy
 from deployments.services import policy_apply, policy_delete
 from integrations.clusters.kubernetes.custom_resources import CustomResources
 
 KIND = "RolloutPolicy"
+_IN_USE = timedelta(minutes=1)
 
 
 def policy_follow(
@@ -37,27 +42,24 @@ def policy_follow(
         return
     found = Object.of(item)
     row = row or ResourceObject(cluster=cluster, kind=KIND, namespace=namespace, name=name, uid=found.uid)
+    if row is None or row.uid != found.uid:
+        row = row or ResourceObject(cluster=cluster, kind=KIND, namespace=namespace, name=name)
+        row.uid, row.digest = found.uid, ""
     said = hashlib.sha256(json.dumps([found.spec, found.takes_over], sort_keys=True).encode()).hexdigest()
-    is_new = (said, found.uid) != (row.digest, row.uid)
-    if is_new or (row.retry_at is not None and row.retry_at <= now):
-        row.uid = found.uid
-        try:
-            _check_team(namespace)
-            _check_free(found, row)
-            _check_first(row, said)
-            policy_apply(document={**found.spec, "name": name}, name=name, actor=actor, now=now)
-        except Unavailable:
-            raise
-        except FairleadError as error:
-            problem = " ".join((error.message, *error.further))
-            row.retry_at, row.problem = retry_after(row, problem, now=now, is_new=is_new), problem
-        else:
-            row.retry_at, row.problem = None, ""
-        row.digest = said
-        row.save()
+    if is_due(row, said, now):
+        attempt(row, said, partial(_apply, found, row, actor=actor, now=now), now=now)
     status = policy_status(row.problem, before=found.status, generation=found.generation, now=now)
     if status != found.status:
         objects.set_status(KIND, namespace, name, status)
+
+
+def _apply(found: Object, row: ResourceObject, *, actor: str, now: datetime) -> None:
+    _check_team(found.namespace)
+    document = {**found.spec, "name": found.name}
+    is_same = _check_free(found, row, parse_policy(document, name=found.name))
+    if not is_same:
+        policy_apply(document=document, name=found.name, actor=actor, now=now)
+    row.acted = found.generation
 
 
 def _check_team(namespace: str) -> None:
@@ -69,38 +71,45 @@ def _check_team(namespace: str) -> None:
         )
 
 
-def _check_free(found: Object, row: ResourceObject) -> None:
-    """Raise Conflict where a policy of the name is there that no object made, and the object is not to take it over."""
-    is_known = (row.pk is not None and not row.problem) or ResourceObject.objects.filter(
-        kind=KIND, name=found.name, problem=""
-    ).exclude(pk=row.pk).exists()
-    if not (is_known or found.takes_over) and RolloutPolicy.objects.filter(name=found.name).exists():
+def _check_free(found: Object, row: ResourceObject, policy: Policy) -> bool:
+    """Return whether another object keeps the policy already, and says the same.
+
+    Raises:
+        Conflict: another object, API or pages keep it, and it is not this object's to change.
+    """
+    there = RolloutPolicy.objects.filter(name=found.name).first()
+    if there is None:
+        return False
+    first = _keepers(found.name).select_related("cluster").order_by("pk").first()
+    if first is None and not found.takes_over:
         raise Conflict(
             f"policy {found.name} is there already, and was not made by an object; annotate this one with "
             'fairlead.dev/take-over: "true" to have it be the policy, or give it another name'
         )
-
-
-def _check_first(row: ResourceObject, said: str) -> None:
-    others = ResourceObject.objects.filter(kind=KIND, name=row.name, problem="").exclude(pk=row.pk)
-    first = others.select_related("cluster").order_by("pk").first()
-    if first is not None and (row.pk is None or first.pk < row.pk) and first.digest != said:
+    if first is None or first.pk == row.pk:
+        return False
+    if there.document != policy_json(policy):
         raise Conflict(
-            f"policy {row.name} is that of the object {first.namespace}/{first.name} on cluster {first.cluster.name}, "
-            "which says something else; give this one another name"
+            f"policy {found.name} is that of the object {first.namespace}/{first.name} on cluster "
+            f"{first.cluster.name}, which says something else; give this one another name"
         )
+    return True
+
+
+def _keepers(name: str) -> QuerySet[ResourceObject]:
+    """Return the objects by which a policy was saved."""
+    return ResourceObject.objects.filter(kind=KIND, name=name, acted__gt=0)
 
 
 def _forget(row: ResourceObject, *, actor: str, now: datetime) -> None:
-    """Delete the policy of an object that is gone, unless another object has it; one in use stays until it is not."""
-    others = ResourceObject.objects.filter(kind=KIND, name=row.name, problem="").exclude(pk=row.pk)
-    if not row.problem and not others.exists():
+    """Delete the policy of an object that is gone, unless another object keeps it; one in use stays until it is not."""
+    if row.acted and not _keepers(row.name).exclude(pk=row.pk).exists():
         try:
             policy_delete(name=row.name, actor=actor, now=now)
         except NotFound:
             pass
-        except Conflict as error:
-            row.retry_at = retry_after(row, error.message, now=now, is_new=False)
+        except Conflict:
+            row.retry_at = now + _IN_USE
             row.save(update_fields=["retry_at"])
             return
     row.delete()

@@ -10,12 +10,13 @@ something else.
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 from clusters.models import Cluster
-from common.errors import Conflict, FairleadError, NotFound, Unavailable
-from custom_resources.domain.objects import FINALIZER, Object, digest, service_file, spec_of_file
+from common.errors import Conflict, NotFound
+from custom_resources.domain.objects import FINALIZER, Json, Object, digest, service_file, spec_of_file
 from custom_resources.models import ResourceObject
-from custom_resources.reconcile.rows import KEPT_EVENTS, following, retry_after
+from custom_resources.reconcile.rows import KEPT_EVENTS, attempt, following, is_due
 from custom_resources.views.status import service_status
 from deployments.domain.phases import ServicePhase
 from deployments.domain.service_state.owner import Owner, stored_owner
@@ -60,36 +61,23 @@ def service_follow(
         return
     if FINALIZER not in found.finalizers:
         objects.change(KIND, namespace, name, _metadata(found, (*found.finalizers, FINALIZER)))
-    _apply(found, row, owner, objects, cluster=cluster, now=clock())
+    now, file = clock(), service_file(found, cluster.name)
+    said = digest(found, file)
+    if is_due(row, said, now):
+        attempt(row, said, partial(_apply, found, row, file, owner, now=now), now=now)
+    else:
+        _adopt(found, row, objects)
     _show(found, row, objects, now=clock())
 
 
-def _apply(
-    found: Object, row: ResourceObject, owner: Owner, objects: CustomResources, *, cluster: Cluster, now: datetime
-) -> None:
-    """Apply the object's file where it says something else than the last time, or was refused for what may pass."""
-    file = service_file(found, cluster.name)
-    said = digest(found, file)
-    is_new, is_due = said != row.digest, row.retry_at is not None and row.retry_at <= now
-    if not (is_new or is_due):
-        _adopt(found, row, objects)
-        return
-    try:
-        _check_free(found, owner)
-        check_model_of_team(storage_uri_of(file), found.namespace, found.name)
-        planned = file_planned(
-            document=file, namespace=found.namespace, name=found.name, actor=_actor(owner), now=now, by=owner
-        )
-        row.service, _ = planned.carry_out()
-    except Unavailable:
-        raise
-    except FairleadError as error:
-        problem = " ".join((error.message, *error.further))
-        row.retry_at, row.problem = retry_after(row, problem, now=now, is_new=is_new), problem
-    else:
-        row.retry_at, row.problem = None, ""
-    row.digest = said
-    row.save()
+def _apply(found: Object, row: ResourceObject, file: Json, owner: Owner, *, now: datetime) -> None:
+    """Apply the object's file."""
+    _check_free(found, owner)
+    check_model_of_team(storage_uri_of(file), found.namespace, found.name)
+    planned = file_planned(
+        document=file, namespace=found.namespace, name=found.name, actor=_actor(owner), now=now, by=owner
+    )
+    row.service, _ = planned.carry_out()
 
 
 def _check_free(found: Object, owner: Owner) -> None:

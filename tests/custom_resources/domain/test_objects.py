@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from custom_resources.domain.conditions import Condition, conditions
 from custom_resources.domain.objects import Object, digest, service_file, spec_of_file
 from deployments.domain.service_file import parse_service
-from tests.deployments._support.fakes import ManualClock
 
 SPEC: dict[str, Any] = {"predictor": {"model": {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}}}
 
@@ -32,15 +30,3 @@ def test_what_an_object_says_has_a_digest_which_the_cluster_does_not_change() ->
     assert of() == of(resourceVersion="9", generation=3, finalizers=["fairlead.dev/drain"], annotations={"a": "b"})
     others = [of(uid="2"), of(annotations={"fairlead.dev/changes": "adopt"}), of(namespace="other")]
     assert len({of(), *others}) == 4
-
-
-def test_a_condition_keeps_the_time_of_its_last_transition() -> None:
-    clock = ManualClock()
-    ready = Condition("Ready", "False", "Pending", "it starts")
-    first = conditions([ready], (), generation=1, now=clock())
-    clock.go_on(60)
-    same = conditions([ready._replace(message="it still starts")], first, generation=2, now=clock())
-    assert same[0]["lastTransitionTime"] == first[0]["lastTransitionTime"]
-    assert (same[0]["message"], same[0]["observedGeneration"]) == ("it still starts", 2)
-    after = conditions([Condition("Ready", "True", "Ready")], same, generation=2, now=clock())
-    assert after[0]["lastTransitionTime"] > first[0]["lastTransitionTime"]

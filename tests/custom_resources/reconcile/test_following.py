@@ -144,7 +144,7 @@ def test_of_policies_of_one_name_the_first_wins_until_it_is_gone(followed: Follo
     elsewhere = Cluster.objects.create(name="elsewhere", kind="kubernetes", created_at=timezone.now())
     followed.platform.policy(name="careful")
     first = ResourceObject.objects.create(
-        cluster=elsewhere, kind="RolloutPolicy", namespace="vision", name="careful", uid="1", digest="other"
+        cluster=elsewhere, kind="RolloutPolicy", namespace="vision", name="careful", uid="1", acted=1
     )
     followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 50}]})
     followed.until(
@@ -156,6 +156,10 @@ def test_of_policies_of_one_name_the_first_wins_until_it_is_gone(followed: Follo
     followed.until(lambda: "is there already" in followed.why(ROLLOUT_POLICY, "careful", "Ready"), "that of the API")
     followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 51}]}, **{"take-over": "true"})
     followed.until(lambda: RolloutPolicy.objects.get().document["steps"][0]["weight"] == 51, "the policy of the object")
+    followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 51, "hold": "soon"}]}, **{"take-over": "true"})
+    followed.until(lambda: "hold" in followed.why(ROLLOUT_POLICY, "careful", "Ready"), "what is wrong with it")
+    followed.apply(ROLLOUT_POLICY, "careful", {"steps": [{"weight": 52}]})
+    followed.until(lambda: RolloutPolicy.objects.get().document["steps"][0]["weight"] == 52, "it is still its policy")
     followed.delete(ROLLOUT_POLICY, "careful")
     followed.until(lambda: not RolloutPolicy.objects.exists(), "the end of the policy")
 

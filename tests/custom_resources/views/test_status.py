@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from custom_resources.views.status import policy_status, rollout_status, service_status
+from custom_resources.views.status import Condition, conditions, policy_status, rollout_status, service_status
 from deployments.services import rollout_abort
+from tests.deployments._support.fakes import ManualClock
 from tests.deployments._support.platform import Platform
 
 
@@ -64,3 +65,15 @@ def test_an_object_without_a_service_or_with_a_wrong_policy_is_not_ready(platfor
     assert service_status(None, "it is wrong", before={}, generation=1, now=now)["phase"] == "Refused"
     assert words(policy_status("it is wrong", before={}, generation=1, now=now)) == {"Ready": "False"}
     assert words(policy_status("", before={}, generation=1, now=now)) == {"Ready": "True"}
+
+
+def test_a_condition_keeps_the_time_of_its_last_transition() -> None:
+    clock = ManualClock()
+    ready = Condition("Ready", "False", "Pending", "it starts")
+    first = conditions([ready], (), generation=1, now=clock())
+    clock.go_on(60)
+    same = conditions([ready._replace(message="it still starts")], first, generation=2, now=clock())
+    assert same[0]["lastTransitionTime"] == first[0]["lastTransitionTime"]
+    assert (same[0]["message"], same[0]["observedGeneration"]) == ("it still starts", 2)
+    after = conditions([Condition("Ready", "True", "Ready")], same, generation=2, now=clock())
+    assert after[0]["lastTransitionTime"] > first[0]["lastTransitionTime"]

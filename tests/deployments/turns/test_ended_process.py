@@ -44,7 +44,7 @@ from tests.deployments._support.fakes import FakeCluster
 
 class Hanging(FakeCluster):
     def observe(self, namespace, service):
-        print("in a turn", flush=True)
+        print("in a turn\\n", end="", flush=True)  # at one go: several threads say it
         time.sleep(600)
 
 process_identity._place = lambda: "another machine"

@@ -80,6 +80,9 @@ def test_a_strict_api_server_takes_the_manifests_and_the_restricted_pods(case: s
             define_keda(admin)
         if desired.access is not None:
             define_policies(admin)
+        for name in {each.pod.priority_class for each in desired.revisions} - {""}:
+            made = {"metadata": {"name": name}, "value": 1}
+            admin.post("/apis/scheduling.k8s.io/v1/priorityclasses", json=made).raise_for_status()
     for manifest in render(replace(desired, namespace=namespace), shares, options):
         api.apply(manifest, dry_run=True)
         if manifest["kind"] == "Deployment":
