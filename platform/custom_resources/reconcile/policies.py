@@ -77,8 +77,8 @@ def _check_free(found: Object, row: ResourceObject, policy: Policy) -> bool:
     Raises:
         Conflict: another object, API or pages keep it, and it is not this object's to change.
     """
-    there = RolloutPolicy.objects.filter(name=found.name).first()
-    if there is None:
+    saved = RolloutPolicy.objects.filter(name=found.name).first()
+    if saved is None:
         return False
     first = _keepers(found.name).select_related("cluster").order_by("pk").first()
     if first is None and not found.takes_over:
@@ -88,7 +88,7 @@ def _check_free(found: Object, row: ResourceObject, policy: Policy) -> bool:
         )
     if first is None or first.pk == row.pk:
         return False
-    if there.document != policy_json(policy):
+    if saved.document != policy_json(policy):
         raise Conflict(
             f"policy {found.name} is that of the object {first.namespace}/{first.name} on cluster "
             f"{first.cluster.name}, which says something else; give this one another name"
