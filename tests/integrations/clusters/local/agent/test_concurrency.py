@@ -10,9 +10,9 @@ LIMIT = 2
 
 
 def slow_model() -> bytes:
-    """Return a model that keeps a core busy for tens of milliseconds."""
+    """Return a model that keeps a core busy for tens of milliseconds, on a fast one too."""
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy")
-    matrix = numpy_helper.from_array(np.full((800, 800), 0.001, np.float32), "matrix")
+    matrix = numpy_helper.from_array(np.full((1500, 1500), 0.001, np.float32), "matrix")
     nodes = [
         helper.make_node("ReduceMean", ["x"], ["mean"], keepdims=0),
         helper.make_node("Add", ["matrix", "mean"], ["sum"]),
@@ -49,7 +49,7 @@ def test_further_requests_wait_and_none_fails(cluster, traffic, runtime, eventua
         all_are_there()
         return pages[-1]["nv_inference_pending_request_count"] == LIMIT - 1
 
-    with traffic(cluster.url, clients=4) as sent:  # four over HTTP and four over gRPC
+    with traffic(cluster.url, clients=4, pause_s=0) as sent:  # four over HTTP and four over gRPC
         eventually(all_are_there, "eight requests are in flight")
         eventually(queue_is_full, "one request runs and the rest of the limit is in the model's queue")
         for _ in range(20):

@@ -18,7 +18,7 @@ from tests._support.gateway import GOOD, Gateway, running_gateway, token
 PATH = "/serving/default/digits/v2/models/digits/infer"
 GRPC_SERVICE = {"fairlead-service": "default/digits"}
 RESOURCE_EXHAUSTED = 8
-AT_MOST = 3.0
+AT_MOST = 5.0
 """Seconds that a burst may take on a busy machine; its bucket refills meanwhile."""
 
 
@@ -48,7 +48,7 @@ async def test_the_limit_of_a_service_is_of_all_callers_together(gateway: Gatewa
     await limit(gateway, requests_per_second=2)
     found = await burst(gateway, key("ci")) + await burst(gateway, {})
     assert 2 <= statuses(found)[200] <= 2 + 2 * 2 * AT_MOST
-    assert statuses(found)[429] >= 20
+    assert statuses(found)[429] >= 40 - 2 - 2 * 2 * AT_MOST
 
 
 async def test_a_refusal_is_a_sentence_with_the_limit_and_when_to_try_again(gateway: Gateway) -> None:
