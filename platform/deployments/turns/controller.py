@@ -35,7 +35,7 @@ from deployments.reconcile.reconciler import Outcome
 from deployments.reconcile.renewal import RENEW_EVERY_S
 from deployments.turns.resting import Resting
 from deployments.turns.shards import shard
-from deployments.turns.sweep import looked_at, turn
+from deployments.turns.sweep import looked_at, metrics_by, turn
 from deployments.turns.turn_queue import TurnQueue
 from integrations.clusters.base import ClusterDriver
 
@@ -240,6 +240,9 @@ class Controller:
     def _turn(self, cluster_id: int, service_id: int, driver: ClusterDriver) -> None:
         outcome: Outcome | None = None
         try:
+            if self._resting.sample(service_id, driver, metrics_by(driver), time.monotonic()):
+                outcome = Outcome.DONE
+                return
             outcome = turn(service_id, driver, self._memory)
             if outcome is Outcome.DONE and not self._memory.has(service_id):  # it has none that settled
                 self._resting.turned_to(service_id, driver, time.monotonic())

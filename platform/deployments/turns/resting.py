@@ -1,32 +1,60 @@
-"""Settled services whose objects are as their last turn left them: they need a turn only for a sample of their traffic.
+"""Settled services whose objects are as their last turn left them: of them only the traffic is sampled, without a turn.
 
 One that gets no requests is sampled seldom, and all of those together at a limited rate. For several threads at once.
 """
 
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from deployments.models import InferenceService, TrafficPoint
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from common.errors import Unavailable
+from deployments.models import InferenceService, Revision, TrafficPoint
+from deployments.reconcile.participants.traffic import Live, Looked, store
 from deployments.reconcile.schedule import SettledRow
-from integrations.clusters.base import ClusterDriver
+from deployments.reconcile.turn import Metrics
+from integrations.clusters.base import ClusterDriver, Sample
 
 _BUSY_S = 60.0
 _IDLE_S = 1500.0
-_IDLE_AFTER = timedelta(minutes=5)
+_IDLE_AFTER_S = 300.0
 _IDLE_PACE_S, _IDLE_AT_ONCE = 0.25, 4
 """From one sample of an idle service to the next, of all of them: what they cost does not grow with their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """How the last turn left a service: its changes, its cluster's mark of it, and until when that is enough."""
+    """How the last turn left a service.
 
+    Attributes:
+        changes: the number of its changes.
+        mark: the cluster's mark of the service.
+        live: the service as it accepts requests; None where it does not.
+        requests_at, sampled_at: monotonic seconds when it last had requests, and of its last sample.
+    """
+
+    namespace: str
+    name: str
     changes: int
     mark: object
-    until: float
-    is_idle: bool
+    live: Live | None
+    requests_at: float
+    sampled_at: float
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it had no requests for some time when it was sampled."""
+        return self.sampled_at - self.requests_at >= _IDLE_AFTER_S
+
+    @property
+    def until(self) -> float:
+        """Monotonic seconds until which its last sample is enough."""
+        return self.sampled_at + (_IDLE_S if self.is_idle else _BUSY_S)
 
 
 class Resting:
@@ -62,17 +90,50 @@ class Resting:
 
     def turned_to(self, service_id: int, driver: ClusterDriver, now: float) -> None:
         """Note the end of a turn to a service. `now` is monotonic seconds."""
-        row = InferenceService.objects.filter(pk=service_id).values(
-            "namespace", "name", "changes", "settled", "ticked_at"
-        )
-        found = row.first()
-        if found is None or found["settled"] != found["changes"] or found["ticked_at"] is None:
+        row = InferenceService.objects.filter(pk=service_id).first()
+        if row is None or row.settled != row.changes or row.ticked_at is None:
             with self._lock:
                 self._known.pop(service_id, None)
             return
-        since = found["ticked_at"] - _IDLE_AFTER
-        is_busy = TrafficPoint.objects.filter(service=service_id, at__gte=since, requests__gt=0).exists()
-        mark = driver.mark(found["namespace"], found["name"])
+        lately = Q(service=service_id, at__gte=row.ticked_at - timedelta(seconds=_IDLE_AFTER_S), requests__gt=0)
+        has_requests = TrafficPoint.objects.filter(lately).exists()
+        live = None
+        if row.live_at is not None:
+            running = Revision.objects.filter(service=service_id, stopped_at=None).values_list("name", "pk")
+            live = Live(service_id, row.live_at, dict(running))
+        mark, requests_at = driver.mark(row.namespace, row.name), now if has_requests else float("-inf")
         with self._lock:
-            until = now + (_BUSY_S if is_busy else _IDLE_S)
-            self._known[service_id] = _Rest(found["changes"], mark, until, is_idle=not is_busy)
+            self._known[service_id] = _Rest(row.namespace, row.name, row.changes, mark, live, requests_at, now)
+
+    def sample(self, service_id: int, driver: ClusterDriver, metrics: Metrics, now: float) -> bool:
+        """Store the traffic of a service that rests; False where it needs a turn. `now` is monotonic seconds."""
+        known = self._known.get(service_id)
+        if known is None or known.live is None or known.mark is None:
+            return False
+        if driver.mark(known.namespace, known.name) != known.mark:
+            return False
+        requests = _stored(known, known.live, driver, metrics)
+        with self._lock:
+            if requests is None:
+                self._known.pop(service_id, None)
+                return False
+            requests_at = now if requests else known.requests_at
+            self._known[service_id] = replace(known, requests_at=requests_at, sampled_at=now)
+        return True
+
+
+def _stored(known: _Rest, live: Live, driver: ClusterDriver, metrics: Metrics) -> int | None:
+    """Store a sample, and return its requests; None where the service is not as its last turn left it any more."""
+    try:
+        seen = driver.observe(known.namespace, known.name)
+    except Unavailable:
+        return None
+    samples: Sequence[Sample] = ()
+    with suppress(Unavailable):  # then the next sample has the difference
+        samples = metrics(seen)
+    with transaction.atomic():
+        now = timezone.now()
+        as_before = InferenceService.objects.filter(pk=live.service_id, changes=known.changes, settled=known.changes)
+        if not as_before.update(traffic_at=now, seen_at=now, ticked_at=now):
+            return None
+        return store(live, Looked(seen, samples), now=now) if samples else 0

@@ -25,6 +25,7 @@ from deployments.reconcile.memory import Memory
 from deployments.reconcile.participants.metric_queries import NOT_CONFIGURED
 from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.reconcile.service_counters import count_failure
+from deployments.reconcile.turn import Metrics
 from deployments.services import model_follow
 from deployments.services.revisions.gpu_assignment import gpus_due, gpus_note
 from integrations.clusters.base import ClusterDriver
@@ -72,8 +73,13 @@ def _try(service_id: int, driver: ClusterDriver, memory: Memory | None) -> Outco
 
 
 def _outside(service_id: int, driver: ClusterDriver, memory: Memory | None) -> Outside:
-    collect, ask = partial(counters.collect, page_of=driver.metrics_page), partial(_ask_prometheus, service_id)
-    return Outside(driver, collect, timezone.now, settings.SCALE_DOWN_WINDOW, ask, memory)
+    ask = partial(_ask_prometheus, service_id)
+    return Outside(driver, metrics_by(driver), timezone.now, settings.SCALE_DOWN_WINDOW, ask, memory)
+
+
+def metrics_by(driver: ClusterDriver) -> Metrics:
+    """Return what reads the counters of observed replicas, by their cluster's driver."""
+    return partial(counters.collect, page_of=driver.metrics_page)
 
 
 def _ask_prometheus(service_id: int, queries: Sequence[str]) -> Sequence[Answer]:

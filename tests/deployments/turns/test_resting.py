@@ -3,11 +3,16 @@
 from dataclasses import dataclass
 from typing import cast
 
+import pytest
+
+from deployments.domain.service_state.quiescence import TOUCHED, UNSETTLED
 from deployments.models import InferenceService, TrafficPoint
 from deployments.reconcile.schedule import SettledRow
+from deployments.reconcile.service_change import columns_of
 from deployments.turns.resting import Resting
-from integrations.clusters.base import ClusterDriver
+from integrations.clusters.base import ClusterDriver, Observed
 from integrations.clusters.unavailable_driver import away
+from tests.deployments._support.fakes import FakeCluster
 from tests.deployments._support.platform import Platform
 
 
@@ -71,6 +76,75 @@ def test_a_service_with_requests_is_sampled_every_minute(platform: Platform) -> 
     resting.turned_to(row.pk, driver, 0.0)
     assert resting.split([row], {row.cluster_id: driver}, 59.0) == ([row.pk], [])
     assert resting.split([row], {row.cluster_id: driver}, 60.0) == ([], [row])
+
+
+@dataclass
+class Watched:
+    """The platform's cluster, with a mark of its services' objects."""
+
+    cluster: FakeCluster
+    found: object = 1
+
+    def mark(self, _namespace: str, _service: str) -> object:
+        return self.found
+
+    def observe(self, namespace: str, service: str) -> Observed:
+        return self.cluster.observe(namespace, service)
+
+
+def test_a_sample_stores_the_traffic_and_changes_nothing_else(platform: Platform) -> None:
+    row, resting, driver = settled(platform), Resting(), cast(ClusterDriver, Watched(platform.cluster))
+    service = InferenceService.objects.get(pk=row.pk)
+    assert not resting.sample(row.pk, driver, platform.metrics, 0.0), "nothing is known of it yet"
+    resting.turned_to(row.pk, driver, 0.0)
+    platform.metrics.serve(f"{row.name}-00001", 40)
+    before = TrafficPoint.objects.count()
+    assert resting.sample(row.pk, driver, platform.metrics, 1500.0)
+    point = TrafficPoint.objects.latest("at")
+    assert (TrafficPoint.objects.count(), point.requests, point.has_weight) == (before + 1, 40, True)
+    after = InferenceService.objects.get(pk=row.pk)
+    assert after.ticked_at is not None
+    assert service.ticked_at is not None
+    assert after.ticked_at > service.ticked_at
+    written = {"ticked_at", "traffic_at", "seen_at"}
+    assert {name for name, value in columns_of(service).items() if columns_of(after)[name] != value} == written
+    assert resting.split([row], {row.cluster_id: driver}, 1559.0) == ([row.pk], []), "it has requests"
+    assert resting.split([row], {row.cluster_id: driver}, 1560.0) == ([], [row])
+
+
+@pytest.mark.parametrize("change", [{"changes": 99}, {"settled": TOUCHED}, {"settled": UNSETTLED}])
+def test_one_that_was_changed_or_touched_or_has_a_turn_gets_no_sample(
+    platform: Platform, change: dict[str, int]
+) -> None:
+    row, resting, driver = settled(platform), Resting(), cast(ClusterDriver, Watched(platform.cluster))
+    resting.turned_to(row.pk, driver, 0.0)
+    before = TrafficPoint.objects.count()
+    InferenceService.objects.filter(pk=row.pk).update(**change)
+    assert not resting.sample(row.pk, driver, platform.metrics, 60.0)
+    assert TrafficPoint.objects.count() == before
+    InferenceService.objects.filter(pk=row.pk).update(changes=row.changes, settled=row.changes)
+    assert not resting.sample(row.pk, driver, platform.metrics, 60.0), "it is known again after a turn"
+
+
+def test_one_whose_objects_changed_or_cannot_be_seen_gets_no_sample(platform: Platform) -> None:
+    row, resting, cluster = settled(platform), Resting(), Watched(platform.cluster)
+    resting.turned_to(row.pk, cast(ClusterDriver, cluster), 0.0)
+    assert not resting.sample(row.pk, cast(ClusterDriver, away("it is away")), platform.metrics, 60.0)
+    cluster.found = 2
+    assert not resting.sample(row.pk, cast(ClusterDriver, cluster), platform.metrics, 60.0)
+
+
+def test_counters_that_cannot_be_read_are_left_for_the_next_sample(platform: Platform) -> None:
+    row, resting, driver = settled(platform), Resting(), cast(ClusterDriver, Watched(platform.cluster))
+    resting.turned_to(row.pk, driver, 0.0)
+    before = TrafficPoint.objects.count()
+    platform.metrics.serve(f"{row.name}-00001", 40)
+    platform.metrics.away = "the pod does not answer"
+    assert resting.sample(row.pk, driver, platform.metrics, 60.0)
+    assert TrafficPoint.objects.count() == before
+    platform.metrics.away = ""
+    assert resting.sample(row.pk, driver, platform.metrics, 120.0)
+    assert TrafficPoint.objects.latest("at").requests == 40
 
 
 def test_no_service_of_a_cluster_that_is_away_rests(platform: Platform) -> None:

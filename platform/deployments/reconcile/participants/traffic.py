@@ -7,14 +7,14 @@ stop the history starts again: nothing is stored of the time in which the servic
 the last sample and the stop.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from common.errors import Unavailable
 from deployments.domain.analysis.evidence import totals
 from deployments.domain.analysis.evidence.totals import Counts, Histogram
-from deployments.models import InferenceService, TrafficLook, TrafficPoint
+from deployments.models import TrafficLook, TrafficPoint
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
 from integrations.clusters.base import Observed, Sample
@@ -47,49 +47,71 @@ class Traffic(Participant[Looked | None]):
 
     def record(self, change: Change, found: Looked | None) -> None:
         """Store the difference to the sample before."""
-        service, now = change.service, change.now
+        service, rollout = change.service, change.rollout
         if found is None:
             return
-        service.traffic_at = now
-        if not found.samples:
+        service.traffic_at = change.now
+        if not found.samples or service.live_at is None:
             return  # they could not be read; the next sample is due as usual
-        own = [replace(sample, batches=()) for sample in found.samples if sample.source != totals.MIRROR]
-        before = TrafficLook.objects.filter(service=service).first()
-        if before is not None and _goes_on(service, before) and before.at < now:
-            window = totals.add(totals.stored_totals(before.totals), own)
-            TrafficPoint.objects.bulk_create(_points(change, found.seen, window, before.at))
-        look = before or TrafficLook(service=service)
-        look.at, look.totals = now, totals.totals_json(totals.begin(own, now.timestamp()))
-        look.save()
+        without_weight = None if rollout is None or rollout.weight else rollout.to_revision_id
+        live = Live(service.pk, service.live_at, {row.name: row.pk for row in change.revisions}, without_weight)
+        store(live, found, now=change.now)
 
 
 TRAFFIC = Traffic()
 
 
-def _goes_on(service: InferenceService, before: TrafficLook) -> bool:
-    """Return whether the service has accepted requests ever since the sample before, without a stop."""
-    return service.live_at is not None and service.live_at <= before.at
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A service that accepts requests.
+
+    Attributes:
+        since: it has accepted them ever since then, without a stop.
+        revisions: the ids of those that run, by name.
+        without_weight: of the revision that gets no share of the requests; None where each has one.
+    """
+
+    service_id: int
+    since: datetime
+    revisions: Mapping[str, int]
+    without_weight: int | None = None
 
 
-def _points(change: Change, seen: Observed, window: totals.Totals, began: datetime) -> Iterator[TrafficPoint]:
-    rollout = change.rollout
-    without_weight = None if rollout is None or rollout.weight else rollout.to_revision_id
-    for revision in change.revisions:
-        observed = seen.revision(revision.name)
+def store(live: Live, found: Looked, *, now: datetime) -> int:
+    """Store the difference to the sample before, and return how many requests it has; under the service's row lock."""
+    own = [replace(sample, batches=()) for sample in found.samples if sample.source != totals.MIRROR]
+    before = TrafficLook.objects.filter(service=live.service_id).first()
+    points: list[TrafficPoint] = []
+    if before is not None and live.since <= before.at < now:
+        window = totals.add(totals.stored_totals(before.totals), own)
+        points = list(_points(live, found.seen, window, began=before.at, ended=now))
+        TrafficPoint.objects.bulk_create(points)
+    new = totals.totals_json(totals.begin(own, now.timestamp()))
+    look = before or TrafficLook(service_id=live.service_id)
+    look.at, look.totals = now, new
+    look.save(force_update=before is not None)
+    return sum(point.requests for point in points)
+
+
+def _points(
+    live: Live, seen: Observed, window: totals.Totals, *, began: datetime, ended: datetime
+) -> Iterator[TrafficPoint]:
+    for name, revision_id in live.revisions.items():
+        observed = seen.revision(name)
         if observed is None:
             continue
-        counts: Counts = window.of(revision.name)
+        counts: Counts = window.of(name)
         yield TrafficPoint(
-            service_id=revision.service_id,
-            revision=revision,
-            at=change.now,
-            seconds=(change.now - began).total_seconds(),
+            service_id=live.service_id,
+            revision_id=revision_id,
+            at=ended,
+            seconds=(ended - began).total_seconds(),
             requests=counts.requests,
             client_errors=counts.client_errors,
             server_errors=counts.server_errors,
             latency=buckets(counts.latency),
             replicas=observed.ready_replicas,
-            has_weight=revision.pk != without_weight,
+            has_weight=revision_id != live.without_weight,
         )
 
 
