@@ -12,7 +12,7 @@ KINDS = ("InferenceService", "ModelVersion", "Rollout", "RolloutPolicy")
 ACTIONS = ("promote", "abort", "retry")
 _NOTE = (
     "# A patch to the ConfigMap argocd-cm of Argo CD.\n"
-    "# Generated out of health.lua and actions/: python -m tests.charts.argo_cd\n"
+    "# Generated out of health.lua and actions/ by tests/charts/argo_cd.py\n"
 )
 
 
