@@ -45,8 +45,8 @@ The order of Argo CD, which applies a wave once all of the wave before is health
   0  what the others need   1  migrations   2  workloads and their claims   3  the cluster's entry
   4  what may never become healthy: addresses from outside, scaling, claims that no pod uses yet
 
-Jobs are hooks of the phase Sync, made anew by each sync: those before it, which pre-install hooks of Helm are, come
-before the database. Takes a dictionary of root, and of wave, isHook and isKept where they are so.
+Jobs are hooks of the phase Sync, which each sync makes again. Helm's pre-install hooks would run in the phase before it,
+without a database. Takes a dictionary of root, and of wave, isHook and isKept where they are so.
 */ -}}
 {{- define "fairlead.argoCD" -}}
 {{- if .root.Values.argoCD }}

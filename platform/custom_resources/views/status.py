@@ -112,12 +112,19 @@ def _of_service_for_kstatus(view: ServiceView | None, problem: str) -> Iterable[
         yield degraded._replace(type="Stalled")
     elif is_rolling_out:
         yield progressing._replace(type="Reconciling")
-    elif view is not None and view.rollout is not None and view.rollout.phase in ENDED_BADLY:
+    elif _is_turned_away(view):
         yield degraded._replace(type="Stalled")
     elif progressing.status == "True":
         # Replicas that are not ready yet, as after a change of minReplicas, are on their way.
         is_stuck = progressing.reason in _STUCK or (progressing.reason in _STARTS and _is_failing(view))
         yield progressing._replace(type="Stalled" if is_stuck else "Reconciling")
+
+
+def _is_turned_away(view: ServiceView | None) -> bool:
+    """Return whether the newest rollout ended badly and the object still says what it was for."""
+    if view is None or view.rollout is None or view.phase == ServicePhase.STOPPED:
+        return False
+    return view.rollout.phase in ENDED_BADLY and not view.file.is_live
 
 
 def _is_failing(view: ServiceView | None) -> bool:

@@ -96,6 +96,13 @@ def _service(platform: Platform) -> Iterator[tuple[str, Json]]:
     yield "a rollout that was aborted", rollout(platform)
     platform.start()
     platform.until(lambda: platform.rollout().phase == "Paused")
+    platform.apply()
+    platform.turn()
+    platform.turn()
+    assert platform.rollout().phase == "Aborted"
+    yield "a service whose object went back during its rollout", service(platform)
+    platform.start()
+    platform.until(lambda: platform.rollout().phase == "Paused")
     rollout_promote(rollout_id=platform.rollout().pk, actor="alice", now=platform.clock())
     platform.until(lambda: platform.rollout().phase == "Healthy")
     yield "a service with its new version", service(platform)

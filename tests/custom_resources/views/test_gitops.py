@@ -28,6 +28,7 @@ EXPECTED = {
     "a service that rolls out": ("InProgress", "Progressing"),
     "a service whose rollout waits for somebody": ("InProgress", "Suspended"),
     "a service whose rollout was aborted": ("Failed", "Degraded"),
+    "a service whose object went back during its rollout": ("Current", "Healthy"),
     "a service with its new version": ("Current", "Healthy"),
     "a service that is stopped": ("InProgress", "Suspended"),
     "a rollout on its way": ("InProgress", "Progressing"),
