@@ -4,6 +4,7 @@ The base is the chart with database and broker of one's own. A component is what
 makes otherwise. Helm's hooks become Jobs that go by themselves, so that the next `kubectl apply` makes them anew.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -16,6 +17,7 @@ FOLDER = ROOT / "kustomize"
 NAMESPACE = "fairlead"
 BASE: Json = {
     "url": "https://fairlead.example.com",
+    "argoCD": True,  # its annotations, which kubectl and Flux leave alone
     "existingSecret": "fairlead-servers",
     "postgresql": {"enabled": False},
     "redis": {"enabled": False},
@@ -55,6 +57,8 @@ _HELMS = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 _OF_NAMESPACES = "fairlead/models"
 """Remembers for upgrades by Helm which namespaces the release has; an overlay has one."""
 _JOBS_STAY_S = 600
+_FLUX_MAKES_AGAIN = {"kustomize.toolkit.fluxcd.io/force": "enabled"}
+"""A Job cannot be changed; Flux then makes it again."""
 Key = tuple[str, str]
 
 
@@ -85,7 +89,9 @@ def without_helm(made: Json) -> Json | None:
     for name in _HELMS:
         metadata.get("labels", {}).pop(name, None)
     if made["kind"] == "Job":
-        metadata["name"] = metadata["name"].removesuffix("-1")
+        # An overlay changes what it runs, so a name by its content would be a wrong one.
+        metadata["name"] = re.sub(r"-migrations-\w+$", "-migrations", metadata["name"])
+        metadata["annotations"] = {**metadata.get("annotations", {}), **_FLUX_MAKES_AGAIN}
         made["spec"]["ttlSecondsAfterFinished"] = _JOBS_STAY_S
     return made
 

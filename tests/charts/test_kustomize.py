@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.charts.kustomize import FOLDER, files, objects
+from tests.charts.kustomize import BASE, COMPONENTS, FOLDER, files, objects
+from tests.charts.waves import HOOK, annotation, too_early
 
 GENERATED = dict(files())
 
@@ -28,6 +29,19 @@ def test_a_job_goes_by_itself() -> None:
     jobs = [each for (kind, _), each in objects({}).items() if kind == "Job"]
     assert len(jobs) == 2
     assert {job["spec"]["ttlSecondsAfterFinished"] for job in jobs} == {600}
+
+
+def test_argo_cd_and_flux_make_a_job_again() -> None:
+    """A Job cannot be changed, and an overlay changes what it runs without a change of its name."""
+    found = objects(BASE)
+    jobs = [each for (kind, _), each in found.items() if kind == "Job"]
+    assert {each["metadata"]["name"] for each in jobs} == {"fairlead-migrations", "fairlead-cluster"}
+    for each in jobs:
+        assert annotation(each, "kustomize.toolkit.fluxcd.io/force") == "enabled"
+        assert annotation(each, HOOK) == "Sync"
+        assert annotation(each, "argocd.argoproj.io/hook-delete-policy").startswith("BeforeHookCreation")
+    for more in ({}, *COMPONENTS.values()):
+        assert too_early(list(objects({**BASE, **more}).values())) == []
 
 
 @pytest.mark.parametrize("overlay", sorted((FOLDER / "overlays").iterdir()), ids=lambda folder: folder.name)

@@ -42,6 +42,13 @@ def test_the_command_renders_what_the_engine_of_the_other_tests_renders(program:
     assert _named(found) == _named(objects(values(variation)))
 
 
+def test_the_command_renders_the_same_twice_as_argo_cd_calls_it(program: str) -> None:
+    file = str(CHART / "ci" / "argo-cd-values.yaml")
+    known = ("--include-crds", "--kube-version", "1.30.0", "--api-versions", "gateway.networking.k8s.io/v1")
+    call = ("template", str(CHART), "--name-template", RELEASE, "--namespace", NAMESPACE, "--values", file, *known)
+    assert helm(program, *call) == helm(program, *call)
+
+
 @pytest.fixture
 def namespace(client: httpx.Client, program: str, plane: ControlPlane) -> Iterator[str]:
     name = "kept-namespaces"
@@ -79,6 +86,27 @@ def test_an_upgrade_keeps_the_namespaces_and_the_network_that_the_installation_h
     helm(program, "install", RELEASE, str(CHART), *place, plane=plane)
     kept = client.get(f"/api/v1/namespaces/{RELEASE}-models").json()
     assert kept["status"]["phase"] == "Active", "the namespace of models stays at uninstall, and is adopted"
+
+
+def test_an_upgrade_as_flux_does_it_finds_the_secret_and_renders_the_same_twice(
+    program: str, plane: ControlPlane, namespace: str
+) -> None:
+    """Flux runs Helm's own install and upgrade, which see the cluster: what is made up is made up once."""
+    place = ("--install", RELEASE, str(CHART), "--namespace", namespace, "--no-hooks")
+    helm(program, "upgrade", *place, "--create-namespace", plane=plane)
+
+    def secrets() -> list[Json]:
+        said = helm(program, "get", "manifest", RELEASE, "--namespace", namespace, plane=plane)
+        return [each["data"] for each in yaml.safe_load_all(said) if each and each["kind"] == "Secret"]
+
+    first = secrets()
+    assert len(first) == 1
+    manifests = []
+    for _ in range(2):
+        helm(program, "upgrade", *place, plane=plane)
+        assert secrets() == first
+        manifests.append(helm(program, "get", "manifest", RELEASE, "--namespace", namespace, plane=plane))
+    assert manifests[0] == manifests[1]
 
 
 def _named(found: list[Json]) -> dict[tuple[str, str, str], Json]:

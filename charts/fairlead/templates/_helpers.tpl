@@ -21,17 +21,46 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end -}}
 
-{{- /* Labels and annotations of an object without annotations of its own. Takes the same. */ -}}
+{{- /* Labels and annotations of an object without annotations of its own. Takes the same, and what those of Argo CD take. */ -}}
 {{- define "fairlead.metadata" -}}
 labels: {{- include "fairlead.labels" . | nindent 2 }}
-{{- with .root.Values.commonAnnotations }}
-annotations: {{- toYaml . | nindent 2 }}
+{{- with include "fairlead.annotations" . }}
+annotations: {{- . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{- /* The common annotations, after those of an object in the same braces. */ -}}
-{{- define "fairlead.moreAnnotations" -}}
-{{- range $key, $value := .Values.commonAnnotations }}, {{ toJson $key }}: {{ toJson $value }}{{ end -}}
+{{- /* An object's annotations of Argo CD, and the common ones; empty without any. Takes a dictionary of root, and what those of Argo CD take. */ -}}
+{{- define "fairlead.annotations" -}}
+{{- with merge (include "fairlead.argoCD" . | fromYaml) .root.Values.commonAnnotations }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{- /* The same after others in the same braces, of an object that stays at uninstall. */ -}}
+{{- define "fairlead.keptAnnotations" -}}
+{{- range $key, $value := include "fairlead.annotations" (set . "isKept" true) | fromYaml }}, {{ toJson $key }}: {{ toJson $value }}{{ end -}}
+{{- end -}}
+
+{{- /*
+The order of Argo CD, which applies a wave once all of the wave before is healthy:
+
+  0  what the others need   1  migrations   2  workloads and their claims   3  the cluster's entry
+  4  what may never become healthy: addresses from outside, scaling, claims that no pod uses yet
+
+Jobs are hooks of the phase Sync, which each sync makes again. Helm's pre-install hooks would run in the phase before it,
+without a database. Takes a dictionary of root, and of wave, isHook and isKept where they are so.
+*/ -}}
+{{- define "fairlead.argoCD" -}}
+{{- if .root.Values.argoCD }}
+{{- with .wave }}
+argocd.argoproj.io/sync-wave: {{ . | quote }}
+{{- end }}
+{{- if .isHook }}
+argocd.argoproj.io/hook: Sync
+argocd.argoproj.io/hook-delete-policy: BeforeHookCreation,HookSucceeded
+{{- end }}
+{{- if .isKept }}
+argocd.argoproj.io/sync-options: Prune=false,Delete=false
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "fairlead.serviceAccount" -}}
@@ -90,6 +119,8 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- define "fairlead.secretName" -}}
 {{- if .Values.existingSecret -}}
 {{ .Values.existingSecret }}
+{{- else if .Values.argoCD -}}
+{{- fail "argoCD is true, but existingSecret is empty; name a Secret with the keys secret-key, database-url and broker-url (with postgresql.enabled also postgresql-password, with redis.enabled redis.conf), since Argo CD renders without the cluster and would make other secrets each time" -}}
 {{- else if omit .Values.secretKeys "client-secret" "webhook-secret" -}}
 {{- fail "secretKeys names keys of existingSecret, which is empty; name the Secret that has them" -}}
 {{- else if and .Values.postgresql.enabled .Values.redis.enabled -}}

@@ -43,7 +43,8 @@ def rollout_follow(
         if row is not None:
             row.delete()
         owner = objects.get(services.KIND, namespace, name)
-        if newest is not None and owner is not None:
+        # Of an object that is deleted with its dependents first, the Rollout goes before the service has drained.
+        if newest is not None and owner is not None and not Object.of(owner).is_leaving:
             objects.create(KIND, _made(owner))
         return
     if newest is None:

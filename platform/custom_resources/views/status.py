@@ -4,6 +4,11 @@ Ready        clients get answers
 Progressing  a rollout goes on, or the first replicas start; the message is why it waits
 Promoted     the newest rollout ended with its new version live
 Degraded     the newest rollout ended without it, replicas fail, or the object is refused
+
+Two more are there only while they are True, at most one of them, for tools that read kstatus, such as Flux:
+
+Reconciling  the object is on its way to what it says
+Stalled      it does not get there by itself
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,12 +16,16 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from deployments.domain.phases import ENDED_BADLY, Phase, ServicePhase
+from deployments.domain.waits.service import Condition as WaitCondition
 from deployments.domain.waits.wait import Wait
 from deployments.views.shapes import RolloutView, ServiceView
 
 Json = dict[str, Any]
 _SERVES = (ServicePhase.READY, ServicePhase.PROGRESSING)
 _REFUSED = "Refused"
+_STUCK = (WaitCondition.IMPORT_FAILED, WaitCondition.CLUSTER_REFUSES, WaitCondition.ALIAS_REFUSED)
+"""Waits that end by a change of the object, the model or the cluster alone."""
+_STARTS = (WaitCondition.STARTING, WaitCondition.REPLICAS_NOT_READY)
 
 
 class Condition(NamedTuple):
@@ -61,7 +70,7 @@ def service_status(
         before: its status as it is.
         generation: of the object that the service follows.
     """
-    found = list(_of_service(view, problem))
+    found = [*_of_service(view, problem), *_of_service_for_kstatus(view, problem)]
     status: Json = {"observedGeneration": generation, "conditions": _with(found, before, generation, now)}
     if view is None:
         return status | {"phase": _REFUSED if problem else ServicePhase.PENDING.value}
@@ -93,14 +102,44 @@ def _of_service(view: ServiceView | None, problem: str) -> Iterable[Condition]:
         yield Condition("Ready", "True" if serves else "False", view.phase, "" if serves else view.reason)
     yield _progressing(view, rollout)
     yield _promoted(view, rollout)
+    yield _degraded(view, problem)
+
+
+def _of_service_for_kstatus(view: ServiceView | None, problem: str) -> Iterable[Condition]:
+    progressing, degraded = _progressing(view, None if view is None else view.rollout), _degraded(view, problem)
+    is_rolling_out = view is not None and view.rollout is not None and not Phase(view.rollout.phase).is_finished
     if problem:
-        yield Condition("Degraded", "True", _REFUSED, problem)
-    elif rollout is not None and rollout.phase in ENDED_BADLY:
-        yield Condition("Degraded", "True", rollout.reason.code, rollout.reason.message)
-    elif view is not None and view.phase == ServicePhase.DEGRADED:
-        yield Condition("Degraded", "True", view.phase, view.reason)
-    else:
-        yield Condition("Degraded", "False", "AsExpected")
+        yield degraded._replace(type="Stalled")
+    elif is_rolling_out:
+        yield progressing._replace(type="Reconciling")
+    elif _is_turned_away(view):
+        yield degraded._replace(type="Stalled")
+    elif progressing.status == "True":
+        # Replicas that are not ready yet, as after a change of minReplicas, are on their way.
+        is_stuck = progressing.reason in _STUCK or (progressing.reason in _STARTS and _is_failing(view))
+        yield progressing._replace(type="Stalled" if is_stuck else "Reconciling")
+
+
+def _is_turned_away(view: ServiceView | None) -> bool:
+    """Return whether the newest rollout ended badly and the object still says what it was for."""
+    if view is None or view.rollout is None or view.phase == ServicePhase.STOPPED:
+        return False
+    return view.rollout.phase in ENDED_BADLY and not view.file.is_live
+
+
+def _is_failing(view: ServiceView | None) -> bool:
+    return view is not None and any(each.is_failing for each in view.revisions if each.name == view.stable_revision)
+
+
+def _degraded(view: ServiceView | None, problem: str) -> Condition:
+    rollout = None if view is None else view.rollout
+    if problem:
+        return Condition("Degraded", "True", _REFUSED, problem)
+    if rollout is not None and rollout.phase in ENDED_BADLY:
+        return Condition("Degraded", "True", rollout.reason.code, rollout.reason.message)
+    if view is not None and view.phase == ServicePhase.DEGRADED:
+        return Condition("Degraded", "True", view.phase, view.reason)
+    return Condition("Degraded", "False", "AsExpected")
 
 
 def _progressing(view: ServiceView | None, rollout: RolloutView | None) -> Condition:
@@ -138,6 +177,10 @@ def rollout_status(
         rollout.reason.code,
         _sentence(rollout.waits, rollout.reason.message),
     )
+    promoted = _promoted(None, rollout)
+    kstatus = [waits._replace(type="Reconciling")] if not phase.is_finished else []
+    if phase in ENDED_BADLY:
+        kstatus = [Condition("Stalled", "True", promoted.reason, promoted.message)]
     status: Json = {
         "observedGeneration": generation,
         "id": rollout.id,
@@ -151,7 +194,7 @@ def rollout_status(
         "verdict": rollout.verdict,
         "message": waits.message,
         "startedAt": _time(rollout.started_at),
-        "conditions": _with([waits, _promoted(None, rollout)], before, generation, now),
+        "conditions": _with([waits, promoted, *kstatus], before, generation, now),
     }
     if rollout.finished_at is not None:
         status["finishedAt"] = _time(rollout.finished_at)
@@ -173,24 +216,32 @@ def version_status(
     state: VersionState | None, problem: str, *, before: Mapping[str, Any], generation: int, now: datetime
 ) -> Json:
     """Return the status of a ModelVersion; `state` is None before its import is ordered."""
-    phase, reason, uri, digest = state or VersionState("Pending")
+    phase, reason, uri, digest = state or VersionState("Pending", "its import is not ordered yet")
     ready = Condition("Ready", "True" if phase == "Ready" else "False", phase, reason)
-    is_bad = bool(problem) or phase in ("ImportFailed", "Rejected")
-    degraded = Condition("Degraded", "True", _REFUSED if problem else phase, problem or reason)
+    degraded = Condition("Degraded", "False", "AsExpected")
+    if problem or phase in ("ImportFailed", "Rejected"):
+        degraded = Condition("Degraded", "True", _REFUSED if problem else phase, problem or reason)
+    kstatus = []
+    if degraded.status == "True":
+        kstatus = [degraded._replace(type="Stalled")]
+    elif phase == "Deleted":
+        kstatus = [Condition("Stalled", "True", phase, "its version was deleted")]
+    elif phase != "Ready":
+        kstatus = [Condition("Reconciling", "True", phase, reason)]
     status: Json = {
         "observedGeneration": generation,
         "phase": phase,
-        "conditions": _with(
-            [ready, degraded if is_bad else Condition("Degraded", "False", "AsExpected")], before, generation, now
-        ),
+        "conditions": _with([ready, degraded, *kstatus], before, generation, now),
     }
     return status | {name: said for name, said in (("uri", uri), ("digest", digest)) if said}
 
 
 def policy_status(problem: str, *, before: Mapping[str, Any], generation: int, now: datetime) -> Json:
     """Return the status of a RolloutPolicy."""
-    found = Condition("Ready", "False" if problem else "True", _REFUSED if problem else "Saved", problem)
-    return {"observedGeneration": generation, "conditions": _with([found], before, generation, now)}
+    found = [Condition("Ready", "False" if problem else "True", _REFUSED if problem else "Saved", problem)]
+    if problem:
+        found.append(Condition("Stalled", "True", _REFUSED, problem))
+    return {"observedGeneration": generation, "conditions": _with(found, before, generation, now)}
 
 
 def _with(found: Iterable[Condition], before: Mapping[str, Any], generation: int, now: datetime) -> list[Json]:

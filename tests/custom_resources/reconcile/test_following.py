@@ -16,13 +16,20 @@ from accounts.models import Ownership
 from clusters.models import Cluster
 from clusters.services.clusters import cluster_apply
 from common.uris import parse_prefixes
+from custom_resources.domain.objects import FINALIZER
 from custom_resources.models import ResourceObject
 from custom_resources.turns.controller import ObjectController
 from deployments.domain.service_state.owner import stored_owner
 from deployments.models import InferenceService, RolloutPolicy
 from deployments.services import service_stop
 from integrations.clusters.kubernetes import custom_resources
-from integrations.clusters.kubernetes.api.resource_types import INFERENCE_SERVICE, MODEL_VERSION, ROLLOUT_POLICY, Kind
+from integrations.clusters.kubernetes.api.resource_types import (
+    INFERENCE_SERVICE,
+    MODEL_VERSION,
+    ROLLOUT,
+    ROLLOUT_POLICY,
+    Kind,
+)
 from registry.models import Alias, ModelImport
 from tests.cluster._support.definitions import define
 from tests.cluster.plane import ControlPlane
@@ -228,3 +235,32 @@ def test_the_service_of_an_object_that_is_gone_without_its_finalizer_drains(foll
     followed.until(lambda: InferenceService.objects.get().deleting_at is not None, "its drain")
     InferenceService.objects.all().delete()  # as the reconciler does, once the cluster has nothing of it
     followed.until(lambda: not ResourceObject.objects.exists(), "the end of its row")
+
+
+def test_a_prune_that_deletes_dependents_first_drains_the_service_before_its_object_goes(followed: Followed) -> None:
+    """Argo CD prunes so (PrunePropagationPolicy=foreground), and Kubernetes deletes the Rollout at once."""
+    followed.apply(ROLLOUT_POLICY, "careful", STEPS)
+    followed.until(RolloutPolicy.objects.exists, "the policy")
+    followed.platform.version(2)
+    followed.apply(INFERENCE_SERVICE, "digits", {**spec(), "rollout": {"policy": "careful"}})
+    followed.until(InferenceService.objects.exists, "the service")
+    followed.platform.until(lambda: followed.platform.view().phase == "Ready")
+    later = spec()
+    later["predictor"]["model"]["storageUri"] = "models:/digits/2"
+    followed.apply(INFERENCE_SERVICE, "digits", {**later, "rollout": {"policy": "careful"}})
+    followed.until(lambda: followed.get(ROLLOUT, "digits"), "the Rollout")
+
+    path, foreground = INFERENCE_SERVICE.path("default", "digits"), {"propagationPolicy": "Foreground"}
+    followed.admin.request("DELETE", path, json=foreground).raise_for_status()
+    followed.admin.delete(ROLLOUT.path("default", "digits")).raise_for_status()  # as Kubernetes' garbage collector does
+    followed.until(lambda: InferenceService.objects.get().deleting_at is not None, "its drain")
+    for _ in range(3):
+        followed.platform.turn(settle=False)
+        followed.controller.turn()
+        assert FINALIZER in followed.get(INFERENCE_SERVICE, "digits")["metadata"]["finalizers"]
+        assert followed.get(ROLLOUT, "digits") == {}
+    InferenceService.objects.all().delete()  # as the reconciler does, once the cluster has nothing of it
+    followed.until(
+        lambda: FINALIZER not in followed.get(INFERENCE_SERVICE, "digits").get("metadata", {}).get("finalizers", ()),
+        "the end of the drain",
+    )

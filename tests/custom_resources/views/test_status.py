@@ -25,6 +25,7 @@ def test_a_service_from_its_first_replica_over_a_rollout_to_its_abort(platform: 
         "Progressing": "True",
         "Promoted": "Unknown",
         "Degraded": "False",
+        "Reconciling": "True",
     }
     platform.until(lambda: platform.view().phase == "Ready")
     live = status_of(platform)
@@ -35,19 +36,31 @@ def test_a_service_from_its_first_replica_over_a_rollout_to_its_abort(platform: 
     platform.start()
     platform.until(lambda: platform.view().revisions[-1].weight_actual == 10)
     going = status_of(platform)
-    assert words(going) == {"Ready": "True", "Progressing": "True", "Promoted": "Unknown", "Degraded": "False"}
+    assert words(going) == {
+        "Ready": "True",
+        "Progressing": "True",
+        "Promoted": "Unknown",
+        "Degraded": "False",
+        "Reconciling": "True",
+    }
     waits = next(each for each in going["conditions"] if each["type"] == "Progressing")
     assert waits["message"], "why it waits"
     assert going["weights"] == {"digits-00001": 90, "digits-00002": 10}
 
     rollout_abort(rollout_id=platform.rollout().pk, actor="alice", now=platform.clock())
     failed = status_of(platform)
-    assert words(failed) == {"Ready": "True", "Progressing": "False", "Promoted": "False", "Degraded": "True"}
+    assert words(failed) == {
+        "Ready": "True",
+        "Progressing": "False",
+        "Promoted": "False",
+        "Degraded": "True",
+        "Stalled": "True",
+    }
     view = platform.view().rollout
     assert view is not None
     shown = rollout_status(view, None, before={}, generation=1, now=platform.clock())
     assert (shown["phase"], shown["to"], "finishedAt" in shown) == ("Aborted", "digits-00002", True)
-    assert words(shown) == {"Progressing": "False", "Promoted": "False"}
+    assert words(shown) == {"Progressing": "False", "Promoted": "False", "Stalled": "True"}
 
 
 def test_what_is_refused_is_said_beside_the_service_that_goes_on(platform: Platform) -> None:
@@ -63,7 +76,10 @@ def test_an_object_without_a_service_or_with_a_wrong_policy_is_not_ready(platfor
     pending = service_status(None, "", before={}, generation=1, now=now)
     assert (pending["phase"], words(pending)["Ready"], words(pending)["Degraded"]) == ("Pending", "False", "False")
     assert service_status(None, "it is wrong", before={}, generation=1, now=now)["phase"] == "Refused"
-    assert words(policy_status("it is wrong", before={}, generation=1, now=now)) == {"Ready": "False"}
+    assert words(policy_status("it is wrong", before={}, generation=1, now=now)) == {
+        "Ready": "False",
+        "Stalled": "True",
+    }
     assert words(policy_status("", before={}, generation=1, now=now)) == {"Ready": "True"}
 
 

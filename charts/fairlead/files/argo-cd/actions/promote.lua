@@ -1,0 +1,3 @@
+obj.spec = obj.spec or {}
+obj.spec.action = "promote"
+return obj
