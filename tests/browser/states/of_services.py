@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from deployments.domain.phases import Code, Phase
 from deployments.domain.service_state.desired import Role
 from deployments.domain.service_state.drift import note, to_json
+from deployments.domain.service_state.owner import Owner, owner_json
 from deployments.models import InferenceService, Revision, Rollout, TrafficPoint
 from deployments.reconcile.service_change import changing
 from deployments.services import rollout_abort, service_stop
@@ -99,6 +100,10 @@ def _service_busy(_: Stage) -> str:
     canary_traffic(service)
     scenes.replicas(service)
     recorded(service)
+    service.owner_object = owner_json(
+        Owner("production-of-eu-west-1", "ml-of-the-fraud-team", LONGEST, "7c2f", adopts=False)
+    )
+    service.save(update_fields=["owner_object"])
     return _of(service)
 
 
