@@ -20,6 +20,7 @@ from integrations.clusters.base import (
     DesiredRevision,
     Job,
     JobKind,
+    Resources,
     Tap,
     WorkloadIdentity,
 )
@@ -32,7 +33,14 @@ from integrations.clusters.kubernetes.apply import gpu_nodes
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
-from integrations.clusters.kubernetes.options import ClosedNetwork, GatewayReference, Keda, Options, Repartition
+from integrations.clusters.kubernetes.options import (
+    ClosedNetwork,
+    GatewayReference,
+    GpuAllocation,
+    Keda,
+    Options,
+    Repartition,
+)
 from integrations.clusters.kubernetes.watches.watcher import OPTIONAL, WATCHED
 from tests.cluster._support.definitions import define_keda, define_policies
 from tests.cluster._support.removal import remove
@@ -50,6 +58,8 @@ SURVEYOR = "fairlead-surveyor"
 """Who has the optional role for nodes, and no other."""
 WITH_KEDA = "fairlead-with-keda"
 """Who has the optional role for ScaledObjects, and no other."""
+CLAIMING = "fairlead-claiming"
+"""Who has the optional roles for claims of GPUs, beside those for nodes and Jobs."""
 GUARDING = "fairlead-guarding"
 """Who has the optional role for policies of who may call, and no other."""
 CLOSING = "fairlead-closing"
@@ -85,12 +95,20 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
         own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
         keda = [{**subjects[0], "name": WITH_KEDA}]
+        claiming = [{**subjects[0], "name": CLAIMING}]
         guarding = [{**subjects[0], "name": GUARDING}]
         closing = [{**subjects[0], "name": CLOSING}]
         cutters = [{**subjects[0], "name": CUTTER}]
-        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, guarding), (here, subjects + closing))
+        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, claiming))
+        bound = (*bound, (everywhere, claiming), (here, guarding), (here, subjects + closing + claiming))
         bound = (*bound, (here, closing))
-        bound = (*bound, (everywhere, surveyors + cutters), (everywhere, cutters), (here, cutters), (here, cutters))
+        bound = (
+            *bound,
+            (everywhere, surveyors + cutters + claiming),
+            (everywhere, cutters),
+            (here, cutters),
+            (here, cutters),
+        )
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -176,6 +194,44 @@ def test_scaled_objects_take_the_role_for_keda_and_it_gives_nothing_else(
     for verb, resource in (("get", "scaledobjects"), ("list", "scaledjobs"), ("get", "triggerauthentications")):
         assert not _may(client, WITH_KEDA, verb, "keda.sh", resource, NAMESPACE), f"{verb} {resource}"
     assert not _may(client, WITH_KEDA, "list", "keda.sh", "scaledobjects", "default")
+
+
+def test_claims_of_gpus_take_their_roles_and_they_give_nothing_else(client: httpx.Client, plane: ControlPlane) -> None:
+    options = replace(
+        OPTIONS, gpu_runtime_image="cuda:1", gpu_allocation=GpuAllocation.CLAIMS, jobs_namespace=NAMESPACE
+    )
+    resources = Resources(accelerator="nvidia.com/gpu")
+    revision = DesiredRevision(
+        "digits-1", "digits", "1", "file:///artifacts/1", "sha256:0", 1, 100, resources=resources
+    )
+    made = render(Desired(NAMESPACE, "digits", 1, (revision,)), {}, options)
+    (template,) = (each for each in made if each["kind"] == resource_types.CLAIM_TEMPLATE.kind)
+    for user in (USER, CLAIMING):
+        api = Api(plane.user(user))
+        with pytest.raises(NotPermitted) if user == USER else nullcontext():
+            api.apply(template)
+            (there,) = api.list(resource_types.CLAIM_TEMPLATE, NAMESPACE, MANAGED)
+            api.delete(resource_types.CLAIM_TEMPLATE, NAMESPACE, "digits-1", uid=there["metadata"]["uid"])
+        for kind in (resource_types.RESOURCE_SLICE, resource_types.CLAIM):
+            with pytest.raises(NotPermitted) if user == USER else nullcontext():
+                assert isinstance(api.list(kind, "", {}), list)
+        with pytest.raises(NotPermitted) if user == USER else nullcontext():
+            assert api.get(resource_types.DEVICE_CLASS, "", "gpu.example.com") is None
+        api.close()
+    api = Api(plane.user(CLAIMING))
+    asked = Job(JobKind.TUNE, "file:///artifacts/1", 1, "sha256:0", resources=resources)  # which waits for no node
+    assert "did not finish" in KubernetesDriver(api, options).run(asked).message
+    api.close()
+    for verb, resource in (
+        ("create", "resourceclaims"),
+        ("delete", "resourceclaims"),
+        ("patch", "resourceclaims/status"),
+        ("get", "resourceclaimtemplates"),
+        ("patch", "deviceclasses"),
+        ("delete", "resourceslices"),
+    ):
+        assert not _may(client, CLAIMING, verb, "resource.k8s.io", resource, NAMESPACE), f"{verb} {resource}"
+    assert not _may(client, CLAIMING, "create", "resource.k8s.io", "resourceclaimtemplates", "default")
 
 
 def test_policies_take_the_role_for_access_and_it_gives_nothing_else(client: httpx.Client, plane: ControlPlane) -> None:
