@@ -8,9 +8,9 @@ the first are shown as taken.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from integrations.clusters.base import SLICE, WHOLE, GpuPod, NodeGpus
+from integrations.clusters.base import CUT_BY_CLAIMS, SLICE, WHOLE, GpuPod, NodeGpus
 from placement.mig.geometry import GEOMETRIES, Geometry, geometry_of
 from placement.mig.layouts import Layout, arranged, spread_over
 
@@ -73,7 +73,8 @@ class GpuNode:
 
 def gpu_node(seen: NodeGpus) -> GpuNode:
     """Return a node's GPUs with their slices."""
-    geometry = geometry_of(seen.product, seen.memory_mib)
+    geometry, uses = geometry_of(seen.product, seen.memory_mib), seen.resources
+    seen = _as_cut_now(seen)
     counts = cut_of(seen)
     # Of a shared resource, the device plugin allocates each unit once before any a second time.
     taken: Counter[str] = Counter()
@@ -90,10 +91,19 @@ def gpu_node(seen: NodeGpus) -> GpuNode:
         strategy=seen.strategy or "none",
         memory_slices=size,
         gpus=tuple(Gpu(index, slices) for index, slices in enumerate(drawn)),
-        uses=tuple(Use(name, total, seen.taken(name)) for name, total in sorted(seen.resources.items()) if total),
+        uses=tuple(Use(name, total, seen.taken(name)) for name, total in sorted(uses.items()) if total),
         pods=seen.pods,
         note=_note(seen, geometry, counts),
         is_closed=bool(seen.closed),
+    )
+
+
+def _as_cut_now(seen: NodeGpus) -> NodeGpus:
+    """Return a node whose GPUs are cut as pods claim slices with the slices that pods have; the rest is whole."""
+    if seen.strategy != CUT_BY_CLAIMS:
+        return seen
+    return replace(
+        seen, resources={name: seen.taken(name) if name != WHOLE else all_ for name, all_ in seen.resources.items()}
     )
 
 
@@ -182,5 +192,11 @@ def _note(seen: NodeGpus, geometry: Geometry | None, counts: Mapping[str, int]) 
     unknown = sorted(set(counts) - set(geometry.profiles))
     if unknown:
         return f"Slices {', '.join(unknown)} of {geometry.product} are not known here."
+    return _remark(seen)
+
+
+def _remark(seen: NodeGpus) -> str:
+    if seen.strategy == CUT_BY_CLAIMS:
+        return "Its GPUs are cut as pods claim slices; the free ones of each kind are alternatives."
     shared = ", ".join(f"{name} (by {count})" for name, count in sorted(seen.sharers.items()))
     return f"Pods share each {shared}; one of them is drawn on it." if shared else ""

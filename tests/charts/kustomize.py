@@ -39,6 +39,16 @@ COMPONENTS: Mapping[str, Json] = {
             "file": {**BASE["cluster"]["file"], "gpuRuntimeImage": f"fairlead/serving-runtime:{version()}-cuda"},
         }
     },
+    "gpu-claims": {
+        "cluster": {
+            **BASE["cluster"],
+            "file": {
+                **BASE["cluster"]["file"],
+                "gpuRuntimeImage": f"fairlead/serving-runtime:{version()}-cuda",
+                "gpuAllocation": "claims",
+            },
+        }
+    },
     "model-cache": {"cluster": {**BASE["cluster"], "modelCache": "50Gi"}},
     "monitoring": {
         "monitoring": {

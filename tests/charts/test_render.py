@@ -114,7 +114,7 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
         each["metadata"]["name"].removeprefix(f"{NAMESPACE}-{RELEASE}-"): each["rules"]
         for each in _of(found, "ClusterRole")
     }
-    optional = {"driver-metrics", "driver-replays", "driver-keda", *_OF_CUTTING}
+    optional = {*("driver-metrics", "driver-replays", "driver-keda", "driver-claims", "driver-devices"), *_OF_CUTTING}
     assert roles == {name: rules for name, rules in known.items() if name not in optional}
     assert _of(found, "Role") == []
     bound = {
@@ -151,6 +151,21 @@ def test_the_roles_for_cutting_nodes_are_given_where_the_operator_lets_that_be_d
     }
     (file,) = (each["data"]["cluster.yaml"] for each in _of(found, "ConfigMap") if "cluster.yaml" in each["data"])
     assert yaml.safe_load(file)["repartition"] == {}
+
+
+@pytest.mark.parametrize("jobs", ["checks", "vision"])
+def test_the_roles_for_claims_are_given_where_the_cluster_file_has_pods_claim_gpus(jobs: str) -> None:
+    file = {"gpuAllocation": "claims", "jobs": {"namespace": jobs}}
+    found = objects({"cluster": {"namespaces": ["vision"], "file": file}})
+    bound = sorted(
+        (each["metadata"].get("namespace", ""), _role(each)) for each in _of(found, "RoleBinding", "ClusterRoleBinding")
+    )
+    expected = {("", "driver-devices"), ("vision", "driver-claims"), (jobs, "driver-claims")}
+    assert [each for each in bound if each[1] in {"driver-claims", "driver-devices"}] == sorted(expected)
+    others = objects({"cluster": {"namespaces": ["vision"]}})
+    assert not [
+        each for each in _of(others, "ClusterRole", "ClusterRoleBinding") if "devices" in each["metadata"]["name"]
+    ]
 
 
 def test_a_new_installation_has_namespaces_and_closed_networks_for_models_and_jobs() -> None:

@@ -30,6 +30,15 @@ _SINGLE = replace(
 _WHOLE = replace(_MIXED, strategy="none", resources={"nvidia.com/gpu": 2}, pods=(), config="", config_state="")
 
 
+def test_gpus_that_are_cut_by_claims_are_drawn_with_the_slices_that_pods_have() -> None:
+    offered = {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 10, "nvidia.com/mig-3g.40gb": 4}
+    seen = gpu_node(replace(_MIXED, strategy="dynamic", resources=offered, config="", config_state=""))
+    drawn = [[(each.profile, each.taken) for each in gpu.slices] for gpu in seen.gpus]
+    assert sorted(drawn) == [[("3g.40gb", True)], [("whole GPU", False)]]
+    assert seen.uses == tuple(Use(name, total, int("3g" in name)) for name, total in sorted(offered.items()))
+    assert "alternatives" in seen.note
+
+
 def test_gpus_that_are_cut_alike_are_drawn_alike_and_the_first_slices_as_taken() -> None:
     seen = gpu_node(_MIXED)
     assert (seen.product, seen.memory_slices, seen.note) == ("H100-80GB", 8, "")

@@ -87,6 +87,8 @@ argocd.argoproj.io/sync-options: Prune=false,Delete=false
 {{- $roles := list "driver" "driver-access" -}}
 {{- if eq (dig "reach" "direct" .Values.cluster.file) "apiServer" }}{{ $roles = concat $roles (list "driver-metrics" "driver-replays") }}{{ end -}}
 {{- if .Values.cluster.keda.prometheus }}{{ $roles = append $roles "driver-keda" }}{{ end -}}
+{{- $claims := eq (dig "gpuAllocation" "devicePlugin" .Values.cluster.file) "claims" -}}
+{{- if $claims }}{{ $roles = append $roles "driver-claims" }}{{ end -}}
 {{- if .Values.cluster.repartition }}{{ $roles = append $roles "driver-repartition-pods" }}{{ end -}}
 {{- $bound := list -}}
 {{- range $namespace := include "fairlead.namespaces" . | fromJsonArray -}}
@@ -96,6 +98,7 @@ argocd.argoproj.io/sync-options: Prune=false,Delete=false
 {{- $bound = append $bound (list "driver-repartition-mig" (dig "repartition" "namespace" "gpu-operator" .Values.cluster.file)) -}}
 {{- end -}}
 {{- $jobs := include "fairlead.jobsNamespace" . -}}
+{{- if and $claims (not (has $jobs (include "fairlead.namespaces" . | fromJsonArray))) }}{{ $bound = append $bound (list "driver-claims" $jobs) }}{{ end -}}
 {{- if include "fairlead.isClosed" . }}{{ $bound = append $bound (list "driver-jobs-network" $jobs) }}{{ end -}}
 {{- append $bound (list "driver-jobs" $jobs) | toJson -}}
 {{- end -}}
@@ -104,6 +107,7 @@ argocd.argoproj.io/sync-options: Prune=false,Delete=false
 {{- define "fairlead.clusterBindings" -}}
 {{- $roles := list "driver-gateways" "driver-identity" -}}
 {{- if .Values.cluster.readNodes }}{{ $roles = append $roles "driver-nodes" }}{{ end -}}
+{{- if eq (dig "gpuAllocation" "devicePlugin" .Values.cluster.file) "claims" }}{{ $roles = append $roles "driver-devices" }}{{ end -}}
 {{- if .Values.cluster.repartition }}{{ $roles = append $roles "driver-repartition" }}{{ end -}}
 {{- $roles | toJson -}}
 {{- end -}}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from common.errors import InvalidInput
 from common.files.document import Document
-from integrations.clusters.base import PodFields
+from integrations.clusters.base import QUEUE, PodFields
 
 PREDICTOR = "spec.predictor"
 
@@ -22,6 +22,8 @@ class AllowedPods:
         node_selector: allowed values by key.
         toleration_keys: keys of the taints that services may tolerate.
         label_prefixes: such as `example.com`; labels without a prefix are always allowed.
+        queue_names: values of the label of Kueue's queue, from `queueNames` of the cluster file; without any it is a
+            label like others.
     """
 
     service_accounts: tuple[str, ...] = ()
@@ -30,6 +32,7 @@ class AllowedPods:
     node_selector: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     toleration_keys: tuple[str, ...] = ()
     label_prefixes: tuple[str, ...] = ()
+    queue_names: tuple[str, ...] = ()
 
 
 def parse_pods(document: Document, *, control_plane_url: str) -> AllowedPods:
@@ -69,8 +72,16 @@ def check_pod_fields(allowed: AllowedPods, pod: PodFields, cluster: str) -> None
         _check("nodeSelector", [f"{key}: {value}"], _pairs(allowed, key), "nodeSelector", cluster)
     keys = [str(each["key"]) for each in pod.tolerations]
     _check("tolerations", keys, allowed.toleration_keys, "tolerationKeys", cluster)
-    prefixes = [key.rpartition("/")[0] for key in pod.labels]
+    prefixes = [key.rpartition("/")[0] for key in pod.labels if key != QUEUE or not allowed.queue_names]
     _check("labels", prefixes, allowed.label_prefixes, "labelPrefixes", cluster)
+
+    queue = pod.labels.get(QUEUE)
+    if queue is not None and allowed.queue_names and queue not in allowed.queue_names:
+        raise InvalidInput(
+            f"{PREDICTOR}.labels names the queue {queue[:80]!r}, which the file of cluster {cluster} does not list; "
+            f"name {' or '.join(allowed.queue_names)}, or have it under queueNames in the cluster's file",
+            field=f"{PREDICTOR}.labels",
+        )
 
 
 def _pairs(allowed: AllowedPods, key: str) -> tuple[str, ...]:

@@ -52,7 +52,9 @@ class GpuNodeSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     product = serializers.CharField()
-    strategy = serializers.CharField(help_text="MIG strategy of the device plugin: none, single or mixed.")
+    strategy = serializers.CharField(
+        help_text="MIG strategy: none, single or mixed; of GPUs that pods claim none, static or dynamic."
+    )
     memory_slices = serializers.IntegerField(help_text="Number of memory slices of one GPU.")
     gpus = GpuSerializer(many=True)
     uses = GpuUseSerializer(many=True)

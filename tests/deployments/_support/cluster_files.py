@@ -40,6 +40,8 @@ MOST: dict[str, Any] = {
     "allowPythonModels": True,
     "customResources": True,
     "gpuNodesAutoscaled": True,
+    "gpuAllocation": "claims",
+    "queueNames": ["models", "urgent"],
     "gpuRuntimeImage": "registry.example.com/serving-runtime-cuda@sha256:0",
     "domain": "models.example.com",
     "addresses": "hosts",

@@ -25,6 +25,7 @@ from integrations.clusters.base import (
 )
 from integrations.clusters.kubernetes.options import (
     GatewayReference,
+    GpuAllocation,
     Keda,
     LogFormat,
     ModelCache,
@@ -50,6 +51,8 @@ def given(case: str) -> tuple[Desired, dict[str, int], Options]:
     if "telemetry" in options:
         its = options["telemetry"]
         options["telemetry"] = Telemetry(its["otlp"], LogFormat(its["logs"]))
+    options["gpu_allocation"] = GpuAllocation(options.get("gpu_allocation", "devicePlugin"))
+    options["queue_names"] = tuple(options.get("queue_names", ()))
     options["models_from"] = ModelSource(options.get("models_from", "claim"))
     return Desired(**desired), read["shares"], Options(**options)
 
@@ -66,8 +69,8 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
         own["arrangement"] = Arrangement(each["arrangement"])
     if "pod" in each:
         its = each["pod"]
-        spread = tuple(Spread(**one) for one in its["spread"])
-        lists = {name: tuple(its[name]) for name in ("tolerations", "image_pull_secrets")}
+        spread = tuple(Spread(**one) for one in its.get("spread", ()))
+        lists = {name: tuple(its.get(name, ())) for name in ("tolerations", "image_pull_secrets")}
         own["pod"] = PodFields(**{**its, **lists, "spread": spread})
     if "transformer" in each:
         its = each["transformer"]

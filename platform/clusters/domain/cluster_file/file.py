@@ -1,7 +1,7 @@
 """Cluster file parser. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
@@ -25,6 +25,7 @@ from integrations.clusters.kubernetes.options import (
     POLLING_S,
     Addresses,
     GatewayReference,
+    GpuAllocation,
     Keda,
     LogFormat,
     Options,
@@ -118,7 +119,8 @@ def _cluster(document: Document, name: str | None) -> ClusterFile:
 
 def _pods(document: Document) -> AllowedPods:
     url = document.text("controlPlaneUrl", default="")
-    return document.part("pods", lambda part: parse_pods(part, control_plane_url=url)) or AllowedPods()
+    pods = document.part("pods", lambda part: parse_pods(part, control_plane_url=url)) or AllowedPods()
+    return replace(pods, queue_names=_texts(document, "queueNames"))
 
 
 def _patches(document: Document) -> tuple[Patch, ...]:
@@ -144,6 +146,8 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         rate_limits=rate_limits,
         runtime_image=document.text("runtimeImage"),
         gpu_runtime_image=document.text("gpuRuntimeImage", default=_KNOWN.gpu_runtime_image),
+        gpu_allocation=document.choice("gpuAllocation", GpuAllocation, _KNOWN.gpu_allocation),
+        queue_names=_queue_names(document),
         **{each.name: getattr(artifacts, each.name) for each in fields(artifacts)},
         allow_python_models=document.flag("allowPythonModels", default=_KNOWN.allow_python_models),
         domain=domain,
@@ -167,6 +171,12 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         allowed_managers=_texts(document, "allowedManagers"),
         network=document.part("network", lambda part: parse_network(part, control_plane_url=control_plane_url)),
     )
+
+
+def _queue_names(document: Document) -> tuple[str, ...]:
+    """Return Kueue's queues; pods have them in a label, whose value is shorter than a name may be."""
+    found = _texts(document, "queueNames")
+    return tuple(document.attempt(each, check_dns_label, each, field=document.path("queueNames")) for each in found)
 
 
 def _addresses(document: Document, domain: str) -> Addresses:

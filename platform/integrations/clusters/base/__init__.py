@@ -59,6 +59,8 @@ from integrations.clusters.base.failures import (
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.gpus import (
     ACCELERATOR,
+    CUT_BY_CLAIMS,
+    SHARED,
     SLICE,
     WHOLE,
     GpuPod,
@@ -80,7 +82,7 @@ from integrations.clusters.base.observed import (
     ObservedTransformer,
     ReplicaPhase,
 )
-from integrations.clusters.base.pods import PodFields, Spread, Toleration
+from integrations.clusters.base.pods import QUEUE, PodFields, Spread, Toleration
 from integrations.clusters.base.samples import BatchTime, Sample
 from integrations.clusters.base.scaling import (
     Behavior,
@@ -97,12 +99,15 @@ __all__ = [
     "ANY_ORIGIN",
     "AUDIENCE",
     "CONSOLE",
+    "CUT_BY_CLAIMS",
     "KEY_AUDIENCE",
     "KEY_ISSUER",
     "MOST_PER_SECOND",
     "MOST_ROWS_PER_MINUTE",
     "PREVIEW_SUFFIX",
+    "QUEUE",
     "RECORDS_AUDIENCE",
+    "SHARED",
     "SLICE",
     "WHOLE",
     "Access",

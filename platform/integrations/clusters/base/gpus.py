@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 WHOLE = "nvidia.com/gpu"
 SLICE = "nvidia.com/mig-"
 SHARED = ".shared"
+CUT_BY_CLAIMS = "dynamic"
+"""`NodeGpus.strategy` where a driver cuts GPUs as pods claim slices: the free ones of each kind are alternatives."""
 PROFILE = r"[0-9]g\.[0-9]+gb"
 """Pattern of a MIG profile's name, such as `1g.10gb`."""
 ACCELERATOR = rf"nvidia\.com/(gpu|mig-{PROFILE}(\.me)?)(\.shared)?"
@@ -43,7 +45,8 @@ class NodeGpus:
         product: the label `nvidia.com/gpu.product`, such as `NVIDIA-H100-80GB-HBM3`.
         memory_mib: the label `nvidia.com/gpu.memory`; a slice's where the strategy is `single`. 0 where it is missing.
         count: the label `nvidia.com/gpu.count`; of slices where the strategy is `single`. 0 where it is missing.
-        strategy: the label `nvidia.com/mig.strategy`: `none`, `single` or `mixed`; empty where it is missing.
+        strategy: the label `nvidia.com/mig.strategy`: `none`, `single` or `mixed`; empty where it is missing. Of GPUs
+            that pods claim `none`, `static`, or `CUT_BY_CLAIMS`.
         config, config_state: the requested MIG configuration and MIG manager's state of it; empty where absent.
         resources: by extended resource, how many pods may have in all.
         sharers: by extended resource, how many pods may share one GPU or slice; only resources shared by more than one,

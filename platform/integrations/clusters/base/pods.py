@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""Label of a pod or Job: the LocalQueue of its namespace by which Kueue admits it."""
+
 Toleration = Mapping[str, str | int]
 """As a pod's specification has it: `key`, `operator`, `value`, `effect`, `tolerationSeconds`."""
 

@@ -13,8 +13,11 @@ from integrations.clusters.base import Component, Finding
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply.gpu_nodes import CONFIG_MAP, found_file
-from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.manifests.workloads import claims
+from integrations.clusters.kubernetes.options import GatewayReference, GpuAllocation, Options
 from integrations.clusters.kubernetes.rbac import (
+    CLAIMS,
+    DEVICES,
     GATEWAYS,
     JOBS,
     JOBS_NETWORK,
@@ -61,6 +64,7 @@ def check(api: Api, options: Options, namespaces: Sequence[str]) -> Iterator[Fin
         _jobs(api, options),
         _network(api, options),
         _cutting(api, options),
+        _claims(api, options),
     ):
         yield from _tried(look)
     for namespace in namespaces:
@@ -233,6 +237,34 @@ def _cutting(api: Api, options: Options) -> Iterator[Finding]:
     remedy = "make it of the GPU Operator's own, and let `migManager.config.name` of the ClusterPolicy name it"
     message = wrong or f"ConfigMap {CONFIG_MAP} in {allowed.namespace} is there for MIG manager"
     yield Finding("MIG manager's file", not wrong, message, remedy if wrong else "")
+
+
+def _claims(api: Api, options: Options) -> Iterator[Finding]:
+    """Yield the findings on claims of GPUs, where the cluster's file asks for them."""
+    if options.gpu_allocation is not GpuAllocation.CLAIMS:
+        return
+    about = "claims of GPUs"
+    try:
+        api.content(f"/apis/{claims.API}")
+    except NotFound:
+        message = (
+            f"gpuAllocation is claims, but the cluster does not serve {claims.API}, which Kubernetes has from 1.34"
+        )
+        yield Finding(about, False, message, "upgrade the cluster, or leave gpuAllocation out of its file")
+        return
+    once = _BIND_ONCE.format(role=DEVICES)
+    there = _BIND_THERE.format(role=CLAIMS, namespace=options.jobs_namespace)
+    for role, namespace, remedy in ((DEVICES, "", once), (CLAIMS, options.jobs_namespace, there)):
+        missing = _missing(api, rights()[role], namespace)
+        if missing:
+            yield Finding(f"role {role}", False, f"not permitted: {_listed(missing)}", remedy)
+            return
+    absent = [name for name in claims.CLASSES if api.get(resource_types.DEVICE_CLASS, "", name) is None]
+    if absent:
+        message = f"gpuAllocation is claims, but the cluster has no DeviceClass {' and no DeviceClass '.join(absent)}"
+        yield Finding(about, False, message, "install NVIDIA's DRA driver for GPUs, or leave gpuAllocation out")
+    else:
+        yield Finding(about, True, f"pods can claim GPUs by {' and '.join(claims.CLASSES)}")
 
 
 def _missing(api: Api, needed: Iterable[Right], namespace: str) -> list[Right]:

@@ -27,6 +27,7 @@ from integrations.clusters.base import (
     JobResult,
     Limits,
     Made,
+    NodeGpus,
     Nodes,
     Observed,
     ObservedNode,
@@ -52,7 +53,7 @@ from integrations.clusters.kubernetes.manifests.template_changes import template
 from integrations.clusters.kubernetes.manifests.workloads import taps
 from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
 from integrations.clusters.kubernetes.manifests.workloads.transformer import CONTAINER
-from integrations.clusters.kubernetes.observe import gpus, nodes
+from integrations.clusters.kubernetes.observe import devices, gpus, nodes
 from integrations.clusters.kubernetes.observe.failure_details import Diagnosis
 from integrations.clusters.kubernetes.observe.failures import env_of
 from integrations.clusters.kubernetes.observe.gateway_features import (
@@ -65,7 +66,7 @@ from integrations.clusters.kubernetes.observe.gateway_features import (
 )
 from integrations.clusters.kubernetes.observe.observation import Found, observed, replicas_of
 from integrations.clusters.kubernetes.observe.pod_templates import templates_to_pin
-from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
+from integrations.clusters.kubernetes.options import GatewayReference, GpuAllocation, Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
 from integrations.clusters.kubernetes.unchanged import Unchanged
 from integrations.clusters.local.jobs.config_check import check_config
@@ -210,15 +211,28 @@ class KubernetesDriver:
             there, pods = self._api.list(resource_types.NODE, "", {}), self._api.list(resource_types.POD, "", {})
         except NotPermitted as error:
             return Nodes(components, unknown=f"the role fairlead-driver-nodes is not given to the driver ({error})")
+        try:
+            found = self._gpus(there, pods)
+        except (NotFound, NotPermitted) as error:
+            return Nodes(components, unknown=f"what its GPUs are cannot be read ({error}); run clusters check")
         return Nodes(
             components,
             nodes.room(there, pods),
             nodes.waiting(pods),
-            gpus.gpus(there, pods),
+            found,
             self._options.defaults,
             unknown="",
             beside=taps.requested(self._options),
         )
+
+    def _gpus(self, there: Sequence[Json], pods: Sequence[Json]) -> tuple[NodeGpus, ...]:
+        """Return the nodes' GPUs; raises NotFound, NotPermitted where they are claimed and claims cannot be read."""
+        if self._options.gpu_allocation is not GpuAllocation.CLAIMS:
+            return gpus.gpus(there, pods)
+        slices, claims = (
+            self._api.list(kind, "", {}) for kind in (resource_types.RESOURCE_SLICE, resource_types.CLAIM)
+        )
+        return devices.gpus(there, pods, slices, claims)
 
     def observe_node(self, name: str) -> ObservedNode | None:
         """Return a node with GPUs as the API server knows it, and the entries of MIG manager's file."""

@@ -163,6 +163,13 @@ class ClosedNetwork:
     )
 
 
+class GpuAllocation(StrEnum):
+    """How pods get their GPU: by an extended resource of the device plugin, or by a claim of the DRA driver."""
+
+    DEVICE_PLUGIN = "devicePlugin"
+    CLAIMS = "claims"
+
+
 class LogFormat(StrEnum):
     """Format of log lines."""
 
@@ -201,6 +208,8 @@ class Options:
             variables of the step that fetches, such as AWS_ACCESS_KEY_ID; empty where pods have their own identity.
         service_account_annotations: of each service's ServiceAccount, by which clouds give pods such an identity.
         allow_python_models: whether runtimes may run models whose files are code; jobs inspect them by running them.
+        gpu_allocation: of pods that are rendered from now on; CLAIMS takes the roles `fairlead-driver-claims` and
+            `fairlead-driver-devices`.
         gateways: further ones; `gateway` serves the namespaces of none of them.
         leaving: namespaces that one of `gateways` serves now, and `gateway` still, as `NamespaceGateway` has them.
         also: Gateways besides `gateway` that still serve the namespace of these options.
@@ -220,6 +229,8 @@ class Options:
             `fairlead-driver-keda`.
         repartition: None where nodes are never repartitioned.
         telemetry: a change of it reaches a service with its next revision.
+        queue_names: Kueue's LocalQueues of pods and Jobs: the first of them where a service names none; empty without
+            Kueue.
         name: the cluster's name in the control plane.
         control_plane_url: where pods of the cluster reach the control plane, such as `https://fairlead.example.org`;
             needed for pods that fetch from it or upload to it.
@@ -257,6 +268,7 @@ class Options:
     service_account_annotations: Mapping[str, str] = field(default_factory=dict)
     allow_python_models: bool = False
     gpu_runtime_image: str = ""
+    gpu_allocation: GpuAllocation = GpuAllocation.DEVICE_PLUGIN
     gateways: tuple[NamespaceGateway, ...] = ()
     leaving: tuple[str, ...] = ()
     also: tuple[GatewayReference, ...] = ()
@@ -272,6 +284,7 @@ class Options:
     keda: Keda | None = None
     repartition: Repartition | None = None
     telemetry: Telemetry = Telemetry()
+    queue_names: tuple[str, ...] = ()
     name: str = ""
     control_plane_url: str = ""
     control_plane_ca_config_map: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from integrations.clusters.kubernetes.options import Options, Reach
+from integrations.clusters.kubernetes.options import GpuAllocation, Options, Reach
 
 IN_NAMESPACES = "fairlead-driver"
 GATEWAYS = "fairlead-driver-gateways"
@@ -17,12 +17,14 @@ REPLAYS = "fairlead-driver-replays"
 JOBS = "fairlead-driver-jobs"
 JOBS_NETWORK = "fairlead-driver-jobs-network"
 KEDA = "fairlead-driver-keda"
+CLAIMS = "fairlead-driver-claims"
+DEVICES = "fairlead-driver-devices"
 ACCESS = "fairlead-driver-access"
 REPARTITION = "fairlead-driver-repartition"
 EVICTIONS = "fairlead-driver-repartition-pods"
 MIG = "fairlead-driver-repartition-mig"
 _NOT_ALWAYS_EVERYWHERE = (
-    *(IN_NAMESPACES, METRICS, REPLAYS, JOBS, JOBS_NETWORK, KEDA, ACCESS),
+    *(IN_NAMESPACES, METRICS, REPLAYS, JOBS, JOBS_NETWORK, KEDA, ACCESS, CLAIMS, DEVICES),
     *(REPARTITION, EVICTIONS, MIG),
 )
 _ROLE = Path(__file__).with_name("role.yaml")
@@ -69,12 +71,17 @@ def rights() -> Mapping[str, tuple[Right, ...]]:
 def roles_in_namespaces(options: Options) -> list[str]:
     """Return the roles to bind in each namespace that services run in."""
     reads_by_server = options.reach is Reach.API_SERVER
-    optional = {METRICS: reads_by_server, KEDA: options.keda is not None, EVICTIONS: options.repartition is not None}
+    optional = {
+        METRICS: reads_by_server,
+        KEDA: options.keda is not None,
+        CLAIMS: options.gpu_allocation is GpuAllocation.CLAIMS,
+        EVICTIONS: options.repartition is not None,
+    }
     return [IN_NAMESPACES, *(role for role, is_needed in optional.items() if is_needed)]
 
 
 def roles_of_the_cluster() -> list[str]:
-    """Return the roles bound once for every cluster; `REPARTITION` is for some."""
+    """Return the roles bound once for every cluster; `REPARTITION` and `DEVICES` are for some."""
     return [role for role in rights() if role not in _NOT_ALWAYS_EVERYWHERE]
 
 

@@ -17,6 +17,7 @@ from integrations.clusters.kubernetes.options import (
     ClosedNetwork,
     Destination,
     GatewayReference,
+    GpuAllocation,
     Keda,
     LogFormat,
     ModelCache,
@@ -76,6 +77,8 @@ def test_the_least_a_file_can_say() -> None:
 def test_a_file_is_read_field_by_field() -> None:
     options = parse_cluster(MOST).options
     assert options == Options(
+        gpu_allocation=GpuAllocation.CLAIMS,
+        queue_names=("models", "urgent"),
         gateway=GatewayReference("models", "gateways", "http", "grpc", "envoy-gateway-system"),
         rate_limits=True,
         runtime_image=MOST["runtimeImage"],

@@ -1,6 +1,5 @@
 """The driver's roles are enough for all it does, and for nothing else."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,23 +19,30 @@ from integrations.clusters.base import (
     DesiredRevision,
     Job,
     JobKind,
+    Resources,
     Tap,
     WorkloadIdentity,
 )
 from integrations.clusters.kubernetes import rbac
-from integrations.clusters.kubernetes.access import KubeconfigFile
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.api.watching import WatchingApi
 from integrations.clusters.kubernetes.apply import gpu_nodes
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
-from integrations.clusters.kubernetes.options import ClosedNetwork, GatewayReference, Keda, Options, Repartition
+from integrations.clusters.kubernetes.options import (
+    ClosedNetwork,
+    GatewayReference,
+    GpuAllocation,
+    Keda,
+    Options,
+    Repartition,
+)
 from integrations.clusters.kubernetes.watches.watcher import OPTIONAL, WATCHED
 from tests.cluster._support.definitions import define_keda, define_policies
 from tests.cluster._support.removal import remove
 from tests.cluster.plane import ControlPlane
+from tests.integrations._support.rights import may, watch
 from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
@@ -50,6 +56,8 @@ SURVEYOR = "fairlead-surveyor"
 """Who has the optional role for nodes, and no other."""
 WITH_KEDA = "fairlead-with-keda"
 """Who has the optional role for ScaledObjects, and no other."""
+CLAIMING = "fairlead-claiming"
+"""Who has the optional roles for claims of GPUs, beside those for nodes and Jobs."""
 GUARDING = "fairlead-guarding"
 """Who has the optional role for policies of who may call, and no other."""
 CLOSING = "fairlead-closing"
@@ -85,12 +93,20 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
         own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
         keda = [{**subjects[0], "name": WITH_KEDA}]
+        claiming = [{**subjects[0], "name": CLAIMING}]
         guarding = [{**subjects[0], "name": GUARDING}]
         closing = [{**subjects[0], "name": CLOSING}]
         cutters = [{**subjects[0], "name": CUTTER}]
-        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, guarding), (here, subjects + closing))
+        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, claiming))
+        bound = (*bound, (everywhere, claiming), (here, guarding), (here, subjects + closing + claiming))
         bound = (*bound, (here, closing))
-        bound = (*bound, (everywhere, surveyors + cutters), (everywhere, cutters), (here, cutters), (here, cutters))
+        bound = (
+            *bound,
+            (everywhere, surveyors + cutters + claiming),
+            (everywhere, cutters),
+            (here, cutters),
+            (here, cutters),
+        )
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -147,8 +163,8 @@ def test_pages_of_pods_take_the_optional_role_and_it_gives_nothing_else(
     assert told[USER].endswith("bind the role fairlead-driver-metrics")
     assert 'pods "digits-0" not found' in told[READER]
     for verb, resource in (("create", "pods/proxy"), ("get", "pods"), ("list", "pods"), ("get", "services/proxy")):
-        assert not _may(client, READER, verb, "", resource, NAMESPACE), f"{verb} {resource}"
-    assert not _may(client, READER, "get", "", "pods/proxy", "default")
+        assert not may(client, READER, verb, "", resource, NAMESPACE), f"{verb} {resource}"
+    assert not may(client, READER, "get", "", "pods/proxy", "default")
 
 
 def test_scaled_objects_take_the_role_for_keda_and_it_gives_nothing_else(
@@ -170,12 +186,50 @@ def test_scaled_objects_take_the_role_for_keda_and_it_gives_nothing_else(
         with pytest.raises(NotPermitted) if user == USER else nullcontext():
             api.apply(asked)
             (there,) = api.list(resource_types.SCALED_OBJECT, NAMESPACE, MANAGED)
-            watch(plane, user, resource_types.SCALED_OBJECT)
+            watch(plane, user, NAMESPACE, resource_types.SCALED_OBJECT)
             api.delete(resource_types.SCALED_OBJECT, NAMESPACE, "digits-1", uid=there["metadata"]["uid"])
         api.close()
     for verb, resource in (("get", "scaledobjects"), ("list", "scaledjobs"), ("get", "triggerauthentications")):
-        assert not _may(client, WITH_KEDA, verb, "keda.sh", resource, NAMESPACE), f"{verb} {resource}"
-    assert not _may(client, WITH_KEDA, "list", "keda.sh", "scaledobjects", "default")
+        assert not may(client, WITH_KEDA, verb, "keda.sh", resource, NAMESPACE), f"{verb} {resource}"
+    assert not may(client, WITH_KEDA, "list", "keda.sh", "scaledobjects", "default")
+
+
+def test_claims_of_gpus_take_their_roles_and_they_give_nothing_else(client: httpx.Client, plane: ControlPlane) -> None:
+    options = replace(
+        OPTIONS, gpu_runtime_image="cuda:1", gpu_allocation=GpuAllocation.CLAIMS, jobs_namespace=NAMESPACE
+    )
+    resources = Resources(accelerator="nvidia.com/gpu")
+    revision = DesiredRevision(
+        "digits-1", "digits", "1", "file:///artifacts/1", "sha256:0", 1, 100, resources=resources
+    )
+    made = render(Desired(NAMESPACE, "digits", 1, (revision,)), {}, options)
+    (template,) = (each for each in made if each["kind"] == resource_types.CLAIM_TEMPLATE.kind)
+    for user in (USER, CLAIMING):
+        api = Api(plane.user(user))
+        with pytest.raises(NotPermitted) if user == USER else nullcontext():
+            api.apply(template)
+            (there,) = api.list(resource_types.CLAIM_TEMPLATE, NAMESPACE, MANAGED)
+            api.delete(resource_types.CLAIM_TEMPLATE, NAMESPACE, "digits-1", uid=there["metadata"]["uid"])
+        for kind in (resource_types.RESOURCE_SLICE, resource_types.CLAIM):
+            with pytest.raises(NotPermitted) if user == USER else nullcontext():
+                assert isinstance(api.list(kind, "", {}), list)
+        with pytest.raises(NotPermitted) if user == USER else nullcontext():
+            assert api.get(resource_types.DEVICE_CLASS, "", "gpu.example.com") is None
+        api.close()
+    api = Api(plane.user(CLAIMING))
+    asked = Job(JobKind.TUNE, "file:///artifacts/1", 1, "sha256:0", resources=resources)  # which waits for no node
+    assert "did not finish" in KubernetesDriver(api, options).run(asked).message
+    api.close()
+    for verb, resource in (
+        ("create", "resourceclaims"),
+        ("delete", "resourceclaims"),
+        ("patch", "resourceclaims/status"),
+        ("get", "resourceclaimtemplates"),
+        ("patch", "deviceclasses"),
+        ("delete", "resourceslices"),
+    ):
+        assert not may(client, CLAIMING, verb, "resource.k8s.io", resource, NAMESPACE), f"{verb} {resource}"
+    assert not may(client, CLAIMING, "create", "resource.k8s.io", "resourceclaimtemplates", "default")
 
 
 def test_policies_take_the_role_for_access_and_it_gives_nothing_else(client: httpx.Client, plane: ControlPlane) -> None:
@@ -192,13 +246,13 @@ def test_policies_take_the_role_for_access_and_it_gives_nothing_else(client: htt
                 api.apply(policy)
                 (there,) = api.list(kind, NAMESPACE, MANAGED)
                 api.apply(policy, force=True)
-                watch(plane, user, kind)
+                watch(plane, user, NAMESPACE, kind)
                 api.delete(kind, NAMESPACE, "guarded", uid=there["metadata"]["uid"])
         api.close()
     group = "gateway.envoyproxy.io"
     for verb, resource in (("get", "securitypolicies"), ("list", "clienttrafficpolicies"), ("patch", "envoyproxies")):
-        assert not _may(client, GUARDING, verb, group, resource, NAMESPACE), f"{verb} {resource}"
-    assert not _may(client, GUARDING, "list", group, "securitypolicies", "default")
+        assert not may(client, GUARDING, verb, group, resource, NAMESPACE), f"{verb} {resource}"
+    assert not may(client, GUARDING, "list", group, "securitypolicies", "default")
 
 
 def test_closing_the_network_of_jobs_takes_its_role_and_it_gives_nothing_else(
@@ -213,8 +267,8 @@ def test_closing_the_network_of_jobs_takes_its_role_and_it_gives_nothing_else(
     there = client.get(resource_types.NETWORK_POLICY.path(NAMESPACE)).json()["items"]
     assert {each["metadata"]["name"] for each in there} >= {"fairlead-jobs", "fairlead-jobs.granted"}
     for verb, resource in (("delete", "networkpolicies"), ("list", "networkpolicies"), ("create", "ingresses")):
-        assert not _may(client, CLOSING, verb, "networking.k8s.io", resource, NAMESPACE), f"{verb} {resource}"
-    assert not _may(client, CLOSING, "create", "networking.k8s.io", "networkpolicies", "default")
+        assert not may(client, CLOSING, verb, "networking.k8s.io", resource, NAMESPACE), f"{verb} {resource}"
+    assert not may(client, CLOSING, "create", "networking.k8s.io", "networkpolicies", "default")
 
 
 def test_asking_pods_takes_the_role_for_replays_and_it_gives_nothing_else(
@@ -227,8 +281,8 @@ def test_asking_pods_takes_the_role_for_replays_and_it_gives_nothing_else(
             api.ask(path, {})
         api.close()
     for verb, resource in (("get", "pods/proxy"), ("create", "pods"), ("list", "pods"), ("create", "services/proxy")):
-        assert not _may(client, REPLAYER, verb, "", resource, NAMESPACE), f"{verb} {resource}"
-    assert not _may(client, REPLAYER, "create", "", "pods/proxy", "default")
+        assert not may(client, REPLAYER, verb, "", resource, NAMESPACE), f"{verb} {resource}"
+    assert not may(client, REPLAYER, "create", "", "pods/proxy", "default")
 
 
 def test_the_driver_starts_and_ends_a_candidate_with_its_role(client: httpx.Client, plane: ControlPlane) -> None:
@@ -250,22 +304,7 @@ def test_the_driver_starts_and_ends_a_candidate_with_its_role(client: httpx.Clie
 
 def test_the_driver_watches_all_it_makes_with_its_role(client: httpx.Client, plane: ControlPlane) -> None:
     for kind in (*(each for each in WATCHED if each not in OPTIONAL), resource_types.CONFIG_MAP):
-        watch(plane, USER, kind)
-
-
-def watch(plane: ControlPlane, user: str, kind: resource_types.Kind) -> None:
-    """List a kind and watch it from there; raises NotPermitted."""
-    asyncio.run(_watch(KubeconfigFile(plane.user(user)), kind))
-
-
-async def _watch(access: KubeconfigFile, kind: resource_types.Kind) -> None:
-    api, since = WatchingApi(access), ""
-    async for _, version in api.pages(kind, NAMESPACE, MANAGED):
-        since = version
-    async for event in api.events(kind, NAMESPACE, MANAGED, since):
-        assert event is None, "the stream has begun"
-        break
-    await api.close()
+        watch(plane, USER, NAMESPACE, kind)
 
 
 def test_the_role_for_nodes_lets_the_room_on_them_be_read_and_nothing_else(
@@ -321,7 +360,7 @@ def test_cutting_nodes_takes_the_roles_for_it_and_they_give_nothing_else(
         ("create", "pods/eviction", "default"),
         ("patch", "configmaps", NAMESPACE),
     ):
-        assert not _may(client, CUTTER, verb, "", resource, namespace), f"{verb} {resource}"
+        assert not may(client, CUTTER, verb, "", resource, namespace), f"{verb} {resource}"
 
 
 @pytest.mark.parametrize(
@@ -350,13 +389,4 @@ def test_cutting_nodes_takes_the_roles_for_it_and_they_give_nothing_else(
 def test_the_driver_may_do_nothing_else(
     verb: str, group: str, resource: str, namespace: str, client: httpx.Client
 ) -> None:
-    assert not _may(client, USER, verb, group, resource, namespace)
-
-
-def _may(client: httpx.Client, user: str, verb: str, group: str, resource: str, namespace: str) -> bool:
-    resource, _, subresource = resource.partition("/")
-    asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace}
-    review = {"spec": {"user": user, "resourceAttributes": asked}}
-    answer = client.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)
-    answer.raise_for_status()
-    return bool(answer.json()["status"]["allowed"])
+    assert not may(client, USER, verb, group, resource, namespace)

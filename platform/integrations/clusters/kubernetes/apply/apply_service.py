@@ -19,6 +19,7 @@ from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE, backend, tap_name
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
+from integrations.clusters.kubernetes.manifests.workloads import claims, queues
 from integrations.clusters.kubernetes.manifests.workloads.transformer import is_transformer_autoscaled
 from integrations.clusters.kubernetes.observe import drift
 from integrations.clusters.kubernetes.observe.gateway import Routed, confirmed_before, must_hold
@@ -70,6 +71,10 @@ class Applier:
         manifests = render(desired, given, options, keys=keys, is_held=is_held)
         deployments = there[resource_types.DEPLOYMENT]
         keep_templates(desired, manifests, deployments)
+        manifests = claims.with_templates(desired, queues.follow_templates(manifests))
+        if any(each["kind"] == claims.KIND for each in manifests) and resource_types.CLAIM_TEMPLATE not in there:
+            kind = resource_types.CLAIM_TEMPLATE
+            there[kind] = self._list(kind, desired.namespace, desired.service)
         pinned = {name for revision in desired.revisions for name in revision.pod_templates}
         refuse_images(manifests, options, deployments, pinned)
         # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
@@ -99,8 +104,10 @@ class Applier:
     def _keep_up(self, manifest: Manifest, known: Json, policy: DriftPolicy, before: Routed) -> list[Drift]:
         """Apply one manifest where the object differs (`drift` says how others' changes are resolved).
 
-        Who may call a service is put back in any case.
+        Who may call a service is put back in any case. A ResourceClaimTemplate stays, since its spec is immutable.
         """
+        if resource_types.kind_of(manifest) == resource_types.CLAIM_TEMPLATE:
+            return []
         wanted = drift.sealed(manifest)
         is_applied = drift.has_seal(wanted, known)
         wanted = drift.ceded(wanted, known, self.options.allowed_managers)
@@ -172,14 +179,16 @@ class Applier:
     def _pruned(self, desired: Desired, entry: Entry) -> Iterator[resource_types.Kind]:
         """Yield the kinds that are pruned once no longer desired, in this order.
 
-        KEDA's is one of them where the operator chose KEDA, now or before, and Envoy Gateway's where the service has,
-        or had, policies.
+        KEDA's is one of them where the operator chose KEDA, now or before, Envoy Gateway's where the service has, or
+        had, policies, and claims' where its replicas claim GPUs, or did.
         """
         if policies(desired) or policy_kinds(entry):
             yield from resource_types.POLICIES
         if self._has_scaled(entry):
             yield resource_types.SCALED_OBJECT
         yield from resource_types.PRUNED
+        if claims.are_used(desired, self.options) or _has_claims(entry):
+            yield resource_types.CLAIM_TEMPLATE
 
     def in_order_of_removal(self, entry: Entry) -> Iterator[Sequence[resource_types.Kind]]:
         """Yield the kinds of a service's objects, each group to be gone before the next is removed."""
@@ -187,7 +196,9 @@ class Applier:
         yield policy_kinds(entry)
         scaled = [resource_types.SCALED_OBJECT] if self._has_scaled(entry) else []
         last = (resource_types.NETWORK_POLICY, resource_types.SERVICE_ACCOUNT)
-        yield [*scaled, *(kind for kind in resource_types.PRUNED if kind not in (*resource_types.ROUTES, *last))]
+        claimed = [resource_types.CLAIM_TEMPLATE] if _has_claims(entry) else []
+        rest = (kind for kind in resource_types.PRUNED if kind not in (*resource_types.ROUTES, *last))
+        yield [*scaled, *rest, *claimed]
         yield last
 
     def _has_scaled(self, entry: Entry) -> bool:
@@ -201,6 +212,10 @@ class Applier:
 def policy_kinds(entry: Entry) -> list[resource_types.Kind]:
     """Return the kinds of Envoy Gateway's policies that the service has, or had."""
     return [kind for kind in resource_types.POLICIES if any(each.startswith(f"{kind.kind}/") for each in entry.objects)]
+
+
+def _has_claims(entry: Entry) -> bool:
+    return any(each.startswith(f"{resource_types.CLAIM_TEMPLATE.kind}/") for each in entry.objects)
 
 
 def _heals(manifest: Manifest, policy: DriftPolicy) -> bool:

@@ -18,6 +18,7 @@ from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.manifests.jobs.job import ASK, DIGEST, REQUEST, RESULT, longest_wait_s
 from integrations.clusters.kubernetes.manifests.names import JOB
 from integrations.clusters.kubernetes.manifests.network.policies import of_jobs
+from integrations.clusters.kubernetes.manifests.workloads import claims
 from integrations.clusters.kubernetes.observe.failures import failure_of, statuses
 from integrations.clusters.kubernetes.options import ModelSource, Options
 
@@ -51,6 +52,8 @@ def run(api: Api, options: Options, asked: Job, on_stage: OnStage | None = None)
             f"{_with_claim(options)}, or name another in the cluster's file as jobs.namespace"
         ) from error
     try:
+        for template in claims.of_job(made, asked.resources):
+            api.create(template)
         return _result(api, options, asked, name, on_stage)
     finally:
         with suppress(FairleadError):  # else Kubernetes removes it some time after its end

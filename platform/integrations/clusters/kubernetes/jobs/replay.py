@@ -23,6 +23,7 @@ from integrations.clusters.kubernetes.jobs.jobs import is_hopeless
 from integrations.clusters.kubernetes.manifests.jobs import replay as manifests
 from integrations.clusters.kubernetes.manifests.names import JOB
 from integrations.clusters.kubernetes.manifests.network import policies
+from integrations.clusters.kubernetes.manifests.workloads import claims
 from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
 from integrations.clusters.kubernetes.observe.failures import failure_of
 from integrations.clusters.kubernetes.options import Options, Reach
@@ -47,6 +48,8 @@ def replay(api: Api, options: Options, candidate: Candidate) -> Iterator[Callabl
     name = f"fairlead-replay-{secrets.token_hex(5)}"
     job = api.create(manifests.replay(candidate, name, entry.owner, options))
     try:
+        for template in claims.of_job(job, candidate.resources):
+            api.create(template)
         api.create(policies.of_replay(job, options, egress=bool(candidate.egress)))
         timeout = httpx.Timeout(candidate.timeout_s, connect=_CONNECT_S)
         with httpx.Client(timeout=timeout, trust_env=False) as client:

@@ -4,7 +4,7 @@ A pure function of the desired state, the operator's options and the shares that
 
     render(desired, shares, options)
     ├── once         ServiceAccount, NetworkPolicies, ConfigMap with the shares of taps
-    ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler
+    ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler, ResourceClaimTemplate
     ├── its transformer, if any: the same four, named `<revision>-transformer`
     ├── policies     SecurityPolicy and BackendTrafficPolicy, where the gateway checks, allows or limits calls
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
@@ -23,7 +23,7 @@ from integrations.clusters.kubernetes.manifests.routes.routes import routes
 from integrations.clusters.kubernetes.manifests.routes.security_policy import security_policy, withholding_callers
 from integrations.clusters.kubernetes.manifests.routes.traffic_policy import traffic_policy
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import autoscaler, refuse_unmeasured
-from integrations.clusters.kubernetes.manifests.workloads import deployment, taps
+from integrations.clusters.kubernetes.manifests.workloads import claims, deployment, queues, taps
 from integrations.clusters.kubernetes.manifests.workloads.transformer import transformer
 from integrations.clusters.kubernetes.options import Options
 
@@ -64,9 +64,9 @@ def render(
         made += transformer(desired, revision, options)
     if is_held or not any(shares.values()):
         made.append(deployment.service_without_endpoints(desired))
-    made += policies(desired, keys)
+    made = queues.follow_templates([*made, *policies(desired, keys)])
     routed = replace(desired, revisions=(), preview="") if is_held else desired
-    made = patched(desired, made + routes(routed, shares, options))
+    made = claims.with_templates(desired, patched(desired, made + routes(routed, shares, options)))
     if desired.access is not None:
         return made
     return [withholding_callers(each) if each["kind"].endswith("Route") else each for each in made]
@@ -79,7 +79,7 @@ def deployments(desired: Desired, options: Options) -> list[Manifest]:
     for revision in desired.revisions:
         made.append(deployment.deployment(desired, revision, options))
         made += [each for each in transformer(desired, revision, options) if each["kind"] == "Deployment"]
-    return patched(desired, made)
+    return patched(desired, queues.follow_templates(made))
 
 
 def policies(desired: Desired, keys: CallerKeys | None = None) -> list[Manifest]:

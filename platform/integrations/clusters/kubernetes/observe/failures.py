@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from integrations.clusters.base import Failure, FailureReason, ReplicaEvent, hidden, last_lines, printable
+from integrations.clusters.base import QUEUE, Failure, FailureReason, ReplicaEvent, hidden, last_lines, printable
 from integrations.clusters.base.failures import reason_of_exit
 from integrations.clusters.kubernetes.manifests.workloads.pods import PREPARE
+from integrations.clusters.kubernetes.manifests.workloads.queues import GATE
 
 Json = Mapping[str, Any]
 MAX_EVENTS = 10
@@ -117,8 +118,18 @@ def _of_pod(pod: Json) -> Iterator[Failure]:
         yield Failure(FailureReason.EVICTED, _sentence(pod, said), _since(pod, "Ready"))
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            said = f"no node takes it: {condition.get('message') or condition.get('reason', '')}"
+            said = _gated(pod) or f"no node takes it: {condition.get('message') or condition.get('reason', '')}"
             yield Failure(FailureReason.UNSCHEDULABLE, _sentence(pod, said), _since(pod, "PodScheduled"))
+
+
+def _gated(pod: Json) -> str:
+    """Return what a pod with scheduling gates waits for; empty without gates."""
+    gates = [each["name"] for each in pod.get("spec", {}).get("schedulingGates") or ()]
+    if GATE in gates:
+        queue = pod["metadata"].get("labels", {}).get(QUEUE, "")
+        named = f"the queue {queue}" if queue else "its queue"
+        return f"it waits in {named} until Kueue admits it, once the queue has quota for what it requests"
+    return f"it waits until its scheduling gates are removed: {', '.join(gates)}" if gates else ""
 
 
 def _exceeded(message: str) -> str:

@@ -35,6 +35,11 @@ def gpus_of(node: Json, pods: Sequence[Json]) -> NodeGpus:
     return _gpus(node, [wanted for pod in pods if is_alive(pod) for wanted in _wanted(pod)])
 
 
+def closed(node: Json) -> str:
+    """Return why a node accepts no GPU pod; empty where it does."""
+    return next((why for why in reasons(node) if why != _OWN_TAINT), "")
+
+
 def _gpus(node: Json, pods: Sequence[GpuPod]) -> NodeGpus:
     labels = node["metadata"].get("labels", {})
     return NodeGpus(
@@ -49,7 +54,7 @@ def _gpus(node: Json, pods: Sequence[GpuPod]) -> NodeGpus:
         sharers=_sharers(node),
         sharing=labels.get("nvidia.com/gpu.sharing-strategy", ""),
         pods=tuple(pods),
-        closed=next((why for why in reasons(node) if why != _OWN_TAINT), ""),
+        closed=closed(node),
     )
 
 

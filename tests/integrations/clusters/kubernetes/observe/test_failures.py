@@ -47,6 +47,28 @@ def unschedulable() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
+    ("gates", "labels", "sentence"),
+    [
+        (
+            ["kueue.x-k8s.io/admission"],
+            {"kueue.x-k8s.io/queue-name": "models"},
+            "waits in the queue models until Kueue",
+        ),
+        (["kueue.x-k8s.io/admission", "a.com/b"], {}, "waits in its queue until Kueue"),
+        (["example.com/quota", "example.com/network"], {}, "are removed: example.com/quota, example.com/network"),
+    ],
+)
+def test_a_gated_pod_says_what_it_waits_for(gates: list[str], labels: dict[str, str], sentence: str) -> None:
+    found = unschedulable()
+    found["metadata"]["labels"] = labels
+    found["spec"]["schedulingGates"] = [{"name": each} for each in gates]
+    failure = failure_of(found)
+    assert failure is not None
+    assert (failure.reason, failure.is_final) == (FailureReason.UNSCHEDULABLE, False)
+    assert sentence in failure.message
+
+
+@pytest.mark.parametrize(
     ("found", "reason", "exit_code", "sentence"),
     [
         pytest.param(

@@ -16,7 +16,7 @@ from integrations.clusters.base import Desired, DesiredRevision, Job, JobKind
 from integrations.clusters.flags import python_flags
 from integrations.clusters.kubernetes.manifests.jobs import control_plane
 from integrations.clusters.kubernetes.manifests.names import EGRESS, JOB, MANAGED, Manifest
-from integrations.clusters.kubernetes.manifests.workloads import accelerators, volumes
+from integrations.clusters.kubernetes.manifests.workloads import accelerators, queues, volumes
 from integrations.clusters.kubernetes.manifests.workloads.pods import COMMAND, MODELS, pod_template
 from integrations.clusters.kubernetes.manifests.workloads.secure import SECURE, without_identity
 from integrations.clusters.kubernetes.options import Options
@@ -93,7 +93,11 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": options.jobs_namespace, "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": options.jobs_namespace,
+            "labels": labels | queues.default_queue(options),
+        },
         "spec": {
             "backoffLimit": 0,
             "activeDeadlineSeconds": max(1, math.ceil(asked.timeout_s + longest_wait_s(asked))),

@@ -16,6 +16,7 @@ from integrations.clusters.kubernetes.manifests.names import HTTP_PORT, JOB, MAN
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.workloads import deployment
 from integrations.clusters.kubernetes.manifests.workloads.pods import MODELS, RUNTIME
+from integrations.clusters.kubernetes.manifests.workloads.queues import default_queue
 from integrations.clusters.kubernetes.manifests.workloads.volumes import with_disk_limits
 from integrations.clusters.kubernetes.options import Options
 
@@ -55,7 +56,7 @@ def replay(candidate: Candidate, name: str, owner: Manifest, options: Options) -
         "metadata": {
             "name": name,
             "namespace": candidate.namespace,
-            "labels": labels,
+            "labels": labels | default_queue(options),
             "ownerReferences": [owner],
         },
         "spec": {

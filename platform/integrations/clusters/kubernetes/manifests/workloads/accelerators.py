@@ -11,7 +11,7 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.options import Options
 
 PRODUCT = "nvidia.com/gpu.product"
-_TOLERATED = {"key": WHOLE, "operator": "Exists", "effect": "NoSchedule"}
+TOLERATED = {"key": WHOLE, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def image(revision: DesiredRevision, options: Options) -> str:
@@ -32,7 +32,7 @@ def where(resources: Resources) -> Manifest:
     """Return the fields of a pod's spec that place it on a node with the requested GPU; empty without one."""
     if not resources.accelerator:
         return {}
-    fields: Manifest = {"tolerations": [_TOLERATED]}
+    fields: Manifest = {"tolerations": [TOLERATED]}
     if resources.products:
         term = {"matchExpressions": [{"key": PRODUCT, "operator": "In", "values": list(resources.products)}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}

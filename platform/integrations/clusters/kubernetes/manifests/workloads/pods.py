@@ -29,7 +29,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     revision_labels,
     selector,
 )
-from integrations.clusters.kubernetes.manifests.workloads import accelerators, taps, volumes
+from integrations.clusters.kubernetes.manifests.workloads import accelerators, claims, queues, taps, volumes
 from integrations.clusters.kubernetes.manifests.workloads.model_sources import Source, source_of
 from integrations.clusters.kubernetes.manifests.workloads.secure import (
     SECURE,
@@ -39,7 +39,7 @@ from integrations.clusters.kubernetes.manifests.workloads.secure import (
     secure_pod,
     without_identity,
 )
-from integrations.clusters.kubernetes.options import LogFormat, Options
+from integrations.clusters.kubernetes.options import GpuAllocation, LogFormat, Options
 from serving_runtime.shared.egress import PRIVATE
 
 RUNTIME, PREPARE = "runtime", "prepare"
@@ -52,10 +52,12 @@ COMMAND = ["python", "-I", "-m", "serving_runtime"]
 def pod_template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     """Return the pod template of a revision's Deployment; raises InvalidInput for an artifact no pod can reach."""
     source = source_of(revision, options)
+    claims.refuse_shared(revision.resources, options)
     return {
         "metadata": {
             "labels": {
                 **revision.pod.labels,
+                **queues.queue_of(revision, options),
                 **revision_labels(desired.service, revision.name),
                 **({EGRESS: "true"} if revision.egress else {}),
             },
@@ -69,7 +71,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
         },
         "spec": {
             **secure_pod(desired, options),
-            **_with_pod_fields(_scheduling(desired, revision), desired, revision),
+            **_with_pod_fields(_scheduling(desired, revision, options), desired, revision),
             "initContainers": [
                 _prepare(revision, source, options),
                 *taps.reports(accelerators.image(revision, options), options),
@@ -193,13 +195,16 @@ _NODE, _ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _ANY_SKEW = 2**31 - 1
 
 
-def _scheduling(desired: Desired, revision: DesiredRevision) -> Manifest:
+def _scheduling(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     """Return the fields of a pod's spec by which the scheduler chooses its node.
 
     Sources: Kubernetes, "Pod Topology Spread Constraints", "Assigning Pods to Nodes". Both are preferences: a replica
     without a better node is scheduled all the same.
     """
-    fields = accelerators.where(revision.resources)
+    if options.gpu_allocation is GpuAllocation.CLAIMS:
+        fields = claims.where(revision.resources, revision.name)
+    else:
+        fields = accelerators.where(revision.resources)
     match revision.arrangement:
         case Arrangement.SPREAD:
             affinity = {**fields.get("affinity", {}), "podAntiAffinity": _in_other_zones(desired, revision)}
@@ -244,7 +249,7 @@ def _limited(resources: Manifest, revision: DesiredRevision, options: Options) -
         return resources
     default = revision.resources.cpu_cores or options.defaults.cpu_cores or 0
     requests = {**resources["requests"], "cpu": quantity(limit)} if default > limit else resources["requests"]
-    return {"requests": requests, "limits": {**resources["limits"], "cpu": quantity(limit)}}
+    return {**resources, "requests": requests, "limits": {**resources["limits"], "cpu": quantity(limit)}}
 
 
 def _apart(desired: Desired, revision: DesiredRevision) -> Manifest:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from integrations.clusters.base import Desired, Resources, SecretKeyRef
 from integrations.clusters.kubernetes.manifests.names import Manifest, quantity
-from integrations.clusters.kubernetes.options import ModelSource, Options
+from integrations.clusters.kubernetes.options import GpuAllocation, ModelSource, Options
 
 SECURE = {
     "allowPrivilegeEscalation": False,
@@ -16,6 +16,8 @@ SECURE = {
     "readOnlyRootFilesystem": True,
     "runAsNonRoot": True,
 }
+CLAIM = "gpu"
+"""Name of a pod's claim of a GPU, where GPUs are claimed."""
 _USER = 65532
 _WITHOUT_IDENTITY = "eks.amazonaws.com/skip-containers"  # Amazon's webhook gives these containers no credentials
 _PROBE_EVERY_S = 2
@@ -75,7 +77,11 @@ def requested(resources: Resources, options: Options) -> Manifest:
     memory_bytes = resources.memory_bytes or options.defaults.memory_bytes or 0
     requests = {"cpu": quantity(cpu_cores), "memory": str(memory_bytes)}
     # No CPU limit: throttling is latency, and requests already share the CPU out.
-    limits = {"memory": str(memory_bytes)} | ({resources.accelerator: "1"} if resources.accelerator else {})
+    limits = {"memory": str(memory_bytes)}
+    if resources.accelerator and options.gpu_allocation is GpuAllocation.CLAIMS:
+        return {"requests": requests, "limits": limits, "claims": [{"name": CLAIM}]}
+    if resources.accelerator:
+        limits[resources.accelerator] = "1"
     return {"requests": requests, "limits": limits}
 
 

@@ -22,6 +22,7 @@ from integrations.clusters.kubernetes.manifests.names import (
 )
 from integrations.clusters.kubernetes.manifests.pinned import pinned_template
 from integrations.clusters.kubernetes.manifests.workloads.deployment import disruption_budget_of, rolling, service_of
+from integrations.clusters.kubernetes.manifests.workloads.queues import queue_of
 from integrations.clusters.kubernetes.manifests.workloads.secure import (
     SECURE,
     env_entries,
@@ -79,7 +80,7 @@ def _pod_template(
     pod = {**secure_pod(desired, options), "containers": [_container(desired, revision, its, options)]}
     annotations = {RESTART: str(revision.restart_number), **without_identity(options, CONTAINER)}
     return {
-        "metadata": {"labels": labels, "annotations": annotations},
+        "metadata": {"labels": {**queue_of(revision, options), **labels}, "annotations": annotations},
         "spec": {**pod, "volumes": [empty("tmp", TMP_GIB)]},
     }
 

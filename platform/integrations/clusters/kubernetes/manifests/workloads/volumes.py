@@ -58,4 +58,5 @@ def with_disk_limits(pod: Manifest) -> Manifest:
 def _limited(container: Manifest, limit: str) -> Manifest:
     resources = container.get("resources", {})
     requests = {_DISK: _REQUESTED, **resources.get("requests", {})}
-    return container | {"resources": {"requests": requests, "limits": {_DISK: limit, **resources.get("limits", {})}}}
+    limits = {_DISK: limit, **resources.get("limits", {})}
+    return container | {"resources": {**resources, "requests": requests, "limits": limits}}
