@@ -22,7 +22,7 @@ _COLUMNS: render.Columns = {
     "seen": "checked_at",
     "problem": "problem",
 }
-_FINDINGS: render.Columns = {
+FINDINGS: render.Columns = {
     "": lambda row: "ok" if row["ok"] else "no",
     "about": "about",
     "found": "message",
@@ -136,7 +136,7 @@ def check_cluster(call: Call) -> None:
     if call.as_json:
         print(render.as_json(found))
     else:
-        call.show_list(found["findings"], _FINDINGS)
+        call.show_list(found["findings"], FINDINGS)
     if not found["ok"]:
         raise CliError(f"cluster {call.options.name} needs the remedies above")
 
