@@ -100,7 +100,7 @@ class ClusterDetailSerializer(ClusterSerializer):
     @extend_schema_field(CredentialSerializer(many=True))
     def get_credentials(self, cluster: Cluster) -> Any:
         """Return when the cluster's credentials end; those without an end are left out."""
-        return CredentialSerializer(expiries(cluster), many=True).data
+        return [CredentialSerializer(each).data for each in expiries(cluster)]
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_services(self, cluster: Cluster) -> Any:

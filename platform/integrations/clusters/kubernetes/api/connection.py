@@ -41,8 +41,17 @@ def settings_of(access: Access) -> client.Configuration:
         raise InvalidInput(f"{where} does not say how to reach a Kubernetes cluster: {error}") from error
     if (renewed := _renewed_token(access)) is not None:
         settings.api_key[_BEARER] = ""  # the library asks the hook for one that is there
-        settings.refresh_api_key_hook = lambda each: each.api_key.update({_BEARER: f"Bearer {renewed()}"})
+        _renew_by(settings, renewed)
     return settings
+
+
+def _renew_by(settings: Any, renewed: Callable[[], str]) -> None:
+    """Have the library ask for the token before each request."""
+
+    def hook(each: Any) -> None:
+        each.api_key[_BEARER] = f"Bearer {renewed()}"
+
+    settings.refresh_api_key_hook = hook
 
 
 def refused_token(access: Access) -> None:
@@ -59,8 +68,9 @@ def _load(file: KubeconfigFile, settings: client.Configuration) -> None:
     left_out = (*(() if file.runs_any else _RUN_PROGRAMS), *(("tokenFile",) if file.token_file else ()))
     for each in content.get("users") or ():
         user = each.get("user") if isinstance(each, dict) else None
-        for name in left_out if isinstance(user, dict) else ():
-            user.pop(name, None)
+        if isinstance(user, dict):
+            for name in left_out:
+                user.pop(name, None)
     folder = str(file.path.parent)
     KubeConfigLoader(content, file.context or None, config_base_path=folder).load_and_set(settings)
 
