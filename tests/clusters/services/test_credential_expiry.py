@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
+from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from clusters.models import Cluster
@@ -175,3 +177,14 @@ def test_the_worker_notes_the_end_of_a_plugin_s_token(tmp_path: Path, settings: 
         client.get("/metrics").content.decode()
     )
     assert marked(text(signed_in(Scope.ADMIN), "/platform/clusters/production/"), "credential")
+
+
+def test_the_api_has_the_ends_and_no_credential(api: Callable[..., APIClient]) -> None:
+    end = NOW + timedelta(days=20)
+    token = jwt(exp=end.timestamp())
+    cluster(token=token)
+    answer = api(Scope.ADMIN).get("/api/v1/clusters/production")
+    assert answer.json()["credentials"] == [
+        {"kind": "token", "issued_at": None, "expires_at": "2026-12-17T00:00:00Z", "is_renewed": False}
+    ]
+    assert token not in answer.content.decode()
