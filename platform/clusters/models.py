@@ -13,6 +13,8 @@ class Cluster(models.Model):
         document: the cluster file as it was last applied, with `stored` instead of secrets; None for `local`.
         credentials: those of the kubeconfig, encrypted; empty without one.
         prometheus_token: bearer token for the Prometheus of its file, encrypted; empty without one.
+        exec_token: when the token of its kubeconfig's exec plugin was made and ends, {"issued_at", "expires_at"}; None
+            without one that says so.
         changed_at: when its file last changed; None for `local`.
         gateway_url: the address of its gateway for clients; empty for `local`, where a setting has it.
         components: last observation of its components that are no models: name -> {"ready", "restarts", "message"}.
@@ -35,6 +37,7 @@ class Cluster(models.Model):
     document = models.JSONField(null=True)
     credentials = models.TextField(blank=True)
     prometheus_token = models.TextField(blank=True, default="", db_default="")
+    exec_token = models.JSONField(null=True)
     gateway_url = models.TextField(blank=True)
     changed_at = models.DateTimeField(null=True)
     components = models.JSONField(default=dict)

@@ -165,6 +165,18 @@ def names(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()] if value else default
 
 
+def programs(name: str) -> tuple[str, ...] | None:
+    """Return `name` as absolute paths of programs, separated by commas; None where it is unset."""
+    value = os.environ.get(name)
+    if value is None:
+        return None
+    found = tuple(part.strip() for part in value.split(",") if part.strip())
+    for path in found:
+        if not path.startswith("/") or os.path.normpath(path) != path:
+            raise ImproperlyConfigured(f"{name} has {path!r}; expected absolute paths such as /usr/local/bin/aws")
+    return found
+
+
 def choice(name: str, default: str, options: Collection[str]) -> str:
     """Return `name`, one of `options`."""
     value = text(name, default)

@@ -130,6 +130,8 @@ DEFAULT_ACCESS = env.choice("FAIRLEAD_DEFAULT_ACCESS", "public", ("public", "aut
 ALLOWED_REGISTRIES = env.registries("FAIRLEAD_ALLOWED_REGISTRIES")
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
+# Programs that kubeconfigs may run for a token; None: those of mounted kubeconfigs, which the operator wrote.
+EXEC_PLUGINS = env.programs("FAIRLEAD_EXEC_PLUGINS")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")
 # The file that clients trust where the gateway's certificate is self-made; `fairlead up` sets it.
 GATEWAY_CA = env.text("FAIRLEAD_GATEWAY_CA", "")

@@ -107,6 +107,9 @@ _IN_TIME = f'fairlead_rollout_turn_interval_seconds_bucket{{{POD},pod="fairlead-
 _CLUSTER_UP = f'fairlead_cluster_up{{{POD},pod="fairlead-web-a",cluster="eu"}}'
 _EXPIRES = f'fairlead_credential_expires_timestamp_seconds{{{POD},pod="fairlead-web-a",cluster="eu",kind="token"}}'
 _OF_TOKEN = {**HERE, "cluster": "eu", "kind": "token"}
+_RENEWED = f'{{{POD},pod="fairlead-web-a",cluster="eu",kind="mounted_token"}}'
+_RENEWED_ENDS = f"fairlead_credential_expires_timestamp_seconds{_RENEWED}"
+_RENEWED_MADE = f"fairlead_credential_issued_timestamp_seconds{_RENEWED}"
 _DEPTH = f'fairlead_queue_depth{{{POD},pod="fairlead-web-a",queue="celery"}}'
 _AVAILABLE = objective("availability", 0.999)
 _OF_AVAILABILITY = {**_OF_SERVICE, "objective": "availability"}
@@ -265,6 +268,30 @@ CASES = (
         _OF_TOKEN,
     ),
     Case("FairleadCredentialExpiresSoon", "eight days are left", {_EXPIRES: "692400x200"}, "20m"),
+    Case(
+        "FairleadCredentialNotRenewed",
+        "the kubelet no longer renews a token of an hour",
+        {_RENEWED_ENDS: "3600x400", _RENEWED_MADE: "0x400"},
+        "60m",
+        "The mounted_token of the cluster eu is not renewed.",
+        {**HERE, "cluster": "eu", "kind": "mounted_token"},
+    ),
+    Case(
+        "FairleadCredentialNotRenewed",
+        "a token that does not say when it was made has ended",
+        {_RENEWED_ENDS: "3600x400"},
+        "66m",
+        "The mounted_token of the cluster eu is not renewed.",
+        {**HERE, "cluster": "eu", "kind": "mounted_token"},
+    ),
+    Case(
+        "FairleadCredentialNotRenewed",
+        "a token of an hour is renewed with a fifth left",
+        {_RENEWED_ENDS: "3600x192 6480x200", _RENEWED_MADE: "0x192 2880x200"},
+        "60m",
+    ),
+    Case("FairleadCredentialExpires", "a token of an hour renews itself", {_RENEWED_ENDS: "3600x200"}, "20m"),
+    Case("FairleadCredentialExpiresSoon", "a token of an hour renews itself", {_RENEWED_ENDS: "3600x200"}, "20m"),
     Case(
         "FairleadClusterNotWatched",
         "no watch streams",

@@ -22,6 +22,7 @@ from tests._support.structural.layout import written
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "fairlead"
+MEMBER = ROOT / "charts" / "fairlead-member"
 GOLDEN = Path(__file__).with_name("golden")
 VARIATIONS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")))
 BASE = "trial"
@@ -53,7 +54,7 @@ def rendered(
             is_install=not is_upgrade,
             is_upgrade=is_upgrade,
         )
-    return {name.removeprefix("fairlead/templates/"): text for name, text in made.items() if text.strip()}
+    return {name.partition("/templates/")[2]: text for name, text in made.items() if text.strip()}
 
 
 def objects(given: Json, *, is_upgrade: bool = False, chart_folder: Path = CHART) -> list[Json]:

@@ -1,14 +1,15 @@
-"""The chart's README, made of Chart.yaml and the comments in values.yaml; `python -m tests.charts.readme` writes it."""
+"""The charts' READMEs of Chart.yaml and the comments in values.yaml; `python -m tests.charts.readme` writes them."""
 
 import json
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.charts.chart import CHART
+from tests.charts.chart import CHART, MEMBER
 
 _COMMENT = "# -- "
 _LEAD = """# {name}
@@ -26,13 +27,29 @@ helm upgrade --install fairlead charts/fairlead --namespace fairlead --create-na
 | value | default | meaning |
 | --- | --- | --- |
 """
+_MEMBER_LEAD = """# {name}
+
+{description}.
+
+Version {version}. [Add a Kubernetes cluster](../../docs/how-to/add-a-cluster.md#by-the-chart) describes its use.
+
+```sh
+helm upgrade --install fairlead-member charts/fairlead-member -n fairlead-access --create-namespace -f values.yaml
+```
+
+`values.schema.json` checks every value; one that is not in this table is refused by its name.
+
+| value | default | meaning |
+| --- | --- | --- |
+"""
+_LEADS = {CHART: _LEAD, MEMBER: _MEMBER_LEAD}
 
 
-def commented() -> Iterator[tuple[str, str]]:
+def commented(chart: Path = CHART) -> Iterator[tuple[str, str]]:
     """Yield the dotted name of each value that has a comment, and the comment."""
     path: list[tuple[int, str]] = []
     comment = ""
-    for line in (CHART / "values.yaml").read_text().splitlines():
+    for line in (chart / "values.yaml").read_text().splitlines():
         stripped = line.strip()
         if stripped.startswith(_COMMENT):
             comment = stripped.removeprefix(_COMMENT)
@@ -44,12 +61,12 @@ def commented() -> Iterator[tuple[str, str]]:
                 comment = ""
 
 
-def readme() -> str:
+def readme(chart: Path = CHART) -> str:
     """Return the README."""
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
-    rows = (f"| `{name}` | `{_shown(_at(values, name))}` | {comment} |\n" for name, comment in commented())
-    return _LEAD.format(**chart) + "".join(rows)
+    about = yaml.safe_load((chart / "Chart.yaml").read_text())
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    rows = (f"| `{name}` | `{_shown(_at(values, name))}` | {comment} |\n" for name, comment in commented(chart))
+    return _LEADS[chart].format(**about) + "".join(rows)
 
 
 def _at(values: Any, name: str) -> Any:
@@ -63,8 +80,9 @@ def _shown(value: Any) -> str:
 
 
 def main() -> int:
-    """Write the README."""
-    (CHART / "README.md").write_text(readme())
+    """Write the READMEs."""
+    for chart in _LEADS:
+        (chart / "README.md").write_text(readme(chart))
     return 0
 
 

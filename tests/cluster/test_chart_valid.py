@@ -2,8 +2,9 @@
 
 import httpx
 import pytest
+import yaml
 
-from tests.charts.chart import NAMESPACE, VARIATIONS, Json, objects, values
+from tests.charts.chart import MEMBER, NAMESPACE, VARIATIONS, Json, objects, values
 
 pytestmark = pytest.mark.cluster
 
@@ -23,6 +24,17 @@ def test_the_api_server_takes_every_object_of_a_variation(client: httpx.Client, 
     refused = {f"{each['kind']} {each['metadata']['name']}": said for each in found if (said := _refusal(client, each))}
     assert refused == {}
     assert len(found) > 20
+
+
+def test_the_api_server_takes_every_object_of_a_member_cluster(client: httpx.Client) -> None:
+    given = yaml.safe_load((MEMBER / "ci" / "all-values.yaml").read_text())
+    namespaces = {"namespaces": ["member-vision", "member-text"], "jobsNamespace": "member-checks"}
+    found = objects(given | namespaces, chart_folder=MEMBER)
+    for each in found:
+        if "namespace" in each["metadata"]:
+            each["metadata"]["namespace"] = NAMESPACE
+    refused = {f"{each['kind']} {each['metadata']['name']}": said for each in found if (said := _refusal(client, each))}
+    assert refused == {}
 
 
 def test_the_api_server_would_have_told_of_a_wrong_field(client: httpx.Client) -> None:

@@ -126,3 +126,16 @@ def test_addresses_of_sinks_are_refused_without_their_secrets(monkeypatch: pytes
         env.syslog("FAIRLEAD_X")
     monkeypatch.setenv("FAIRLEAD_X", "https://a/b?token=t")
     assert env.url("FAIRLEAD_X") == "https://a/b?token=t"
+
+
+def test_programs_are_absolute_paths_and_an_empty_list_is_not_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FAIRLEAD_X", raising=False)
+    assert env.programs("FAIRLEAD_X") is None
+    monkeypatch.setenv("FAIRLEAD_X", "")
+    assert env.programs("FAIRLEAD_X") == ()
+    monkeypatch.setenv("FAIRLEAD_X", "/usr/bin/aws, /opt/plugin")
+    assert env.programs("FAIRLEAD_X") == ("/usr/bin/aws", "/opt/plugin")
+    for wrong in ("aws", "./aws", "/usr/bin/../aws", "/usr/bin/"):
+        monkeypatch.setenv("FAIRLEAD_X", wrong)
+        with pytest.raises(ImproperlyConfigured, match="expected absolute paths"):
+            env.programs("FAIRLEAD_X")

@@ -212,6 +212,7 @@ CALLS = {
     "recordings show": Asked("s 5", {"GET /services/default/s/recordings/5": RECORDING}),
     "recordings stop": Asked("s 5", {"POST /services/default/s/recordings/5/stop": RECORDING}),
     "recordings delete": Asked("s 5", {"DELETE /services/default/s/recordings/5": {}}),
+    "clusters join": Asked("k -f k.yaml", {}),
     "clusters apply": Asked("-f k.yaml", {"PUT /clusters/k?dry_run=true": PLAN, "PUT /clusters/k": CLUSTER}),
     "clusters list": Asked("", {"GET /clusters": listed(CLUSTER)}),
     "clusters show": Asked("k", {"GET /clusters/k": CLUSTER}),

@@ -51,10 +51,10 @@ def shell(platform: KubernetesPlatform, plane: ControlPlane) -> Shell:
 
 @pytest.fixture
 def administrator(shell: Shell) -> Iterator[Shell]:
-    """Who adds a cluster, in a checkout; what they make for the whole cluster goes afterwards."""
+    """Who adds a cluster; what they make for the whole cluster goes afterwards."""
     (shell.folder / "platform").symlink_to(ROOT / "platform")
     yield shell
-    bindings = "fairlead-gateways fairlead-identity fairlead-nodes"
+    bindings = " ".join(f"fairlead-access-control-plane-driver-{role}" for role in ("gateways", "identity", "nodes"))
     shell.run(f"kubectl delete --ignore-not-found -f {ROLES}")
     shell.run(f"kubectl delete --ignore-not-found clusterrolebinding {bindings}")
     shell.run("kubectl delete --ignore-not-found --wait=false namespace fairlead-access")
@@ -65,6 +65,7 @@ def test_a_cluster_is_added(platform: KubernetesPlatform, administrator: Shell) 
     gateway = platform.harness.gateway.reference
     filled = {
         "name: production": "name: added",
+        "clusters join production": "clusters join added",
         "clusters check production": "clusters check added",
         "vision": TEAM,
         "https://models.example.com": platform.harness.gateway.url,
@@ -73,10 +74,9 @@ def test_a_cluster_is_added(platform: KubernetesPlatform, administrator: Shell) 
         "/var/lib/fairlead/artifacts": str(platform.harness.artifacts.folder),
     }
     with followed("how-to/add-a-cluster.md", shell, filled) as page:
-        page.follow(4)
-        assert "client-key" not in (shell.folder / "production.kubeconfig").read_text(), (
-            "nothing of the administrator's"
-        )
+        assert "kind: ServiceAccount" in page.follow(2)
+        assert "added" not in shell.run("fairlead clusters list"), "printing changes nothing"
+        assert "API server" in page.follow()
         said = page.follow()
     assert TEAM in said
     assert "not ok" not in said

@@ -267,6 +267,9 @@ securityContext:
 {{- with include "fairlead.registries" .root }}
 - {name: FAIRLEAD_ALLOWED_REGISTRIES, value: {{ . | quote }}}
 {{- end }}
+{{- if and (include "fairlead.defaultsOf" .root) (not (hasKey .root.Values.settings "FAIRLEAD_EXEC_PLUGINS")) }}
+- {name: FAIRLEAD_EXEC_PLUGINS, value: ""}
+{{- end }}
 {{- if .root.Values.kubeconfigSecret }}
 {{- if hasKey .root.Values.settings "FAIRLEAD_KUBECONFIG_FOLDER" }}
 {{- fail "kubeconfigSecret and settings.FAIRLEAD_KUBECONFIG_FOLDER are both set; leave one of them" }}

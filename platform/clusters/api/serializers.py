@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from clusters.models import Cluster
+from clusters.services.credential_expiry import Expiry, expiries
 from integrations.clusters.base import Finding
 from integrations.machine.limits import Level
 
@@ -72,6 +73,18 @@ class ClusterSerializer(serializers.Serializer[Cluster]):
         return [{"name": name, **seen} for name, seen in sorted(cluster.components.items())]
 
 
+class CredentialSerializer(serializers.Serializer[Expiry]):
+    """End of a credential by which the cluster, its Prometheus or its gateway is reached."""
+
+    kind = serializers.CharField(
+        help_text="`client_certificate`, `token`, `authority` (stored), `mounted_certificate`, `mounted_token`, "
+        "`mounted_authority`, `exec_token` (renewed by a program), `prometheus_token` or `gateway_certificate`."
+    )
+    issued_at = serializers.DateTimeField(allow_null=True, help_text="Of a renewed one; null where it is not known.")
+    expires_at = serializers.DateTimeField(source="at")
+    is_renewed = serializers.BooleanField(help_text="Whether a program renews it.")
+
+
 class ClusterDetailSerializer(ClusterSerializer):
     """A cluster with its file and its services."""
 
@@ -81,7 +94,13 @@ class ClusterDetailSerializer(ClusterSerializer):
         allow_null=True,
         help_text="Cluster file as applied, with `stored` in place of a kubeconfig; null for this machine.",
     )
+    credentials = serializers.SerializerMethodField()
     services = serializers.SerializerMethodField()
+
+    @extend_schema_field(CredentialSerializer(many=True))
+    def get_credentials(self, cluster: Cluster) -> Any:
+        """Return when the cluster's credentials end; those without an end are left out."""
+        return [CredentialSerializer(each).data for each in expiries(cluster)]
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_services(self, cluster: Cluster) -> Any:

@@ -4,18 +4,22 @@ import json
 from copy import deepcopy
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
 from clusters.domain.cluster_file import ClusterFile, Connection, Way, parse_cluster
+from clusters.domain.cluster_file.exec_plugin import check_allowed
+from clusters.domain.cluster_file.mounted_kubeconfig import MountedUser, parse_mounted, refuse_unlisted
 from clusters.models import Cluster
 from common.encryption import seal, unseal
 from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.drivers import KubernetesCluster, LocalCluster, Place, driver_for
-from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.access import Access, AsPod, ClusterInfo, Credentials, ExecPlugin, KubeconfigFile
+from integrations.clusters.kubernetes.api.exec_plugin import token_of
 from integrations.clusters.unavailable_driver import away
 
 LOCAL = "local"
@@ -93,22 +97,74 @@ def access_of(connection: Connection, sealed: str) -> Access:
         sealed: the stored credentials; may be empty.
     """
     if connection.credentials is not None:
-        return connection.credentials
+        return _listed(connection.credentials)
     if connection.way is Way.STORED:
-        return opened(sealed)
+        return _listed(opened(sealed))
     if connection.way is Way.PATH:
         return _mounted(connection)
     return AsPod()
 
 
+def exec_token_times(cluster: Cluster) -> dict[str, str] | None:
+    """Return when the token of the cluster's exec plugin was made and ends; None without one that says its end.
+
+    Runs the plugin where its last token is about to end; called with no transaction open.
+
+    Raises:
+        Unavailable: the plugin gives no token. Also what `driver_of` raises.
+    """
+    access = None if cluster.kind == LOCAL else access_to(cluster)
+    if access is None or isinstance(access, AsPod) or access.exec_plugin is None:
+        return None
+    token = token_of(access.exec_plugin)
+    if token.expires_at is None:
+        return None
+    return {"issued_at": token.issued_at.isoformat(), "expires_at": token.expires_at.isoformat()}
+
+
 def sealed(credentials: Credentials) -> str:
     """Return credentials encrypted, as the database keeps them."""
-    return seal(json.dumps(asdict(credentials)), purpose=PURPOSE)
+    known = asdict(credentials)
+    if credentials.exec_plugin is None:  # so that releases before exec plugins can read it
+        del known["exec_plugin"]
+    return seal(json.dumps(known), purpose=PURPOSE)
 
 
 def opened(stored: str) -> Credentials:
     """Return decrypted credentials; raises Unavailable under another `FAIRLEAD_SECRET_KEY`."""
-    return Credentials(**json.loads(unseal(stored, purpose=PURPOSE)))
+    known = json.loads(unseal(stored, purpose=PURPOSE))
+    if plugin := known.get("exec_plugin"):
+        cluster = plugin["cluster"]
+        known["exec_plugin"] = ExecPlugin(
+            plugin["command"],
+            tuple(plugin["args"]),
+            tuple((name, value) for name, value in plugin["env"]),
+            plugin["api_version"],
+            None if cluster is None else ClusterInfo(**cluster),
+        )
+    return Credentials(**known)
+
+
+def mounted_user(path: Path, context: str, content: bytes) -> MountedUser:
+    """Return the credentials that a mounted kubeconfig has; raises InvalidInput, also for unlisted programs."""
+    found = _mounted_user(path, context, content)
+    if settings.EXEC_PLUGINS is not None:
+        refuse_unlisted(found, path=path)
+        if found.exec_plugin is not None:
+            check_allowed(found.exec_plugin, settings.EXEC_PLUGINS, field="connection.kubeconfigPath")
+    return found
+
+
+@lru_cache(maxsize=256)
+def _mounted_user(path: Path, context: str, content: bytes) -> MountedUser:
+    return parse_mounted(content, path=path, context=context)
+
+
+def _listed(credentials: Credentials) -> Credentials:
+    """Return credentials whose program, if they have one, the operator lists; raises InvalidInput."""
+    if credentials.exec_plugin is not None:
+        check_allowed(credentials.exec_plugin, settings.EXEC_PLUGINS or (), field="connection.kubeconfig")
+    return credentials
 
 
 def _parsed(cluster: Cluster) -> ClusterFile:
@@ -142,4 +198,30 @@ def _mounted(connection: Connection) -> KubeconfigFile:
         raise Unavailable(
             f"{field} is {connection.path!r}, which cannot be read here: {error.strerror}; mount it into web and worker"
         ) from error
-    return KubeconfigFile(path, connection.context, content)
+    return _of_file(KubeconfigFile(path, connection.context, content))
+
+
+def _of_file(file: KubeconfigFile) -> KubeconfigFile:
+    """Return the access with what of it renews itself; raises InvalidInput where the operator's list refuses it."""
+    is_limited = settings.EXEC_PLUGINS is not None
+    try:
+        user = mounted_user(file.path, file.context, file.content)
+    except InvalidInput:
+        if is_limited:
+            raise
+        return file  # the client library says what is wrong with it
+    return replace(
+        file,
+        exec_plugin=user.exec_plugin if is_limited else None,
+        token_file=user.token_file,
+        versions=tuple(_version(path) for _, path in sorted(user.files.items())),
+        runs_any=not is_limited,
+    )
+
+
+def _version(path: str) -> tuple[str, int, int]:
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):
+        return path, 0, 0
+    return path, found.st_mtime_ns, found.st_size

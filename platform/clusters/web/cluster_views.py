@@ -22,7 +22,7 @@ from clusters.domain.pricing import REPLICA
 from clusters.models import Cluster
 from clusters.selectors import cluster_get, cluster_query, prices_of
 from clusters.services.clusters import cluster_check
-from clusters.services.credential_expiry import expiry_findings
+from clusters.services.credential_expiry import expiries, expiry_findings
 from clusters.services.prices import cluster_prices_set
 from common.db.count import count_up_to
 from common.http.error_pages import is_fragment, leave
@@ -114,6 +114,7 @@ def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
         "row": cluster,
         "way": _way(cluster),
         "expiring": list(expiry_findings(cluster, timezone.now())) if is_administrator(token) else [],
+        "credentials": expiries(cluster) if is_administrator(token) else (),
         "services": services.only("cluster", "namespace", "name", "phase", "reason", "seen_at")[:SERVICES_SHOWN],
         "services_count": count_up_to(services),
         "may_check": is_administrator(token),

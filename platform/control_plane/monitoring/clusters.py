@@ -20,14 +20,27 @@ def cluster_families() -> tuple[GaugeMetricFamily, ...]:
             "When a credential of the cluster ends, in seconds since 1970.",
             labels=["cluster", "kind"],
         ),
+        GaugeMetricFamily(
+            "fairlead_credential_issued_timestamp_seconds",
+            "When a credential that renews itself was made, in seconds since 1970.",
+            labels=["cluster", "kind"],
+        ),
     )
 
 
 def cluster_metrics(*, now: datetime) -> tuple[Metric, ...]:
     """Return the metrics of all clusters; one query."""
-    up, age, expires = families = cluster_families()
+    up, age, expires, issued = families = cluster_families()
     rows = Cluster.objects.only(
-        "name", "kind", "silent_since", "observed_at", "credentials", "prometheus_token", "checked_at"
+        "name",
+        "kind",
+        "document",
+        "silent_since",
+        "observed_at",
+        "credentials",
+        "prometheus_token",
+        "exec_token",
+        "checked_at",
     )
     for cluster in rows.order_by("name"):
         if cluster.checked_at is not None:
@@ -36,4 +49,6 @@ def cluster_metrics(*, now: datetime) -> tuple[Metric, ...]:
             age.add_metric([cluster.name], max(0.0, (now - cluster.observed_at).total_seconds()))
         for each in expiries(cluster):
             expires.add_metric([cluster.name, each.kind], each.at.timestamp())
+            if each.issued_at is not None:
+                issued.add_metric([cluster.name, each.kind], each.issued_at.timestamp())
     return families

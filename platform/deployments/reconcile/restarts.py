@@ -141,9 +141,12 @@ def variables_left_out(row: Revision, cluster: Cluster) -> str:
 
 
 @transaction.atomic
-def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
+def note_components(*, cluster_id: int, nodes: Nodes, now: datetime, exec_token: dict[str, str] | None = None) -> None:
     """Record an event for each component (gateway, worker, agent) that was restarted since the last observation, and
     for each limit of the machine that has come closer.
+
+    Args:
+        exec_token: when the token of the cluster's exec plugin was made and ends (`exec_token_times`).
     """
     cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
     events = []
@@ -165,8 +168,10 @@ def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
     cluster.limits = rows
     cluster.components = {component.name: _component(component) for component in nodes.components}
     _observed(cluster, now)
-    cluster.problem = ""
-    cluster.save(update_fields=["components", "limits", "event_seq", "problem", *_OF_OBSERVATION, *_OF_SILENCE])
+    cluster.problem, cluster.exec_token = "", exec_token
+    cluster.save(
+        update_fields=["components", "limits", "event_seq", "problem", "exec_token", *_OF_OBSERVATION, *_OF_SILENCE]
+    )
     Event.objects.bulk_create(events)
     if events:
         deliveries_queue(of_cluster(cluster.name, events))

@@ -119,8 +119,9 @@ def looked_at(cluster: Cluster) -> tuple[ClusterDriver, bool]:
         return _silent(cluster, error), False
     try:
         with_gpus = gpus_due(cluster, now)
+        token = connection.exec_token_times(cluster)
         nodes = driver.inventory(with_nodes=with_gpus)
-        restarts.note_components(cluster_id=cluster.pk, nodes=nodes, now=now)
+        restarts.note_components(cluster_id=cluster.pk, nodes=nodes, now=now, exec_token=token)
         if with_gpus:
             gpus_note(cluster_id=cluster.pk, nodes=nodes, now=now)
     except Unavailable as error:

@@ -22,7 +22,7 @@ _COLUMNS: render.Columns = {
     "seen": "checked_at",
     "problem": "problem",
 }
-_FINDINGS: render.Columns = {
+FINDINGS: render.Columns = {
     "": lambda row: "ok" if row["ok"] else "no",
     "about": "about",
     "found": "message",
@@ -54,6 +54,12 @@ def _limits(row: Mapping[str, Any]) -> str:
     )
 
 
+def _credentials(row: Mapping[str, Any]) -> str:
+    """Return when each credential ends."""
+    found = row.get("credentials", [])
+    return ", ".join(f"{each['kind'].replace('_', ' ')} until {each['expires_at']}" for each in found)
+
+
 def name_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the cluster")
 
@@ -64,6 +70,7 @@ def show_cluster(call: Call) -> None:
         **_COLUMNS,
         "limits": _limits,
         "gateway": "gateway_url",
+        "credentials": _credentials,
         "services": lambda row: ", ".join(row["services"]),
     }
     call.show(call.client.get(path("clusters", call.options.name)), shown)
@@ -129,7 +136,7 @@ def check_cluster(call: Call) -> None:
     if call.as_json:
         print(render.as_json(found))
     else:
-        call.show_list(found["findings"], _FINDINGS)
+        call.show_list(found["findings"], FINDINGS)
     if not found["ok"]:
         raise CliError(f"cluster {call.options.name} needs the remedies above")
 

@@ -1,5 +1,6 @@
 """Clusters by their files, and which of them a service runs on."""
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -175,6 +176,23 @@ def test_a_mounted_kubeconfig_is_taken_up_anew_when_it_changes(tmp_path: Path, s
     assert access(cluster) == KubeconfigFile(path, "eu", b"first")
     path.write_text("second")
     assert access(cluster) == KubeconfigFile(path, "eu", b"second")
+
+
+def test_certificates_that_a_mounted_kubeconfig_names_make_another_access_when_they_change(
+    tmp_path: Path, settings: Settings
+) -> None:
+    settings.KUBECONFIG_FOLDER = tmp_path
+    content = kubeconfig(**{"token": None, "client-certificate": "c.pem", "client-key": "c.key", "tokenFile": "token"})
+    path = tmp_path / "eu.yaml"
+    path.write_text(json.dumps(content))
+    (tmp_path / "c.pem").write_text("first")
+    cluster, _ = apply(connection={"kubeconfigPath": str(path)})
+    first = access(cluster)
+    assert isinstance(first, KubeconfigFile)
+    assert (first.token_file, access(cluster)) == (str(tmp_path / "token"), first)
+    (tmp_path / "next").write_text("another")
+    (tmp_path / "next").replace(tmp_path / "c.pem")
+    assert access(cluster) != first
 
 
 def test_this_machine_has_no_file() -> None:

@@ -35,6 +35,13 @@ def test_limits_of_the_machine_are_shown_with_what_to_do(fairlead: Fairlead, api
     assert (code, "open files close, memory fine; gateway uses 900 of 1,024; raise it" in said) == (0, True)
 
 
+def test_the_ends_of_credentials_are_shown(fairlead: Fairlead, api: Any) -> None:
+    ends = {"kind": "mounted_token", "expires_at": "2026-12-17T00:00:00Z"}
+    api.on("GET /clusters/production", {**CLUSTER, "credentials": [ends]})
+    code, said, _ = fairlead("clusters", "show", "production")
+    assert (code, "mounted token until 2026-12-17T00:00:00Z" in said) == (0, True)
+
+
 def test_a_kubeconfig_is_given_along_with_a_file_that_holds_none(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     (at_home / "production.yaml").write_text("name: production\nconnection: {context: eu}\n")
     (at_home / "kubeconfig").write_text("current-context: eu\nusers: [{name: robot, user: {token: secret}}]\n")

@@ -1,27 +1,28 @@
-"""Kubeconfig parser: only inline credentials are accepted. Pure.
+"""Kubeconfig parser. Pure.
 
 Running a program, or reading a file of the control plane's machine, because a user sent its name would hand that
-machine over: `exec`, `auth-provider` and paths are refused by name. Of several clusters and users only those of the
-context are kept.
+machine over: `auth-provider` and paths are refused by name, and `exec` has to name a program of the operator's list
+(`exec_plugin`). Of several clusters and users only those of the context are kept.
 """
 
 import base64
 from collections.abc import Mapping
+from functools import partial
 
 import yaml
 
+from clusters.domain.cluster_file.exec_plugin import parse_exec
 from common.errors import InvalidInput
 from common.files.document import Document
 from common.files.yaml_text import load
 from common.identifiers import is_web_address
-from integrations.clusters.kubernetes.access import Credentials
+from integrations.clusters.kubernetes.access import ClusterInfo, Credentials
 
 _IN_ITSELF = (
     "put a token (`kubectl create token ACCOUNT --duration ...`) or client-certificate-data with client-key-data there"
 )
 _MOUNT = "or mount the kubeconfig into web and worker and name it as connection.kubeconfigPath"
 _OF_A_USER = {
-    "exec": f"it would run a program on the control plane's machine; {_IN_ITSELF}, {_MOUNT}",
     "auth-provider": f"it would run a plugin on the control plane's machine; {_IN_ITSELF}, {_MOUNT}",
     "tokenFile": f"it is a path on another machine; put what the file holds there as token, {_MOUNT}",
     "client-certificate": "it is a path on another machine; embed the file as client-certificate-data "
@@ -51,18 +52,23 @@ def parse_kubeconfig(connection: Document, name: str, context: str) -> Credentia
         InvalidInput: it is no kubeconfig, or has a field that cannot be honoured, by its dotted name.
     """
     field = connection.path(name)
-    document = connection.document(name, lambda value: _read(value, field))
+    return _of_both(*cluster_and_user(connection.document(name, lambda value: read(value, field)), context))
+
+
+def cluster_and_user(document: Document, context: str) -> tuple[Document, Document]:
+    """Return the cluster and the user of a context of a kubeconfig; raises InvalidInput."""
     current = document.text("current-context", default="")
     chosen = context or current
     if not chosen:
+        field = document.prefix
         raise InvalidInput(f"{field} has no current-context; name one as connection.context", field=field)
     place = _named(document, "contexts", "context", chosen)
     cluster = _named(document, "clusters", "cluster", place.text("cluster"))
-    user = _named(document, "users", "user", place.text("user"))
-    return _of_both(cluster, user)
+    return cluster, _named(document, "users", "user", place.text("user"))
 
 
-def _read(value: object, field: str) -> object:
+def read(value: object, field: str) -> object:
+    """Return a kubeconfig that may be YAML text as its values; raises InvalidInput."""
     if not isinstance(value, str):
         return value
     try:
@@ -89,21 +95,20 @@ def _of_both(cluster: Document, user: Document) -> Credentials:
     server = cluster.text("server", check=_check_server)
     certificate, key = _pem(user, "client-certificate-data"), _pem(user, "client-key-data")
     token = user.text("token", default="").strip()
-    found = Credentials(
-        server=server,
-        authority=_pem(cluster, "certificate-authority-data"),
-        certificate=certificate,
-        key=key,
-        token=token,
-        server_name=cluster.text("tls-server-name", default=""),
+    known = ClusterInfo(
+        server, _pem(cluster, "certificate-authority-data"), cluster.text("tls-server-name", default="")
     )
+    plugin = user.part("exec", partial(parse_exec, cluster=known, is_mounted=False))
+    found = Credentials(server, known.authority, certificate, key, token, known.server_name, plugin)
     for part in (cluster, user):
         part.raw("extensions", None)  # other programs' notes
         part.refuse_unknown()
     if bool(certificate) != bool(key) and user.is_sound():
         there, missing = ("certificate", "key") if certificate else ("key", "certificate")
         user.fault(f"client-{missing}-data", f"is missing, but client-{there}-data is there; give both")
-    if not certificate and not token and user.is_sound():
+    if plugin is not None and (certificate or token):
+        user.fault("exec", "is beside a token or a client certificate; leave one of them")
+    if plugin is None and not certificate and not token and user.is_sound():
         user.fault("token", f"is missing, and there is no client certificate; {_IN_ITSELF}")
     return found
 

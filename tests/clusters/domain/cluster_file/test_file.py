@@ -326,7 +326,7 @@ def with_cluster(**cluster: object) -> dict[str, Any]:
     ("kubeconfig", "sentence"),
     [
         pytest.param(
-            with_user(exec={"command": "aws"}), "user.exec is not honoured: it would run a program", id="exec"
+            with_user(exec={"command": "aws"}), "user.exec.command is 'aws'; expected the absolute path", id="exec"
         ),
         pytest.param(
             with_user(**{"auth-provider": {"name": "oidc"}}), "user.auth-provider is not honoured", id="auth-provider"
@@ -372,7 +372,7 @@ def test_what_a_kubeconfig_says_that_is_not_in_itself_is_refused_by_name(kubecon
 
 def test_a_user_of_another_context_may_be_whatever_it_is() -> None:
     assert of({"kubeconfig": KUBECONFIG}).credentials is not None
-    with pytest.raises(InvalidInput, match=r"user\.exec is not honoured"):
+    with pytest.raises(InvalidInput, match=r"user\.exec\.command is 'aws'; expected the absolute path"):
         of({"kubeconfig": KUBECONFIG, "context": "aws"})
 
 

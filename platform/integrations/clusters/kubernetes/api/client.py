@@ -1,4 +1,4 @@
-"""Kubernetes API client of one cluster: the only module that uses Kubernetes' client library. Called by the driver.
+"""Kubernetes API client of one cluster. With `connection` the only module that uses Kubernetes' client library.
 
 Objects are plain dictionaries. Every write is validated strictly: a field that the API server does not know is an
 error. Every call has a timeout, so that a server that hangs blocks no caller for longer.
@@ -7,17 +7,19 @@ error. Every call has a timeout, so that a server that hangs blocks no caller fo
 import json
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import urllib3
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from common.errors import Conflict, InvalidInput, NotFound, NotPermitted, Unavailable
+from common.errors import Conflict, NotFound, NotPermitted, Unavailable
 from common.places import waiting
-from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.access import Access, Credentials, KubeconfigFile
+from integrations.clusters.kubernetes.api.connection import refused_token, settings_of
 from integrations.clusters.kubernetes.api.errors import refusal
 from integrations.clusters.kubernetes.api.resource_types import POD, Kind, kind_of
 from integrations.clusters.kubernetes.api.tls import tls_of
@@ -58,6 +60,7 @@ class Api:
         """
         access = KubeconfigFile(access) if isinstance(access, Path) else access
         settings = settings_of(access)
+        self._refused = partial(refused_token, access)
         # A request that the library repeats by itself would outlast the timeout; the reconciler comes again anyway.
         settings.retries = False
         settings.connection_pool_maxsize = _MOST_CONNECTIONS
@@ -247,6 +250,8 @@ class Api:
             with of_process.call(asked.method, about) as span:
                 answer = self._client.call_api(*request, _request_timeout=asked.timeout_s)
                 span.set("http.response.status_code", answer.status)
+            if answer.status == HTTPStatus.UNAUTHORIZED:
+                self._refused()
             return answer
         except (urllib3.exceptions.HTTPError, OSError, ApiException) as error:
             raise self._silence(error) from error
@@ -258,23 +263,3 @@ class Api:
 
 def _selector(labels: dict[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in labels.items())
-
-
-def settings_of(access: Access) -> client.Configuration:
-    """Return the library's settings; raises InvalidInput where the access does not say how to reach a cluster."""
-    settings = client.Configuration()
-    try:
-        match access:
-            case AsPod():
-                config.load_incluster_config(client_configuration=settings)
-            case KubeconfigFile(path, context):
-                config.load_kube_config(str(path), context or None, client_configuration=settings)
-            case Credentials(server, token=token, server_name=server_name):
-                settings.host = server
-                settings.tls_server_name = server_name or None
-                if token:
-                    settings.api_key = {"BearerToken": f"Bearer {token}"}
-    except config.ConfigException as error:
-        where = f"the kubeconfig {access.path}" if isinstance(access, KubeconfigFile) else "the pod's service account"
-        raise InvalidInput(f"{where} does not say how to reach a Kubernetes cluster: {error}") from error
-    return settings

@@ -13,7 +13,7 @@ import httpx
 
 from common.errors import Unavailable
 from integrations.clusters.kubernetes.access import Access, Credentials
-from integrations.clusters.kubernetes.api.client import settings_of
+from integrations.clusters.kubernetes.api.connection import refused_token, settings_of
 from integrations.clusters.kubernetes.api.errors import refusal
 from integrations.clusters.kubernetes.api.resource_types import Kind
 from integrations.clusters.kubernetes.api.tls import tls_of
@@ -46,6 +46,7 @@ class WatchingApi:
     def __init__(self, access: Access) -> None:
         """Prepare as `access` says; raises InvalidInput where it does not say how to reach a cluster."""
         self._settings = settings_of(access)
+        self._access = access
         context = tls_of(access) if isinstance(access, Credentials) else _tls(self._settings)
         transport = httpx.AsyncHTTPTransport(
             verify=context, limits=httpx.Limits(max_connections=None), socket_options=_KEEPALIVE, trust_env=False
@@ -89,11 +90,12 @@ class WatchingApi:
             async with AsyncExitStack() as stack:
                 extensions = {**self._extensions}
                 asked = self._client.stream(
-                    "GET", path, params=query, headers=self._headers(), timeout=timeout, extensions=extensions
+                    "GET", path, params=query, headers=await self._headers(), timeout=timeout, extensions=extensions
                 )
                 async with self._asks:
                     answer = await stack.enter_async_context(asked)
                 if answer.status_code != httpx.codes.OK:
+                    self._note(answer)
                     raise refusal(answer.status_code, await answer.aread(), f"the watch of {path}")
                 yield None
                 rest = b""
@@ -113,17 +115,27 @@ class WatchingApi:
         try:
             async with self._asks:
                 answer = await self._client.get(
-                    path, params=dict(query), headers=self._headers(), timeout=timeout, extensions={**self._extensions}
+                    path,
+                    params=dict(query),
+                    headers=await self._headers(),
+                    timeout=timeout,
+                    extensions={**self._extensions},
                 )
             if answer.status_code == httpx.codes.OK:
                 return dict(json.loads(answer.content))
         except (httpx.HTTPError, OSError, ValueError) as error:
             raise self._silence(error) from error
+        self._note(answer)
         raise refusal(answer.status_code, answer.content, f"GET {path}")
 
-    def _headers(self) -> dict[str, str]:
-        """Return the headers of a request; tokens that a file or a program renews are read again."""
-        token = self._settings.auth_settings().get("BearerToken", {}).get("value")
+    def _note(self, answer: httpx.Response) -> None:
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            refused_token(self._access)
+
+    async def _headers(self) -> dict[str, str]:
+        """Return the headers of a request; tokens that a file or a program renews are read again, in a thread."""
+        found = await asyncio.to_thread(self._settings.auth_settings)
+        token = found.get("BearerToken", {}).get("value")
         return {"Accept": "application/json"} | ({"Authorization": str(token)} if token else {})
 
     def _silence(self, error: Exception) -> Unavailable:

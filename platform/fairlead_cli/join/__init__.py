@@ -1,0 +1,1 @@
+"""`fairlead clusters join`: what a further cluster needs, and its registration."""
