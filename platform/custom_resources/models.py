@@ -18,6 +18,7 @@ class ResourceObject(models.Model):
         model_import, model_version: of a ModelVersion; the import is deleted some time after its end.
         digest: of what was applied last, also where that was refused.
         acted: the generation of a Rollout whose action was done, or by which a policy was saved; 0 before.
+        last_action: of a Rollout, with its outcome; None before the first.
         problem: why it was refused; empty where it was not.
         retry_at: when it is tried again; None where nothing is left to do.
         written: `changes` of the service that the status is of.
@@ -40,6 +41,7 @@ class ResourceObject(models.Model):
     )
     digest = models.CharField(max_length=64, blank=True)
     acted = models.BigIntegerField(default=0)
+    last_action = models.JSONField(null=True)
     problem = models.TextField(blank=True)
     retry_at = models.DateTimeField(null=True)
     written = models.BigIntegerField(default=-1)

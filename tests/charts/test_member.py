@@ -49,6 +49,7 @@ def rights(found: list[Json], prefix: str = _PREFIX) -> set[tuple[str, str, str]
                 "keda": {"prometheus": "http://prometheus:9090"},
                 "repartition": True,
                 "customResources": True,
+                "kserveObjects": True,
             },
             id="everything",
         ),
@@ -80,6 +81,7 @@ def test_the_rights_are_those_of_the_chart_at_home(given: Json, at_home: Json) -
                 "gpuAllocation": "claims",
                 "repartition": {},
                 "customResources": True,
+                "kserveObjects": True,
             },
             id="everything",
         ),
@@ -110,12 +112,12 @@ def test_every_binding_is_for_the_control_plane_s_account() -> None:
     assert all(each == [{"kind": "ServiceAccount", "name": "robot", "namespace": NAMESPACE}] for each in subjects)
 
 
-@pytest.mark.parametrize("name", ["role.yaml", "crds.yaml", "adapter-rules.yaml"])
+@pytest.mark.parametrize("name", ["role.yaml", "crds.yaml", "kserve_role.yaml", "adapter-rules.yaml"])
 def test_files_are_those_of_the_chart_at_home(name: str) -> None:
     assert (MEMBER / "files" / name).read_text() == (CHART / "files" / name).read_text()
 
 
-@pytest.mark.parametrize("name", ["role.yaml", "crds.yaml"])
+@pytest.mark.parametrize("name", ["role.yaml", "crds.yaml", "kserve_role.yaml"])
 def test_files_of_the_command_line_are_those_of_the_chart_at_home(name: str) -> None:
     assert (Path(join.__file__).with_name(name)).read_text() == (CHART / "files" / name).read_text()
 

@@ -76,6 +76,19 @@ def test_custom_resources_are_those_of_the_driver_and_stay_at_uninstall() -> Non
     assert yaml.safe_load(file)["customResources"] is True
 
 
+def test_following_objects_of_kserve_takes_a_role_of_its_own() -> None:
+    copy = CHART / "files" / "kserve_role.yaml"
+    assert copy.read_text() == DEFINITIONS.with_name("kserve_role.yaml").read_text()
+    name = f"{NAMESPACE}-{RELEASE}-kserve-objects"
+
+    def rules_of(values: dict[str, object]) -> dict[str, object]:
+        found = objects({"cluster": {"customResources": True, **values}})
+        return {each["metadata"]["name"]: each["rules"] for each in found if each["kind"] == "ClusterRole"}
+
+    assert name not in rules_of({})
+    assert rules_of({"kserveObjects": True})[name] == yaml.safe_load(copy.read_text())["rules"]
+
+
 def test_an_administrator_may_make_the_roles() -> None:
     found = objects({"rbac": {"create": False}})
     kinds = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}

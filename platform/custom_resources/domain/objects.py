@@ -14,6 +14,8 @@ CHANGES = "fairlead.dev/changes"
 """Annotation with `adopt`: changes by API and pages are written into the object; else they are refused."""
 TAKE_OVER = "fairlead.dev/take-over"
 """Annotation with `true`: the object takes a service of its name over that API or pages made."""
+POLICY = "fairlead.dev/policy"
+"""Annotation with the name of the rollout policy of an object whose kind has no field for it."""
 _STOP = "serving.kserve.io/stop"
 _FILE = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
 
@@ -72,7 +74,10 @@ def service_file(found: Object, cluster: str) -> Json:
     metadata: Json = {"name": found.name, "namespace": found.namespace}
     if _STOP in found.annotations:
         metadata["annotations"] = {_STOP: found.annotations[_STOP]}
-    return {**_FILE, "metadata": metadata, "spec": {**found.spec, "cluster": cluster}}
+    spec = {**found.spec, "cluster": cluster}
+    if POLICY in found.annotations:
+        spec.setdefault("rollout", {"policy": found.annotations[POLICY]})
+    return {**_FILE, "metadata": metadata, "spec": spec}
 
 
 def spec_of_file(document: Mapping[str, Any]) -> Json:

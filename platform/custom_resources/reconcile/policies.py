@@ -47,7 +47,7 @@ def policy_follow(
         row.uid, row.digest = found.uid, ""
     said = hashlib.sha256(json.dumps([found.spec, found.takes_over], sort_keys=True).encode()).hexdigest()
     if is_due(row, said, now):
-        attempt(row, said, partial(_apply, found, row, actor=actor, now=now), now=now)
+        attempt(row, said, lambda: partial(_apply, found, row, actor=actor, now=now), now=now)
     status = policy_status(row.problem, before=found.status, generation=found.generation, now=now)
     if status != found.status:
         objects.set_status(KIND, namespace, name, status)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
+
 from clusters.models import Cluster
 from common.errors import FairleadError
 from custom_resources.domain.objects import Object
@@ -52,11 +54,11 @@ def rollout_follow(
     found = Object.of(item)
     if row is None or row.uid != found.uid:
         row = row or ResourceObject(cluster=cluster, kind=KIND, namespace=namespace, name=name)
-        row.uid, row.acted, row.service = found.uid, 0, newest.service
+        row.uid, row.acted, row.last_action, row.service = found.uid, 0, None, newest.service
         row.save()
-    last = _act(found, row, newest, objects, actor=f"kubernetes:{cluster.name}/{namespace}/{name}", now=clock())
+    _act(found, row, newest, objects, now=clock())
     view = rollout_detail(rollout_id=newest.pk, now=clock())
-    last = last or found.status.get("lastAction")
+    last = row.last_action or found.status.get("lastAction")
     status = rollout_status(view, last, before=found.status, generation=found.generation, now=clock())
     if status != found.status:
         objects.set_status(KIND, namespace, name, status)
@@ -75,25 +77,33 @@ def _made(owner: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": named, "spec": {}}
 
 
-def _act(
-    found: Object, row: ResourceObject, newest: Rollout, objects: CustomResources, *, actor: str, now: datetime
-) -> dict[str, Any] | None:
-    """Do the object's action once, and return what became of it; None without one."""
+def _act(found: Object, row: ResourceObject, newest: Rollout, objects: CustomResources, *, now: datetime) -> None:
+    """Do the object's action once, and take it out of the spec."""
     action = str(found.spec.get("action") or "")
     if not action:
-        return None
-    # First, so that an action is never done twice: after a promotion the next pause would be left, too.
-    mine = ResourceObject.objects.filter(pk=row.pk, acted__lt=found.generation).update(acted=found.generation)
-    outcome = None
-    if mine:
-        outcome = {"action": action, "at": f"{now:%Y-%m-%dT%H:%M:%SZ}", "rollout": newest.pk, "message": ""}
-        try:
-            _ACTIONS[action](rollout_id=newest.pk, actor=actor, now=now)
-        except KeyError:
-            outcome["message"] = f"spec.action is {action[:60]!r}; expected promote, abort or retry"
-        except FairleadError as error:
-            outcome["message"] = error.message
+        return
+    # One transaction, so that a process that dies leaves no action that is lost or done again: after a second promotion
+    # the next pause would be left, too.
+    with transaction.atomic():
+        if ResourceObject.objects.filter(pk=row.pk, acted__lt=found.generation).update(acted=found.generation):
+            row.last_action = _done(action, newest, actor=_actor(row), now=now)
+            row.save(update_fields=["last_action"])
     objects.change(
         KIND, found.namespace, found.name, {"metadata": {"resourceVersion": found.version}, "spec": {"action": None}}
     )
-    return outcome
+
+
+def _done(action: str, rollout: Rollout, *, actor: str, now: datetime) -> dict[str, Any]:
+    """Do an action, and return what became of it."""
+    message = ""
+    try:
+        _ACTIONS[action](rollout_id=rollout.pk, actor=actor, now=now)
+    except KeyError:
+        message = f"spec.action is {action[:60]!r}; expected promote, abort or retry"
+    except FairleadError as error:
+        message = error.message
+    return {"action": action, "at": f"{now:%Y-%m-%dT%H:%M:%SZ}", "rollout": rollout.pk, "message": message}
+
+
+def _actor(row: ResourceObject) -> str:
+    return f"kubernetes:{row.cluster.name}/{row.namespace}/{row.name}"

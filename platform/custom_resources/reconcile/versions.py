@@ -47,7 +47,7 @@ def version_follow(
     said = hashlib.sha256(json.dumps(found.spec, sort_keys=True).encode()).hexdigest()
     if is_due(row, said, now):
         actor = f"kubernetes:{cluster.name}/{namespace}/{name}"
-        attempt(row, said, partial(_advance, found, row, actor=actor, now=now), now=now)
+        attempt(row, said, lambda: partial(_advance, found, row, actor=actor, now=now), now=now)
     status = version_status(_state(row), row.problem, before=found.status, generation=found.generation, now=now)
     if status != found.status:
         objects.set_status(KIND, namespace, name, status)

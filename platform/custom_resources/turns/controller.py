@@ -19,26 +19,39 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.db.models import F, Q
 from django.utils import timezone
 
+from accounts.domain.roles import Owned
+from accounts.models import Ownership
 from clusters.models import KUBERNETES, Cluster
 from clusters.services.connection import access_to, file_of
 from common.errors import Conflict, FairleadError, Unavailable
 from custom_resources.models import ResourceObject
-from custom_resources.reconcile import policies, rollouts, services, versions
+from custom_resources.reconcile import kserve, policies, rollouts, services, versions
 from integrations.clusters.kubernetes.access import Access
-from integrations.clusters.kubernetes.custom_resources import CustomResources
+from integrations.clusters.kubernetes.custom_resources import KSERVE, OWN, CustomResources
 
 logger = logging.getLogger(__name__)
 _POLL_S, _AGAIN_S, _REFRESH_S, _EVERYTHING_S = 1.0, 2.0, 5.0, 600.0
 _AT_ONCE = 4
 _MOST = 500
+_DEFAULT = "default"
 Key = tuple[str, str]
-_FOLLOWS = (
+FOLLOWS = (
     (versions.KIND, versions.version_follow),
     (policies.KIND, policies.policy_follow),
     (services.KIND, services.service_follow),
+    (KSERVE, kserve.kserve_follow),
     (rollouts.KIND, rollouts.rollout_follow),
 )
 """In the order in which one needs the other."""
+
+
+def _namespaces(cluster: Cluster) -> set[str]:
+    """Return the namespaces whose objects are watched where those of all are not permitted.
+
+    They are those of a team, and those of services on the cluster.
+    """
+    owned = Ownership.objects.filter(kind=Owned.NAMESPACE).values_list("name", flat=True)
+    return {_DEFAULT, *owned, *cluster.services.values_list("namespace", flat=True)}
 
 
 @dataclass
@@ -129,14 +142,18 @@ class ObjectController:
             self._leave(cluster.pk)
             return
         access, known = access_to(cluster), self._followed.get(cluster.pk)
-        if known is not None and known.access != access:
+        kinds = (*OWN, KSERVE) if file.kserve_objects else OWN
+        if known is not None and (known.access, known.objects.kinds) != (access, kinds):
             self._leave(cluster.pk)
             known = None
         if known is None:
-            known = _Followed(cluster, access, CustomResources(access, self._reporter(cluster.pk)))
+            known = _Followed(cluster, access, CustomResources(access, self._reporter(cluster.pk), kinds))
             self._followed[cluster.pk] = known
         known.cluster = cluster
-        if time.monotonic() >= known.everything_at and known.objects.is_known(services.KIND):
+        namespaces = _namespaces(cluster)
+        known.objects.follow(namespaces)
+        is_known = any(known.objects.is_known(services.KIND, each) for each in namespaces)
+        if time.monotonic() >= known.everything_at and is_known:
             known.everything_at = time.monotonic() + _EVERYTHING_S
             rows = ResourceObject.objects.filter(cluster=cluster).values_list("namespace", "name")
             with self._something:
@@ -159,7 +176,7 @@ class ObjectController:
 
     def _due_rows(self) -> Iterable[tuple[int, Key]]:
         """Yield objects whose services changed since their status was written, and those that are tried again."""
-        changed = Q(kind=services.KIND, service__changes__gt=F("written"))
+        changed = Q(kind__in=(services.KIND, KSERVE), service__changes__gt=F("written"))
         rows = ResourceObject.objects.filter(changed | Q(retry_at__lte=timezone.now()), cluster__in=self._followed)
         for cluster_id, namespace, name in rows.values_list("cluster", "namespace", "name")[:_MOST]:
             yield cluster_id, (namespace, name)
@@ -167,8 +184,8 @@ class ObjectController:
     def _follow(self, followed: _Followed, key: Key) -> None:
         """Follow the objects of a namespace and name, of all kinds that are known as they are."""
         try:
-            for kind, follow in _FOLLOWS:
-                if followed.objects.is_known(kind):
+            for kind, follow in FOLLOWS:
+                if followed.objects.is_known(kind, key[0]):
                     follow(followed.cluster, followed.objects, *key, clock=timezone.now)
         except Conflict as error:  # it was changed since it was read, which its watch reports
             logger.info("object %s/%s of cluster %s: %s", *key, followed.cluster.name, error)

@@ -1,7 +1,7 @@
 """Manifests of a joining cluster: namespaces, the control plane's ServiceAccount, and its roles. Pure.
 
-Which roles follows from the cluster file, as in the chart `fairlead-member`. `role.yaml` and `crds.yaml` are copies of
-the driver's; a test compares both.
+Which roles follows from the cluster file, as in the chart `fairlead-member`. The YAML files are copies of the driver's;
+a test compares them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,6 +52,7 @@ def manifests(document: Json, *, namespaces: Sequence[str], account: Account) ->
     made += [_binding("RoleBinding", role, namespace, account) for role, namespace in in_namespaces]
     if document.get("customResources") is True:
         kinds = list(_documents("crds.yaml"))
+        kinds += _documents("kserve_role.yaml") if document.get("kserveObjects") is True else ()
         of_objects = [each["metadata"]["name"] for each in kinds if each["kind"] == "ClusterRole"]
         made += [*kinds, *(_binding("ClusterRoleBinding", role, "", account) for role in of_objects)]
     return made

@@ -33,6 +33,12 @@ _KEDA: _Modules = {
         ["config/crd/bases/keda.sh_scaledobjects.yaml"],
     )
 }
+_KSERVE: _Modules = {
+    "github.com/kserve/kserve@v0.15.2": (
+        "h1:uph7Umk331fvBMrHHpTJNDt6+lf3IAuyiskaQw8wIAk=",
+        ["config/crd/full/serving.kserve.io_inferenceservices.yaml"],
+    )
+}
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _WITHIN_S = 60.0
 
@@ -45,6 +51,11 @@ def define_other_kinds(admin: httpx.Client) -> None:
 def define_keda(admin: httpx.Client) -> None:
     """Let the API server know ScaledObjects from now on, as `define_other_kinds` does."""
     _define_all(admin, _KEDA)
+
+
+def define_kserve(admin: httpx.Client) -> None:
+    """Let the API server know KServe's InferenceServices from now on, as `define_other_kinds` does."""
+    _define_all(admin, _KSERVE)
 
 
 def define_policies(admin: httpx.Client) -> None:

@@ -1,24 +1,19 @@
 """Objects at a real API server and services on the database: who wins where both say something."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-import yaml
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.domain.roles import Owned
 from accounts.models import Ownership
 from clusters.models import Cluster
-from clusters.services.clusters import cluster_apply
 from common.uris import parse_prefixes
 from custom_resources.domain.objects import FINALIZER
 from custom_resources.models import ResourceObject
-from custom_resources.turns.controller import ObjectController
 from deployments.domain.service_state.owner import stored_owner
 from deployments.models import InferenceService, RolloutPolicy
 from deployments.services import service_stop
@@ -28,14 +23,11 @@ from integrations.clusters.kubernetes.api.resource_types import (
     MODEL_VERSION,
     ROLLOUT,
     ROLLOUT_POLICY,
-    Kind,
 )
 from registry.models import Alias, ModelImport
-from tests.cluster._support.definitions import define
 from tests.cluster.plane import ControlPlane
-from tests.deployments._support.cluster_files import LEAST
-from tests.deployments._support.platform import POLICY, Platform
-from tests.integrations._support.runtimes import until
+from tests.custom_resources._support.followed import Followed, following
+from tests.deployments._support.platform import POLICY
 from tests.scenes import team_there
 
 pytestmark = pytest.mark.cluster
@@ -43,74 +35,10 @@ DEFINITIONS = Path(custom_resources.__file__).with_name("crds.yaml")
 STEPS = {"steps": POLICY["steps"]}
 
 
-@dataclass
-class Followed:
-    """A cluster whose objects are followed, one look at a time."""
-
-    platform: Platform
-    admin: httpx.Client
-    controller: ObjectController
-
-    def apply(self, kind: Kind, name: str, spec: dict[str, Any], **annotations: str) -> None:
-        named = {"name": name, "annotations": {f"fairlead.dev/{key}": value for key, value in annotations.items()}}
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": named, "spec": spec}
-        answer = self.admin.patch(
-            kind.path("default", name),
-            params={"fieldManager": "git", "force": "true"},
-            content=yaml.safe_dump(body),
-            headers={"Content-Type": "application/apply-patch+yaml"},
-        )
-        assert answer.is_success, answer.text
-
-    def get(self, kind: Kind, name: str) -> dict[str, Any]:
-        answer = self.admin.get(kind.path("default", name))
-        return dict(answer.json()) if answer.is_success else {}
-
-    def delete(self, kind: Kind, name: str) -> None:
-        self.admin.delete(kind.path("default", name)).raise_for_status()
-
-    def why(self, kind: Kind, name: str, of_type: str) -> str:
-        """Return the message of a condition, once its object is as the controller left it."""
-        found = self.get(kind, name)
-        return next(
-            (str(each["message"]) for each in found.get("status", {}).get("conditions", ()) if each["type"] == of_type),
-            "",
-        )
-
-    def until(self, look: Callable[[], object], what: str) -> None:
-        def looked() -> bool:
-            self.controller.turn()
-            return bool(look())
-
-        until(looked, what)
-
-
 @pytest.fixture
 def followed(db: None, plane: ControlPlane, settings: Settings) -> Iterator[Followed]:
-    settings.KUBECONFIG_FOLDER = plane.folder
-    connection = {"kubeconfigPath": str(plane.kubeconfig), "context": "test"}
-    artifacts = {**LEAST["artifacts"], "root": "/artifacts"}
-    file = {**LEAST, "name": "here", "connection": connection, "artifacts": artifacts, "customResources": True}
-    cluster_apply(document=file, name=None, actor="test", now=timezone.now())
-    platform = Platform()
-    platform.version(1)
-    cluster = Cluster.objects.get(name="here")
-    with plane.client() as admin:
-        *kinds, _ = yaml.safe_load_all(DEFINITIONS.read_text())
-        for each in kinds:
-            define(admin, each)
-        it = Followed(platform, admin, ObjectController(lambda: {cluster.pk}))
+    with following(plane, settings) as it:
         yield it
-        it.controller.close()
-        for kind in (INFERENCE_SERVICE, ROLLOUT_POLICY, MODEL_VERSION):
-            for each in admin.get(kind.path("default")).json()["items"]:
-                path = kind.path("default", each["metadata"]["name"])
-                admin.patch(
-                    path,
-                    json={"metadata": {"finalizers": None}},
-                    headers={"Content-Type": "application/merge-patch+json"},
-                )
-                admin.delete(path)
 
 
 def spec(replicas: int = 1) -> dict[str, Any]:

@@ -39,6 +39,7 @@ MOST: dict[str, Any] = {
     },
     "allowPythonModels": True,
     "customResources": True,
+    "kserveObjects": True,
     "gpuNodesAutoscaled": True,
     "gpuAllocation": "claims",
     "queueNames": ["models", "urgent"],

@@ -46,6 +46,7 @@ class ClusterFile:
     Attributes:
         patches: of all manifests rendered for services there.
         custom_resources: objects of Fairlead's kinds there are services, policies and rollouts.
+        kserve_objects: KServe's InferenceServices there are services, too.
         allows_service_patches: services may have patches of their own, which can change pods in any way.
         pods: the pod fields that services may set.
         gpus_autoscaled: the cluster autoscaler adds GPU nodes for pending pods, so that what does not fit is accepted.
@@ -60,6 +61,7 @@ class ClusterFile:
     patches: tuple[Patch, ...] = ()
     allows_service_patches: bool = False
     custom_resources: bool = False
+    kserve_objects: bool = False
     gpus_autoscaled: bool = False
     prometheus: PrometheusServer | None = None
     pods: AllowedPods = field(default_factory=AllowedPods)
@@ -107,11 +109,14 @@ def _cluster(document: Document, name: str | None) -> ClusterFile:
         patches=document.attempt((), _patches, document),
         allows_service_patches=document.flag("servicePatches", default=False),
         custom_resources=document.flag("customResources", default=False),
+        kserve_objects=document.flag("kserveObjects", default=False),
         gpus_autoscaled=document.flag("gpuNodesAutoscaled", default=False),
         prometheus=document.part("prometheus", parse_prometheus),
         pods=_pods(document),
     )
     document.refuse_unknown()
+    if result.kserve_objects and not result.custom_resources:
+        document.fault("kserveObjects", "is true without customResources: true, which follows objects; say both")
     if result.patches and document.is_sound():
         refuse_unfit(result.patches, result.options)
     return result

@@ -1,6 +1,10 @@
-"""Custom resources of one cluster: read from watches of all namespaces, written by the API server."""
+"""Custom resources of one cluster: read from watches, written by the API server.
 
-from collections.abc import Callable, Sequence
+They are watched in all namespaces at once, or, where the role is bound in single ones, in those that `follow` named.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,23 +17,36 @@ from integrations.clusters.kubernetes.watches.cache import EVERYWHERE, Cache
 from integrations.clusters.kubernetes.watches.watcher import Watcher
 
 Json = dict[str, Any]
-KINDS = {kind.kind: kind for kind in resource_types.CUSTOM}
+KSERVE = "KServeInferenceService"
+"""The name here of KServe's own kind, which is called as Fairlead's is."""
+KINDS = {**{kind.kind: kind for kind in resource_types.CUSTOM}, KSERVE: resource_types.KSERVE_SERVICE}
+OWN = tuple(kind.kind for kind in resource_types.CUSTOM)
+_CONTROLLER = {"control-plane": "kserve-controller-manager"}
+_LOOKS_S = 30.0
 _LONGEST_MESSAGE = 1024
 
 
 class CustomResources:
-    """Objects of Fairlead's own kinds on a cluster; `report` gets namespaces and names whose objects changed."""
+    """Objects of some kinds on a cluster; `report` gets namespaces and names whose objects changed."""
 
-    def __init__(self, access: Access, report: Callable[[set[tuple[str, str]]], None]) -> None:
+    def __init__(
+        self, access: Access, report: Callable[[set[tuple[str, str]]], None], kinds: Sequence[str] = OWN
+    ) -> None:
         """Watch from now on; raises InvalidInput where the access does not say how to reach a cluster."""
+        self.kinds = tuple(kinds)
+        self._kserve: tuple[float, str] = (float("-inf"), "")
         self._cache = Cache()
         self._api = Api(access)
-        self._watcher = Watcher(access, self._cache, report, resource_types.CUSTOM)
-        self._watcher.follow({EVERYWHERE})
+        self._watcher = Watcher(access, self._cache, report, [KINDS[each] for each in kinds])
+        self.follow(())
 
-    def is_known(self, kind: str) -> bool:
-        """Return whether all objects of a kind are known as they are."""
-        return self._cache.covers(KINDS[kind], EVERYWHERE)
+    def follow(self, namespaces: Iterable[str]) -> None:
+        """Watch the objects of these namespaces from now on, where those of all are not permitted."""
+        self._watcher.follow({EVERYWHERE, *namespaces})
+
+    def is_known(self, kind: str, namespace: str = EVERYWHERE) -> bool:
+        """Return whether all objects of a kind, by default in all namespaces, are known as they are."""
+        return self._cache.covers(KINDS[kind], namespace)
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """Return an object; None where it is absent."""
@@ -37,13 +54,13 @@ class CustomResources:
 
     def names(self) -> set[tuple[str, str]]:
         """Return the namespaces and names of all objects."""
-        every = (each["metadata"] for kind in resource_types.CUSTOM for each in self._cache.every(kind))
+        every = (each["metadata"] for kind in self.kinds for each in self._cache.every(KINDS[kind]))
         return {(each["namespace"], each["name"]) for each in every}
 
     def create(self, kind: str, item: Json) -> None:
         """Create an object; one of its name that is there already is no error."""
         try:
-            made = self._api.create({"apiVersion": KINDS[kind].api_version, "kind": kind, **item})
+            made = self._api.create({"apiVersion": KINDS[kind].api_version, "kind": KINDS[kind].kind, **item})
         except Conflict:
             return
         self._cache.written(KINDS[kind], made)
@@ -79,7 +96,7 @@ class CustomResources:
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"namespace": metadata["namespace"], "name": name},
-            "involvedObject": {"apiVersion": KINDS[kind].api_version, "kind": kind, **about},
+            "involvedObject": {"apiVersion": KINDS[kind].api_version, "kind": KINDS[kind].kind, **about},
             "reason": reason,
             "message": message[:_LONGEST_MESSAGE],
             "type": "Warning" if is_warning else "Normal",
@@ -94,6 +111,24 @@ class CustomResources:
             self._api.create(event)
         except Conflict:
             return
+
+    def kserve_controller(self) -> str:
+        """Return the Deployment of KServe's own controller; empty without one, or where it is scaled to 0.
+
+        One that is away for a moment counts: it comes back, and would then find its objects in other hands. It is
+        looked for every 30 s.
+
+        Raises:
+            NotPermitted: the role does not allow to look.
+            Unavailable: the cluster cannot be reached.
+        """
+        looked_at, found = self._kserve
+        if time.monotonic() - looked_at >= _LOOKS_S:
+            deployments = self._api.list(resource_types.DEPLOYMENT, EVERYWHERE, _CONTROLLER)
+            running = (each["metadata"] for each in deployments if (each.get("spec") or {}).get("replicas", 1))
+            found = next((f"{each['namespace']}/{each['name']}" for each in running), "")
+            self._kserve = (time.monotonic(), found)
+        return found
 
     def problems(self) -> Sequence[str]:
         """Return why watches do not stream."""

@@ -12,17 +12,27 @@ from common.errors import Conflict, NotPermitted
 from integrations.clusters.kubernetes import custom_resources
 from integrations.clusters.kubernetes.access import KubeconfigFile
 from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.api.resource_types import EVENT, INFERENCE_SERVICE, SERVICE
+from integrations.clusters.kubernetes.api.resource_types import (
+    CUSTOM,
+    EVENT,
+    INFERENCE_SERVICE,
+    ROLLOUT_POLICY,
+    SERVICE,
+    Kind,
+)
 from integrations.clusters.kubernetes.custom_resources import CustomResources
 from tests.cluster._support.definitions import define
 from tests.cluster.plane import ControlPlane
+from tests.custom_resources._support.specs import POLICIES, SERVICES
 from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
 DEFINITIONS = Path(custom_resources.__file__).with_name("crds.yaml")
-USER, KIND = "fairlead-objects", "InferenceService"
+USER, NARROW, KIND = "fairlead-objects", "fairlead-narrow", "InferenceService"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
-SPEC = {"predictor": {"model": {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}}}
+SECRET = {"secretKeyRef": {"name": "secrets", "key": "a"}}
+MODEL = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}
+SPEC = {"predictor": {"model": MODEL}}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +56,7 @@ def test_the_role_is_enough_to_follow_objects_and_for_nothing_else(admin: httpx.
     reported: set[tuple[str, str]] = set()
     objects = CustomResources(KubeconfigFile(plane.user(USER)), reported.update)
     try:
-        until(lambda: all(map(objects.is_known, custom_resources.KINDS)), "all kinds are known")
+        until(lambda: all(map(objects.is_known, custom_resources.OWN)), "all kinds are known")
         body = {"apiVersion": INFERENCE_SERVICE.api_version, "kind": KIND, "metadata": {"name": "one"}, "spec": SPEC}
         admin.post(INFERENCE_SERVICE.path("default"), json=body).raise_for_status()
         until(lambda: ("default", "one") in reported, "the object is reported")
@@ -89,16 +99,92 @@ def test_the_role_is_enough_to_follow_objects_and_for_nothing_else(admin: httpx.
     api.close()
 
 
+def test_a_role_in_one_namespace_is_enough_to_follow_its_objects(admin: httpx.Client, plane: ControlPlane) -> None:
+    binding = f"{_RBAC}/namespaces/default/rolebindings"
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": USER}
+    who = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": NARROW}]
+    admin.post(binding, json={"metadata": {"name": NARROW}, "roleRef": reference, "subjects": who}).raise_for_status()
+    reported: set[tuple[str, str]] = set()
+    objects = CustomResources(KubeconfigFile(plane.user(NARROW)), reported.update)
+    try:
+        objects.follow({"default", "kube-system"})
+        until(lambda: objects.is_known(KIND, "default"), "objects of the namespace are known")
+        body = {"apiVersion": INFERENCE_SERVICE.api_version, "kind": KIND, "metadata": {"name": "two"}, "spec": SPEC}
+        admin.post(INFERENCE_SERVICE.path("default"), json=body).raise_for_status()
+        until(lambda: ("default", "two") in reported, "the object is reported")
+        assert not objects.is_known(KIND)
+        assert not objects.is_known(KIND, "kube-system"), "where nothing is permitted nothing counts as gone"
+        assert objects.problems() == ()
+        objects.set_status(KIND, "default", "two", {"phase": "Pending"})
+    finally:
+        objects.close()
+        admin.delete(INFERENCE_SERVICE.path("default", "two")).raise_for_status()
+        admin.delete(f"{binding}/{NARROW}").raise_for_status()
+
+
+def _made(admin: httpx.Client, kind: Kind, spec: dict[str, object]) -> httpx.Response:
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "tried"}, "spec": spec}
+    return admin.post(f"{kind.path('default')}?fieldValidation=Strict&dryRun=All", json=body)
+
+
+def test_the_api_server_takes_every_field_of_the_files(admin: httpx.Client) -> None:
+    for kind, specs in ((INFERENCE_SERVICE, SERVICES), (ROLLOUT_POLICY, POLICIES)):
+        for spec in specs:
+            answer = _made(admin, kind, spec)
+            assert answer.is_success, answer.text
+            assert answer.json()["spec"] == spec
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "why"),
+    [
+        (INFERENCE_SERVICE, {"predictor": {"model": MODEL, "minReplica": 2}}, 'unknown field "spec.predictor.minRep'),
+        (
+            INFERENCE_SERVICE,
+            {"predictor": {"model": {**MODEL, "env": [{"name": "A", "value": "1", "valueFrom": SECRET}]}}},
+            "one of value and valueFrom",
+        ),
+        (
+            INFERENCE_SERVICE,
+            {"predictor": {"model": {**MODEL, "resources": {"limits": {"memory": "1Gi"}}}}},
+            "limits are of cpu and nvidia.com/",
+        ),
+        (INFERENCE_SERVICE, {**SPEC, "patches": [{"target": {"kind": "Pod"}}]}, "one of json6902 and merge"),
+        (
+            INFERENCE_SERVICE,
+            {**SPEC, "placement": {"sharing": True, "latency": {"p99Ms": 9}}},
+            "sharing and placement.latency exclude",
+        ),
+        (ROLLOUT_POLICY, {"steps": [{"weigth": 10}]}, 'unknown field "spec.steps[0].weigth"'),
+        (ROLLOUT_POLICY, {"strategy": "shadow", "steps": [{"mirror": 10}]}, "only steps of a canary have mirror"),
+        (ROLLOUT_POLICY, {"steps": [{"match": [{"header": "x-a", "exact": "a", "prefix": "a"}]}]}, "one of exact"),
+        (ROLLOUT_POLICY, {"sessionAffinity": {}, "steps": []}, "one of header and cookie"),
+        (ROLLOUT_POLICY, {"onDeadline": "abort", "steps": []}, "without a deadline"),
+        (
+            ROLLOUT_POLICY,
+            {"steps": [{"analysis": {"metrics": [{"name": "a", "query": "a", "min": 1, "maxIncreasePercent": 1}]}}]},
+            "one kind of limit",
+        ),
+    ],
+)
+def test_the_api_server_refuses_what_no_file_may_say(
+    admin: httpx.Client, kind: Kind, spec: dict[str, object], why: str
+) -> None:
+    answer = _made(admin, kind, spec)
+    assert answer.status_code in (400, 422), answer.text
+    assert why in answer.json()["message"]
+
+
 def test_a_cluster_without_the_kinds_has_no_objects(plane: ControlPlane) -> None:
     """Its watches wait for the kinds, and none of them is a problem."""
     with plane.client() as administrator:
-        for kind in custom_resources.KINDS.values():
+        for kind in CUSTOM:
             named = f"{kind.plural}.fairlead.dev"
             administrator.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{named}")
             until(lambda kind=kind: administrator.get(kind.path("default")).status_code == 404, f"no {named}")
     objects = CustomResources(KubeconfigFile(plane.kubeconfig), lambda _names: None)
     try:
-        until(lambda: all(map(objects.is_known, custom_resources.KINDS)), "all kinds are known")
+        until(lambda: all(map(objects.is_known, custom_resources.OWN)), "all kinds are known")
         assert objects.names() == set()
         assert objects.problems() == ()
     finally:

@@ -63,8 +63,13 @@ ROLLOUT_POLICY = Kind(_OWN, "RolloutPolicy", "rolloutpolicies")
 ROLLOUT = Kind(_OWN, "Rollout", "rollouts")
 MODEL_VERSION = Kind(_OWN, "ModelVersion", "modelversions")
 
+KSERVE_SERVICE = Kind("serving.kserve.io/v1beta1", "InferenceService", "inferenceservices")
+
 CUSTOM = (MODEL_VERSION, ROLLOUT_POLICY, INFERENCE_SERVICE, ROLLOUT)
 """Custom resources of Fairlead's own, in the order in which one needs the other."""
+
+OF_USERS = (*CUSTOM, KSERVE_SERVICE)
+"""Kinds whose objects users make, so that they have none of the driver's labels."""
 
 POLICIES = (SECURITY_POLICY, TRAFFIC_POLICY)
 """Envoy Gateway's, of services that not everybody may call."""
@@ -93,7 +98,7 @@ _BY_NAME = {
         GATEWAY,
         *ROUTES,
         *POLICIES,
-        *CUSTOM,
+        *OF_USERS,
         EVENT,
     )
 }

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from integrations.clusters.kubernetes.api.resource_types import CUSTOM, Kind
+from integrations.clusters.kubernetes.api.resource_types import OF_USERS, Kind
 from integrations.clusters.kubernetes.manifests.names import MANAGED, SERVICE
 from integrations.clusters.kubernetes.watches.coalesce import Service
 from integrations.clusters.kubernetes.watches.trimmed import digest, trimmed
@@ -51,7 +51,7 @@ class Known:
         """Return what is kept of an object."""
         kept = trimmed(kind, item)
         metadata = item["metadata"]
-        named = metadata["name"] if kind in CUSTOM else (metadata.get("labels") or {}).get(SERVICE, "")
+        named = metadata["name"] if kind in OF_USERS else (metadata.get("labels") or {}).get(SERVICE, "")
         service = sys.intern(str(named))
         content = zlib.compress(json.dumps(kept, separators=(",", ":")).encode(), _FAST)
         return cls(service, _number(metadata), digest(kept), content)
@@ -86,7 +86,7 @@ class Cache:
         """Keep the objects of these namespaces from now on, and forget those of others; EVERYWHERE is all."""
         with self._lock:
             before, self._namespaces = self._namespaces, frozenset(namespaces)
-            if self._namespaces - before:  # watches of all namespaces have skipped what is there
+            if self._namespaces - before and EVERYWHERE not in before:  # watches of all have skipped what is there
                 self._synced = {key: at for key, at in self._synced.items() if key[1] != EVERYWHERE}
             for kind, objects in self._objects.items():
                 for namespace, name in [key for key in objects if not self._keeps(key[0])]:
@@ -174,7 +174,7 @@ class Cache:
         """Take an object as the API server answered a write of our own."""
         key = key_of(item)
         labels = item["metadata"].get("labels") or {}
-        is_watched = kind in CUSTOM or _has({"metadata": {"labels": labels}}, MANAGED)
+        is_watched = kind in OF_USERS or _has({"metadata": {"labels": labels}}, MANAGED)
         if kind not in self._kinds or not is_watched:
             return
         known = Known.of(kind, item)

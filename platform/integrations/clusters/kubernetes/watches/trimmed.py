@@ -43,7 +43,7 @@ def trimmed(kind: Kind, item: Mapping[str, Any]) -> Json:
         return kept | {"spec": _of_pod(item.get("spec") or {}), "status": item.get("status") or {}}
     if kind == resource_types.ENDPOINT_SLICE:
         return kept | {"endpoints": list(map(_endpoint, item.get("endpoints") or ()))}
-    if kind in resource_types.CUSTOM:
+    if kind in resource_types.OF_USERS:
         metadata.pop("managedFields")
         return kept | {"spec": item.get("spec") or {}, "status": item.get("status") or {}}
     kept |= {name: value for name, value in item.items() if name not in (*kept, "status")}

@@ -114,13 +114,16 @@ class _OfKind:
         wanted = namespaces if self._is_narrow else ({EVERYWHERE} if namespaces else frozenset())
         for namespace in self.following.keys() - wanted:
             self._leave(namespace)
-        if added and EVERYWHERE in self.following:  # what it skipped so far
+        if added and EVERYWHERE in self.following and EVERYWHERE not in namespaces:  # what it skipped so far
             self._leave(EVERYWHERE)
         for namespace in wanted - self.following.keys():
             self.following[namespace] = _Following(self, namespace)
 
     def narrow(self) -> None:
-        """Watch each namespace by itself: all of them at once is not permitted."""
+        """Watch each namespace by itself: all of them at once is not permitted.
+
+        Where EVERYWHERE is one of them, it is tried again now and then: a role for all namespaces may come.
+        """
         self._is_narrow = True
         namespaces, self._namespaces = self._namespaces, frozenset()
         self.follow(namespaces)
@@ -128,7 +131,7 @@ class _OfKind:
     @property
     def labels(self) -> Mapping[str, str]:
         """Return the labels of what is watched; objects of users have none of the driver's."""
-        return {} if self.kind in resource_types.CUSTOM else MANAGED
+        return {} if self.kind in resource_types.OF_USERS else MANAGED
 
     async def end(self) -> None:
         """End all watches."""
@@ -166,11 +169,8 @@ class _Following:
                     await self._list()
                 await self._stream()
             except (NotPermitted, NotFound) as error:
-                is_narrowed = (
-                    self._of.kind not in resource_types.CUSTOM
-                )  # those are watched in all namespaces or in none
-                if self._namespace == EVERYWHERE and isinstance(error, NotPermitted) and is_narrowed:
-                    self._of.narrow()  # ends this one
+                if self._namespace == EVERYWHERE and isinstance(error, NotPermitted):
+                    self._of.narrow()  # ends this one, unless objects of all namespaces are wanted
                 await self._refused(error)
             except FairleadError as error:
                 self._note(
@@ -186,7 +186,7 @@ class _Following:
     async def _refused(self, error: NotPermitted | NotFound) -> None:
         of = self._of
         of.cache.lost(of.kind, self._namespace)
-        if of.kind in (*OPTIONAL, *resource_types.CUSTOM):
+        if of.kind in (*OPTIONAL, *resource_types.OF_USERS):
             self.is_absent = True
             if isinstance(error, NotFound):  # the cluster does not have the kind, and so no object of it
                 of.cache.listed(of.kind, self._namespace, {}, "0")
