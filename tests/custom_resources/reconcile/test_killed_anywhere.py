@@ -171,8 +171,9 @@ class World:
             ),
         )
         found = [list(each.order_by("pk")) for each in rows]
-        state = json.dumps([found, _timeless(self.objects.items), sorted(self.objects.events.values())], default=str)
-        return _NUMBERED.sub(r"\1N", state)
+        events = sorted(_NUMBERED.sub(r"\1N", json.dumps(each)) for each in self.objects.events.values())
+        state = json.dumps([found, _timeless(self.objects.items)], default=str)
+        return "\n".join([_NUMBERED.sub(r"\1N", state), *events])
 
 
 def _timeless(value: Any) -> Any:
