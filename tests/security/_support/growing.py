@@ -13,7 +13,7 @@ from tests.integrations._support.runtimes import RUNTIME, Cluster, until
 REQUESTED = 512 << 20
 STARTED = f"{RUNTIME} --allow-python-models=true"
 # Takes 64 MiB more at each request, in the way that the request names; four times its limit at most. By 5 it takes all
-# at once for a moment; by 6 it counts the files of cgroups that it may change.
+# at once for a moment; by 6 it counts the files of cgroups that it may change; by 7 it leaves one that takes none.
 GROWING = """
 import mmap
 import os
@@ -26,12 +26,12 @@ import triton_python_backend_utils as pb_utils
 
 STEP = 64 << 20
 LEAVES = '''
-import os, time
+import os, sys, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         kept = []
-        while len(kept) < 32:
+        while len(kept) < int(sys.argv[1]):
             kept.append(bytearray(os.urandom(1 << 20)) * 64)
             time.sleep(0.05)
         time.sleep(120)
@@ -50,7 +50,7 @@ class TritonPythonModel:
     def answer(self, request):
         way = int(pb_utils.get_input_tensor_by_name(request, "x").as_numpy()[0])
         self.asked += 1
-        if self.asked > (1 if way == 3 else 32):
+        if self.asked > (1 if way in (3, 7) else 32):
             pass
         elif way == 1:
             self.kept.append(bytearray(os.urandom(1 << 20)) * 64)
@@ -58,7 +58,9 @@ class TritonPythonModel:
             with open(f"/dev/shm/{len(os.listdir('/dev/shm'))}", "wb") as file:
                 file.write(bytes(STEP))
         elif way == 3:
-            subprocess.run([sys.executable, "-c", LEAVES])
+            subprocess.run([sys.executable, "-c", LEAVES, "32"])
+        elif way == 7:
+            subprocess.run([sys.executable, "-c", LEAVES, "0"])
         elif way == 4:
             shared = mmap.mmap(-1, STEP)
             shared.write(bytes(STEP))
