@@ -5,6 +5,7 @@ import sys
 import yaml
 
 from tests.charts.chart import CHART
+from tests.charts.readable import Readable
 
 FOLDER = CHART / "files" / "argo-cd"
 SETTINGS = FOLDER / "argocd-cm.yaml"
@@ -35,22 +36,8 @@ def patch() -> str:
     return _NOTE + _text({"data": settings()})
 
 
-class _Readable(yaml.SafeDumper):
-    """Writes texts of several lines as such, and nothing by reference."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-def _written(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Readable.add_representer(str, _written)
-
-
 def _text(document: object) -> str:
-    return yaml.dump(document, Dumper=_Readable, sort_keys=False, width=160)
+    return yaml.dump(document, Dumper=Readable, sort_keys=False, width=160)
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import yaml
 
 from tests.charts.chart import RELEASE, ROOT, Json, rendered
+from tests.charts.readable import Readable
 from tests.releases.record import version
 
 FOLDER = ROOT / "kustomize"
@@ -129,25 +130,11 @@ def _changes(base: Mapping[Key, Json], changed: Json) -> Json:
 
 def _text(documents: object) -> str:
     note = "# Generated out of the chart: python -m tests.charts.kustomize\n"
-    return note + yaml.dump_all(documents, Dumper=_Readable, sort_keys=False, width=160)
-
-
-class _Readable(yaml.SafeDumper):
-    """Writes texts of several lines as such, and nothing by reference."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-def _written(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Readable.add_representer(str, _written)
+    return note + yaml.dump_all(documents, Dumper=Readable, sort_keys=False, width=160)
 
 
 def main() -> int:
-    """Write the files anew."""
+    """Write the files again."""
     for path, text in files():
         (FOLDER / path).parent.mkdir(parents=True, exist_ok=True)
         (FOLDER / path).write_text(text)

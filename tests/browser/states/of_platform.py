@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from django.utils import timezone
 from playwright.sync_api import Page, expect
@@ -134,6 +135,9 @@ def _cluster_busy(_: Stage) -> str:
 def _cluster_error(_: Stage) -> str:
     service = service_sick()
     service.cluster = cluster_away()
+    issued = timezone.now() - timedelta(minutes=50)
+    ends = {"issued_at": issued.isoformat(), "expires_at": (issued + timedelta(hours=1)).isoformat()}
+    Cluster.objects.filter(pk=service.cluster.pk).update(exec_token=ends)
     service.save(update_fields=["cluster"])
     return "/platform/clusters/edge/"
 
