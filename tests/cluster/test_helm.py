@@ -56,6 +56,8 @@ def namespace(client: httpx.Client, program: str, plane: ControlPlane) -> Iterat
     helm(program, "uninstall", RELEASE, "--namespace", name, "--no-hooks", "--ignore-not-found", plane=plane)
     for each in (name, f"{RELEASE}-models"):
         client.delete(f"/api/v1/namespaces/{each}")
+    for each in (name, f"{RELEASE}-models"):
+        until(lambda path=f"/api/v1/namespaces/{each}": client.get(path).status_code == 404, "its end", 300)
 
 
 def test_an_upgrade_keeps_the_namespaces_and_the_network_that_the_installation_has(

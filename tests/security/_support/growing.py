@@ -31,7 +31,7 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         kept = []
-        while len(kept) < int(sys.argv[1]):
+        while len(kept) < int((*sys.argv[1:], 32)[0]):
             kept.append(bytearray(os.urandom(1 << 20)) * 64)
             time.sleep(0.05)
         time.sleep(120)
@@ -58,7 +58,7 @@ class TritonPythonModel:
             with open(f"/dev/shm/{len(os.listdir('/dev/shm'))}", "wb") as file:
                 file.write(bytes(STEP))
         elif way == 3:
-            subprocess.run([sys.executable, "-c", LEAVES, "32"])
+            subprocess.run([sys.executable, "-c", LEAVES])
         elif way == 7:
             subprocess.run([sys.executable, "-c", LEAVES, "0"])
         elif way == 4:
