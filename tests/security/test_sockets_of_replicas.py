@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,10 @@ def whole() -> None:
 def listening(pid: int, table: str) -> set[str]:
     """Return the TCP sockets of a process that a table of a network lists as listening, by their inodes."""
     rows = [line.split() for line in Path(table).read_text().splitlines()[1:]]
-    held = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    held = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            held.add(str(link.readlink()))
     return {row[9] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in held}
 
 

@@ -336,7 +336,7 @@ class Traffic:
     def by_revision(self) -> Counter[str]:
         return Counter(revision for revision, _ in self.outcomes if revision)
 
-    def until_sent(self, more: int, within_s: float = 20.0) -> None:
+    def until_sent(self, more: int, within_s: float = 60.0) -> None:
         goal = len(self.outcomes) + more
         until(lambda: len(self.outcomes) >= goal, f"{more} more requests were answered", within_s)
 
