@@ -1,6 +1,9 @@
-"""Settled services whose objects are as their last turn left them: of them only the traffic is sampled, without a turn.
+"""Settled services whose objects are as their last turn left them: they need a turn now and then, and samples between.
 
-One that gets no requests is sampled seldom, and all of those together at a limited rate. For several threads at once.
+    requests      --> a sample of the traffic each minute, which reads and writes nothing else of the service
+    none, or late --> a turn every 25 minutes, which finds what no watch reports
+
+Turns of those without requests come at a limited rate, of all of them together. For several threads at once.
 """
 
 import threading
@@ -20,11 +23,11 @@ from deployments.reconcile.schedule import SettledRow
 from deployments.reconcile.turn import Metrics
 from integrations.clusters.base import ClusterDriver, Sample
 
-_BUSY_S = 60.0
-_IDLE_S = 1500.0
+_SAMPLE_S = 60.0
+_TURN_S = 1500.0
 _IDLE_AFTER_S = 300.0
 _IDLE_PACE_S, _IDLE_AT_ONCE = 0.25, 4
-"""From one sample of an idle service to the next, of all of them: what they cost does not grow with their number."""
+"""From one turn of an idle service to the next, of all of them: what they cost does not grow with their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class _Rest:
         changes: the number of its changes.
         mark: the cluster's mark of the service.
         live: the service as it accepts requests; None where it does not.
-        requests_at, sampled_at: monotonic seconds when it last had requests, and of its last sample.
+        turned_at, sampled_at: monotonic seconds of its last turn, and of its last sample.
+        requests_at: when it last had requests, as of that sample.
     """
 
     namespace: str
@@ -43,8 +47,9 @@ class _Rest:
     changes: int
     mark: object
     live: Live | None
-    requests_at: float
+    turned_at: float
     sampled_at: float
+    requests_at: float
 
     @property
     def is_idle(self) -> bool:
@@ -52,9 +57,14 @@ class _Rest:
         return self.sampled_at - self.requests_at >= _IDLE_AFTER_S
 
     @property
+    def turn_at(self) -> float:
+        """Monotonic seconds of its next turn."""
+        return self.turned_at + _TURN_S
+
+    @property
     def until(self) -> float:
-        """Monotonic seconds until which its last sample is enough."""
-        return self.sampled_at + (_IDLE_S if self.is_idle else _BUSY_S)
+        """Monotonic seconds until which nothing is due."""
+        return self.turn_at if self.is_idle else min(self.turn_at, self.sampled_at + _SAMPLE_S)
 
 
 class Resting:
@@ -90,7 +100,8 @@ class Resting:
 
     def turned_to(self, service_id: int, driver: ClusterDriver, now: float) -> None:
         """Note the end of a turn to a service. `now` is monotonic seconds."""
-        row = InferenceService.objects.filter(pk=service_id).first()
+        columns = ("namespace", "name", "changes", "settled", "ticked_at", "live_at")
+        row = InferenceService.objects.only(*columns).filter(pk=service_id).first()
         if row is None or row.settled != row.changes or row.ticked_at is None:
             with self._lock:
                 self._known.pop(service_id, None)
@@ -103,12 +114,12 @@ class Resting:
             live = Live(service_id, row.live_at, dict(running))
         mark, requests_at = driver.mark(row.namespace, row.name), now if has_requests else float("-inf")
         with self._lock:
-            self._known[service_id] = _Rest(row.namespace, row.name, row.changes, mark, live, requests_at, now)
+            self._known[service_id] = _Rest(row.namespace, row.name, row.changes, mark, live, now, now, requests_at)
 
     def sample(self, service_id: int, driver: ClusterDriver, metrics: Metrics, now: float) -> bool:
         """Store the traffic of a service that rests; False where it needs a turn. `now` is monotonic seconds."""
         known = self._known.get(service_id)
-        if known is None or known.live is None or known.mark is None:
+        if known is None or known.live is None or known.mark is None or known.turn_at <= now:
             return False
         if driver.mark(known.namespace, known.name) != known.mark:
             return False

@@ -99,7 +99,7 @@ def test_a_sample_stores_the_traffic_and_changes_nothing_else(platform: Platform
     resting.turned_to(row.pk, driver, 0.0)
     platform.metrics.serve(f"{row.name}-00001", 40)
     before = TrafficPoint.objects.count()
-    assert resting.sample(row.pk, driver, platform.metrics, 1500.0)
+    assert resting.sample(row.pk, driver, platform.metrics, 1400.0)
     point = TrafficPoint.objects.latest("at")
     assert (TrafficPoint.objects.count(), point.requests, point.has_weight) == (before + 1, 40, True)
     after = InferenceService.objects.get(pk=row.pk)
@@ -108,8 +108,11 @@ def test_a_sample_stores_the_traffic_and_changes_nothing_else(platform: Platform
     assert after.ticked_at > service.ticked_at
     written = {"ticked_at", "traffic_at", "seen_at"}
     assert {name for name, value in columns_of(service).items() if columns_of(after)[name] != value} == written
-    assert resting.split([row], {row.cluster_id: driver}, 1559.0) == ([row.pk], []), "it has requests"
-    assert resting.split([row], {row.cluster_id: driver}, 1560.0) == ([], [row])
+    assert resting.split([row], {row.cluster_id: driver}, 1459.0) == ([row.pk], []), "it has requests"
+    assert resting.split([row], {row.cluster_id: driver}, 1460.0) == ([], [row])
+    assert resting.sample(row.pk, driver, platform.metrics, 1460.0)
+    assert resting.split([row], {row.cluster_id: driver}, 1500.0) == ([], [row])
+    assert not resting.sample(row.pk, driver, platform.metrics, 1500.0), "what no watch reports is found by a turn"
 
 
 @pytest.mark.parametrize("change", [{"changes": 99}, {"settled": TOUCHED}, {"settled": UNSETTLED}])
