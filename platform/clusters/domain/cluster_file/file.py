@@ -101,18 +101,20 @@ def _cluster(document: Document, name: str | None) -> ClusterFile:
         this_machine = "the cluster of this machine is called local and has no file"
         document.fault("kind", f"is {kind[:60]!r}; expected {KIND} ({this_machine})")
     gateway = document.document("gateway")
+    connection, url = parse_connection(document.document("connection")), gateway_url(gateway)
+    options = _options(found, document, gateway)  # which refuses other fields of the gateway
     result = ClusterFile(
         name=found,
-        connection=parse_connection(document.document("connection")),
-        gateway_url=gateway_url(gateway),
-        options=_options(found, document, gateway),
+        connection=connection,
+        gateway_url=url,
+        options=options,
         patches=document.attempt((), _patches, document),
         allows_service_patches=document.flag("servicePatches", default=False),
         custom_resources=document.flag("customResources", default=False),
         kserve_objects=document.flag("kserveObjects", default=False),
         gpus_autoscaled=document.flag("gpuNodesAutoscaled", default=False),
         prometheus=document.part("prometheus", parse_prometheus),
-        pods=_pods(document),
+        pods=_pods(document, options),
     )
     document.refuse_unknown()
     if result.kserve_objects and not result.custom_resources:
@@ -122,10 +124,10 @@ def _cluster(document: Document, name: str | None) -> ClusterFile:
     return result
 
 
-def _pods(document: Document) -> AllowedPods:
-    url = document.text("controlPlaneUrl", default="")
+def _pods(document: Document, options: Options) -> AllowedPods:
+    url = options.control_plane_url
     pods = document.part("pods", lambda part: parse_pods(part, control_plane_url=url)) or AllowedPods()
-    return replace(pods, queue_names=_texts(document, "queueNames"))
+    return replace(pods, queue_names=options.queue_names)
 
 
 def _patches(document: Document) -> tuple[Patch, ...]:
