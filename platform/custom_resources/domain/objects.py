@@ -15,7 +15,7 @@ CHANGES = "fairlead.dev/changes"
 TAKE_OVER = "fairlead.dev/take-over"
 """Annotation with `true`: the object takes a service of its name over that API or pages made."""
 POLICY = "fairlead.dev/policy"
-"""Annotation with the name of the rollout policy of an object whose kind has no field for it."""
+"""Annotation of KServe's objects, whose spec has no field for it: the name of the rollout policy."""
 _STOP = "serving.kserve.io/stop"
 _FILE = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
 
@@ -69,14 +69,18 @@ class Object:
         return self.annotations.get(TAKE_OVER) == "true"
 
 
-def service_file(found: Object, cluster: str) -> Json:
-    """Return the service file that an InferenceService is: on its own cluster, and stopped by KServe's annotation."""
+def service_file(found: Object, cluster: str, *, policy: str = "") -> Json:
+    """Return the service file that an InferenceService is: on its own cluster, and stopped by KServe's annotation.
+
+    Args:
+        policy: of its rollouts, where the spec cannot name one.
+    """
     metadata: Json = {"name": found.name, "namespace": found.namespace}
     if _STOP in found.annotations:
         metadata["annotations"] = {_STOP: found.annotations[_STOP]}
     spec = {**found.spec, "cluster": cluster}
-    if POLICY in found.annotations:
-        spec.setdefault("rollout", {"policy": found.annotations[POLICY]})
+    if policy:
+        spec["rollout"] = {"policy": policy}
     return {**_FILE, "metadata": metadata, "spec": spec}
 
 

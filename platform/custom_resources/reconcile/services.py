@@ -14,7 +14,7 @@ from functools import partial
 
 from clusters.models import Cluster
 from common.errors import Conflict, NotFound
-from custom_resources.domain.objects import FINALIZER, Json, Object, digest, service_file, spec_of_file
+from custom_resources.domain.objects import FINALIZER, POLICY, Json, Object, digest, service_file, spec_of_file
 from custom_resources.models import ResourceObject
 from custom_resources.reconcile.rows import KEPT_EVENTS, Apply, attempt, following, is_due
 from custom_resources.views.kserve_status import kserve_status
@@ -72,7 +72,8 @@ def service_follow(
         return
     if FINALIZER not in found.finalizers:
         objects.change(kind, namespace, name, _metadata(found, (*found.finalizers, FINALIZER)))
-    now, file = clock(), service_file(found, cluster.name)
+    policy = found.annotations.get(POLICY, "") if kind == KSERVE else ""
+    now, file = clock(), service_file(found, cluster.name, policy=policy)
     said = digest(found, file)
     if is_due(row, said, now):
         attempt(row, said, partial(_planned, found, row, file, owner, now=now), now=now)

@@ -51,7 +51,7 @@ def _namespaces(cluster: Cluster) -> set[str]:
     They are those of a team, and those of services on the cluster.
     """
     owned = Ownership.objects.filter(kind=Owned.NAMESPACE).values_list("name", flat=True)
-    return {_DEFAULT, *owned, *cluster.services.values_list("namespace", flat=True)}
+    return {_DEFAULT, *owned, *cluster.services.values_list("namespace", flat=True).distinct()}
 
 
 @dataclass
