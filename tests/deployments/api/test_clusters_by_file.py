@@ -48,10 +48,10 @@ def test_a_cluster_is_made_changed_shown_and_forgotten_and_no_answer_has_its_sec
         "cluster.apply",
         "cluster.apply",
     ]
-    told = [answer.content for answer in (made, again, changed, shown, listed)]
+    answers = [answer.content for answer in (made, again, changed, shown, listed)]
     secrets = (b"secret-of-robot", Cluster.objects.get(name="production").credentials.encode())
     assert all(secrets)
-    assert not any(secret in content for secret in secrets for content in told)
+    assert not any(secret in content for secret in secrets for content in answers)
     assert client.delete(PRODUCTION).status_code == 204
     assert client.get(PRODUCTION).json()["error"]["message"] == "there is no cluster 'production'"
 

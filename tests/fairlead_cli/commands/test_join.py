@@ -69,11 +69,11 @@ def test_a_cluster_is_made_ready_and_registered_without_the_caller_s_credentials
 ) -> None:
     api.on("PUT /clusters/eu", CLUSTER, status=201)
     api.on("GET /clusters/eu/check?namespace=vision", FOUND)
-    code, said, told = fairlead(
+    code, said, errors = fairlead(
         *("clusters", "join", "eu", "-f", "eu.yaml", "--namespace", "vision", "--apply"),
         *("--context", "kind-eu", "--server", "https://eu.example.com:6443"),
     )
-    assert (code, "API server" in said) == (0, True), told
+    assert (code, "API server" in said) == (0, True), errors
     sent = api.seen[0].document
     assert sent["connection"]["kubeconfig"] == {
         "apiVersion": "v1",
@@ -84,7 +84,7 @@ def test_a_cluster_is_made_ready_and_registered_without_the_caller_s_credentials
         "contexts": [{"name": "fairlead", "context": {"cluster": "fairlead", "user": "fairlead"}}],
     }
     assert (sent["name"], sent["kind"], sent["jobs"]) == ("eu", "kubernetes", {"namespace": "checks"})
-    assert "token-of-the-account" not in said + told
+    assert "token-of-the-account" not in said + errors
     assert {each[0] for each in calls(kubectl)} == {"--context=kind-eu"}
     assert [each[1] for each in calls(kubectl)] == ["apply", "config", "create", "create"], "it waits for the account"
     assert len(list(yaml.safe_load_all((kubectl / "applied").read_text()))) > 10
@@ -93,11 +93,11 @@ def test_a_cluster_is_made_ready_and_registered_without_the_caller_s_credentials
 def test_only_the_registration_applies_nothing(fairlead: Fairlead, api: Any, kubectl: Path) -> None:
     api.on("PUT /clusters/eu", CLUSTER)
     api.on("GET /clusters/eu/check?namespace=models", {**FOUND, "ok": False})
-    code, said, told = fairlead(
+    code, said, errors = fairlead(
         *("clusters", "join", "eu", "-f", "eu.yaml", "--register", "--account", "fairlead/robot", "-o", "json")
     )
     assert (code, json.loads(said)["cluster"]["name"]) == (1, "eu")
-    assert "needs the remedies above" in told
+    assert "needs the remedies above" in errors
     assert ["create", "token", "robot", "--namespace=fairlead", "--duration=8760h"] in calls(kubectl)
     assert not (kubectl / "applied").exists()
 
@@ -120,19 +120,19 @@ def test_what_cannot_be_joined_is_refused(
     words: list[str], file: str, sentence: str, fairlead: Fairlead, at_home: Path
 ) -> None:
     (at_home / "eu.yaml").write_text(file)
-    code, _, told = fairlead("clusters", "join", *words, "-f", "eu.yaml")
+    code, _, errors = fairlead("clusters", "join", *words, "-f", "eu.yaml")
     assert code != 0
-    assert sentence in told
+    assert sentence in errors
 
 
 def test_what_kubectl_complains_of_is_said_and_nothing_is_registered(
     fairlead: Fairlead, api: Any, kubectl: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (kubectl / "fails").touch()
-    code, _, told = fairlead("clusters", "join", "eu", "-f", "eu.yaml", "--register")
+    code, _, errors = fairlead("clusters", "join", "eu", "-f", "eu.yaml", "--register")
     assert (code, api.seen) == (1, [])
-    assert "kubectl create failed: error: serviceaccounts is forbidden:?[2J you may not" in told
+    assert "kubectl create failed: error: serviceaccounts is forbidden:?[2J you may not" in errors
     (kubectl / "kubectl").unlink()
     monkeypatch.setenv("PATH", str(kubectl))
-    code, _, told = fairlead("clusters", "join", "eu", "-f", "eu.yaml", "--apply")
-    assert (code, "kubectl is not installed here" in told) == (1, True)
+    code, _, errors = fairlead("clusters", "join", "eu", "-f", "eu.yaml", "--apply")
+    assert (code, "kubectl is not installed here" in errors) == (1, True)
