@@ -8,6 +8,7 @@ if clients had seen the answers.
 """
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -30,6 +31,7 @@ _GRPC_STATUS = re.compile(r"envoy_cluster_grpc_ModelInfer_(\d+)$")
 _HISTOGRAM = "fairlead_inference_request_duration_us_bucket"
 _OF_REQUESTS = frozenset({"nv_inference_request_success", "nv_inference_request_failure", _HISTOGRAM})
 _AT_ONCE = 8
+_of_thread = threading.local()
 
 PageOf = Callable[[str, ObservedReplica], str]
 """Returns a replica's page, given its namespace; raises Unavailable."""
@@ -56,26 +58,33 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
         for replica in revision.replicas
         if replica.metrics_url
     ]
-    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        asked = [pool.submit(page_of, observed.namespace, replica) for _, replica in replicas]
-        gateway = None
-        if names and observed.gateway_stats_url:
-            query = {"filter": _gateway_filter(observed.namespace, names)}
-            gateway = pool.submit(pages.read, observed.gateway_stats_url, query)
-        with waiting():
-            wait([*asked, gateway] if gateway is not None else asked)
-        samples = []
-        for (revision, replica), page in zip(replicas, asked, strict=True):
-            try:
-                sample = replica_sample(revision, replica, page.result(), observed.service)
-            except Unavailable:
-                if replica.phase is ReplicaPhase.READY:
-                    raise
-                continue
-            samples.append(sample if observed.gateway_counts else replace(sample, replaces_gateway=True))
-        if gateway is not None:
-            samples += gateway_samples(observed, gateway.result())
+    pool = _readers()
+    asked = [pool.submit(page_of, observed.namespace, replica) for _, replica in replicas]
+    gateway = None
+    if names and observed.gateway_stats_url:
+        query = {"filter": _gateway_filter(observed.namespace, names)}
+        gateway = pool.submit(pages.read, observed.gateway_stats_url, query)
+    with waiting():
+        wait([*asked, gateway] if gateway is not None else asked)
+    samples = []
+    for (revision, replica), page in zip(replicas, asked, strict=True):
+        try:
+            sample = replica_sample(revision, replica, page.result(), observed.service)
+        except Unavailable:
+            if replica.phase is ReplicaPhase.READY:
+                raise
+            continue
+        samples.append(sample if observed.gateway_counts else replace(sample, replaces_gateway=True))
+    if gateway is not None:
+        samples += gateway_samples(observed, gateway.result())
     return tuple(samples)
+
+
+def _readers() -> ThreadPoolExecutor:
+    """Return the threads that read pages for this thread, which has the next turns too; they end with it."""
+    if not hasattr(_of_thread, "readers"):
+        _of_thread.readers = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="pages")
+    return _of_thread.readers
 
 
 def gateway_samples(observed: Observed, page: str) -> list[Sample]:
