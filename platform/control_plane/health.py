@@ -20,6 +20,7 @@ from accounts.domain.scopes import Scope
 from common.errors import FairleadError, NotAuthenticated, status_of
 from common.http.error_body import error_body
 from control_plane.monitoring.collector import ControlPlaneCollector
+from serving_runtime.shared.egress import carried
 
 # Apart from the default registry, which the worker shows too: only web queries the database for its page.
 CONTROL_PLANE = CollectorRegistry()
@@ -95,6 +96,6 @@ def _is_of_this_machine(request: HttpRequest) -> bool:
     if any(name in request.headers for name in _FORWARDED):
         return False
     try:
-        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+        return carried(ip_address(request.META.get("REMOTE_ADDR", ""))).is_loopback
     except ValueError:
         return False
