@@ -19,6 +19,8 @@ from tests.servers.parts import MissingPartError, skip_or_fail
 
 pytestmark = pytest.mark.cluster
 
+_PARTS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
+
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
@@ -26,6 +28,8 @@ def plane() -> Iterator[ControlPlane]:
         with control_plane(is_ipv6=True) as running:
             gateway_api.install(running)
             yield running
+            for part in _PARTS:  # a server that ends in order waits for its watches
+                running.stop(part)
     except MissingPartError as missing:
         skip_or_fail(missing)
 
