@@ -31,7 +31,6 @@ _GRPC_STATUS = re.compile(r"envoy_cluster_grpc_ModelInfer_(\d+)$")
 _HISTOGRAM = "fairlead_inference_request_duration_us_bucket"
 _OF_REQUESTS = frozenset({"nv_inference_request_success", "nv_inference_request_failure", _HISTOGRAM})
 _AT_ONCE = 8
-_of_thread = threading.local()
 
 PageOf = Callable[[str, ObservedReplica], str]
 """Returns a replica's page, given its namespace; raises Unavailable."""
@@ -80,9 +79,18 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
     return tuple(samples)
 
 
+class _OfThread(threading.local):
+    """What each thread has of its own: the threads that read pages for it, which end with it."""
+
+    readers: ThreadPoolExecutor | None = None
+
+
+_of_thread = _OfThread()
+
+
 def _readers() -> ThreadPoolExecutor:
-    """Return the threads that read pages for this thread, which has the next turns too; they end with it."""
-    if not hasattr(_of_thread, "readers"):
+    """Return the threads that read pages for this one: it has the next turns too, and new ones for each cost more."""
+    if _of_thread.readers is None:
         _of_thread.readers = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="pages")
     return _of_thread.readers
 
