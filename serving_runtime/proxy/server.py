@@ -42,12 +42,10 @@ class ProxyServer:
         self._http = ProxyListener(self._application, http, options, own_headers)
         self._metrics = ProxyListener(MetricsApplication(self._application.counts), metrics, options)
         self._stop = asyncio.Event()
+        self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         """Listen; raises OSError."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
         await self._http.start()
         await self._metrics.start()
         self._sweep()
@@ -66,13 +64,20 @@ class ProxyServer:
             if self._http.busy:
                 logger.error("exit timeout of %d s is over, %d requests unfinished", timeout_s, self._http.busy)
                 exit_code = 1
-        self._http.abort()
-        self._metrics.abort()
-        self._application.pool.close()
+        self.close()
         logger.info("stopped")
         return exit_code
 
-    def _on_signal(self) -> None:
+    def close(self) -> None:
+        """End both ports and all connections."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._http.abort()
+        self._metrics.abort()
+        self._application.pool.close()
+
+    def stop(self) -> None:
+        """Begin to drain; called again, end the process."""
         if self._stop.is_set():
             sys.stderr.write("fairlead-serve proxy: second stop signal, exiting immediately\n")
             sys.stderr.flush()
@@ -83,7 +88,7 @@ class ProxyServer:
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         self._application.pool.sweep(loop.time())
-        loop.call_later(_SWEEP_S, self._sweep)
+        self._sweeper = loop.call_later(_SWEEP_S, self._sweep)
 
 
 def run(options: ProxyOptions, http: socket.socket, metrics: socket.socket, on_ready: Callable[[], None]) -> int:
@@ -94,6 +99,8 @@ def run(options: ProxyOptions, http: socket.socket, metrics: socket.socket, on_r
 
     async def serve() -> int:
         server = ProxyServer(options, http, metrics)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, server.stop)
         await server.start()
         on_ready()
         return await server.serve()
