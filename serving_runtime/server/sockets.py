@@ -54,11 +54,12 @@ class SocketFile:
             pass
 
 
-def bind(address: str, port: int, name: str, *, reuse_port: bool = False) -> socket.socket:
+def bind(address: str, port: int, name: str, *, reuse_port: bool = False, flag: str = "") -> socket.socket:
     """Return a bound socket that does not listen yet; raises StartError naming the flag to change.
 
     Args:
         name: of the endpoint, by which its flags begin.
+        flag: of the port, where its name is another.
         reuse_port: other processes with the same setting may bind the port too; the kernel distributes connections.
     """
     if address.startswith(UNIX):
@@ -66,7 +67,7 @@ def bind(address: str, port: int, name: str, *, reuse_port: bool = False) -> soc
     elif address.startswith(INHERITED):
         sock = _inherited(int(address.removeprefix(INHERITED)), f"--{name}-address={address}")
     else:
-        sock = _bind_tcp(address, port, f"--{name}-port", reuse_port=reuse_port)
+        sock = _bind_tcp(address, port, flag or f"--{name}-port", reuse_port=reuse_port)
     sock.setblocking(False)
     return sock
 

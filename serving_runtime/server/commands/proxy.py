@@ -42,8 +42,8 @@ def serve(chosen: ProxyOptions) -> int:
     LogControl(LogSettings(log_format=JSON if wants_json else DEFAULT)).open()
     if wants_json:
         json_log.log_uncaught()
-    http = bind(chosen.address, chosen.http_port, "http")
-    metrics = bind(chosen.address, chosen.metrics_port, "metrics")
+    http = bind(chosen.address, chosen.http_port, "http", flag="--http_port")
+    metrics = bind(chosen.address, chosen.metrics_port, "metrics", flag="--metrics_port")
     places = {"http": place(http), "metrics": place(metrics)}
 
     def on_ready() -> None:
@@ -59,6 +59,8 @@ def serve(chosen: ProxyOptions) -> int:
 def _options(parser: Parser, found: argparse.Namespace) -> ProxyOptions:
     if found.target_port in (found.http_port, found.metrics_port):
         parser.error(f"--target_port={found.target_port} is a port of the proxy itself; the container needs its own")
+    if not found.model_name:
+        parser.error("--model_name is empty; give the name in the paths of the container's model")
     return ProxyOptions(
         target_port=found.target_port,
         model_name=found.model_name,
@@ -115,9 +117,9 @@ def _parser() -> Parser:
         metavar="PATH",
         help="path of the container that answers 2xx once it is ready (the protocol's)",
     )
-    for name, port in (("http", 8000), ("metrics", 8002)):
+    for endpoint, port in (("http", 8000), ("metrics", 8002)):
         parser.add_argument(
-            f"--{name}_port", type=port_number, default=port, metavar="N", help=f"port for {name} ({port})"
+            f"--{endpoint}_port", type=port_number, default=port, metavar="N", help=f"port for {endpoint} ({port})"
         )
     parser.add_argument(
         "--address",

@@ -4,7 +4,7 @@ import asyncio
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 from serving_runtime.proxy.options import ProxyLimits, ProxyOptions
@@ -57,10 +57,8 @@ class Peer:
     async def gone(self) -> None:
         """Return once the proxy has ended the connection."""
         async with asyncio.timeout(10):
-            try:
+            with suppress(ConnectionError):
                 await self.reader.read()
-            except ConnectionError:
-                pass
 
 
 Script = Callable[[Peer], Awaitable[None]]
@@ -115,7 +113,7 @@ class Proxied:
     async def until(self, metric: str, value: float, **labels: str) -> None:
         """Wait until a metric has a value."""
         async with asyncio.timeout(10):
-            while await self.metric(metric, **labels) != value:
+            while await self.metric(metric, **labels) != value:  # noqa: ASYNC110 - of another side of a socket
                 await asyncio.sleep(0.01)
 
     async def _connected(self, port: int, content: bytes) -> Client:

@@ -83,21 +83,20 @@ async def test_a_container_that_does_not_answer_in_time_is_live_and_not_ready() 
 
 async def test_requests_for_health_share_one_question() -> None:
     asked = 0
-    go_on = asyncio.Event()
+    came, go_on = asyncio.Event(), asyncio.Event()
 
     async def script(peer: Peer) -> None:
         nonlocal asked
         await peer.request()
         asked += 1
+        came.set()
         await go_on.wait()
         await peer.answer()
 
     async with proxied(script) as proxy:
         clients = [await proxy.client(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(20)]
         clients[0].writer.close()  # its leaving must not end the question of the others
-        async with asyncio.timeout(10):
-            while not asked:
-                await asyncio.sleep(0.01)
+        await asyncio.wait_for(came.wait(), 10)
         go_on.set()
         assert [(await client.answer())[0] for client in clients[1:]] == [200] * 19
         assert asked <= 2
