@@ -24,8 +24,8 @@ class Receiver(Protocol):
     def on_answer_head(self, head: AnswerHead) -> None: ...
     def on_answer_piece(self, piece: bytes) -> None: ...
     def on_answer_end(self) -> None: ...
-    def on_broken(self, reason: str) -> None:
-        """Note that the answer is not whole; the last call."""
+    def on_broken(self, reason: str, status: int) -> None:
+        """Note that the answer is not whole; the last call. `status` is for the client."""
         ...
 
     def on_writable(self) -> None:
@@ -111,7 +111,7 @@ class ContainerConnection(asyncio.Protocol):
 
     def end_silence(self) -> None:
         """End the request: the container makes no progress."""
-        self._break("the container has made no progress with the request for too long")
+        self._break("the container has made no progress with the request for too long", 504)
 
     # Called by asyncio
 
@@ -219,12 +219,12 @@ class ContainerConnection(asyncio.Protocol):
         else:
             self._break(reason)
 
-    def _break(self, reason: str) -> None:
+    def _break(self, reason: str, status: int = 502) -> None:
         receiver, self._receiver = self._receiver, None
         self._useless = True
         self._transport.abort()
         if receiver is not None:
-            receiver.on_broken(reason)
+            receiver.on_broken(reason, status)
 
     def _end(self) -> None:
         receiver, self._receiver = self._receiver, None

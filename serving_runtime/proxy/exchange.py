@@ -161,9 +161,9 @@ class Exchange:
         self._end(None)
         self._client.end_answer()
 
-    def on_broken(self, reason: str) -> None:
+    def on_broken(self, reason: str, status: int) -> None:
         logger.warning("%s", reason)
-        self._fail(502, reason)
+        self._fail(status, reason)
 
     def pause(self) -> None:
         """Stop reading the answer: the client does not take it."""

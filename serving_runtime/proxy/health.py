@@ -115,7 +115,7 @@ class _Probe:
     def on_answer_end(self) -> None:
         self._set((self._status, bytes(self._body)))
 
-    def on_broken(self, reason: str) -> None:
+    def on_broken(self, reason: str, status: int) -> None:  # noqa: ARG002 - as a Receiver
         self._set(reason)
 
     def on_writable(self) -> None: ...

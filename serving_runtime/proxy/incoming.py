@@ -21,6 +21,9 @@ FULL_BYTES = 2 * HELD_BYTES
 """A body of which so much is not passed on yet stops the reading of its connection."""
 
 
+_LINE_BYTES = len(b": \r\n")
+
+
 class Incoming:
     """One request, whose body may still arrive.
 
@@ -105,7 +108,7 @@ class RequestParser:
             raise BadMessage(f"the request is not valid HTTP/1.1: {error}") from None
         self._outside_bytes = 0 if self._progressed or self.current is None else self._outside_bytes + len(data)
         if self._outside_bytes > MAX_HEAD_BYTES:
-            raise BadMessage(f"the request's headers are larger than {MAX_HEAD_BYTES} bytes", 431)
+            raise _head_too_large()
 
     # Called by httptools
 
@@ -128,6 +131,11 @@ class RequestParser:
         head = request_head(
             parser.get_method(), self._target, self._headers, parser.get_http_version(), upgrades=upgrades
         )
+        if (
+            len(self._target) + sum(len(name) + len(value) + _LINE_BYTES for name, value in self._headers)
+            > MAX_HEAD_BYTES
+        ):
+            raise _head_too_large()
         if head.length is not None and head.length > self._max_body_bytes:
             raise self._too_large()
         names = {name.lower(): value for name, value in self._headers if name.lower().startswith(b"fairlead-")}
@@ -153,3 +161,7 @@ class RequestParser:
 
     def _too_large(self) -> BadMessage:
         return BadMessage(f"the request body is larger than {self._max_body_bytes} bytes", 413)
+
+
+def _head_too_large() -> BadMessage:
+    return BadMessage(f"the request's headers are larger than {MAX_HEAD_BYTES} bytes", 431)

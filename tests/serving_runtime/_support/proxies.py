@@ -149,8 +149,8 @@ async def proxied(
         try:
             if script is not None:
                 await script(Peer(reader, writer))
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the end of the connection, or of the test
         finally:
             peers.discard(task)
             writer.close()
