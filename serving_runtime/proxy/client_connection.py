@@ -85,6 +85,7 @@ class ClientConnection(asyncio.Protocol):
         self._answering = False  # the head of an answer is out
         self._chunked = False
         self._keep_alive = True
+        self._unsent: list[bytes] = []  # of the answer
         self._left_bytes: int | None = None  # of the answer's body, where its length was announced
         self._ended = False  # reading has ended
         self._lingering = False
@@ -250,7 +251,7 @@ class ClientConnection(asyncio.Protocol):
         self.end_answer()
 
     def begin_answer(self, status: int, headers: bytes, length: int | None) -> None:
-        """Write the head of an answer, whose body has a length or comes in chunks."""
+        """Write the head of an answer, whose body has a length or comes in chunks; `flush` sends it."""
         if self._transport.is_closing():
             return
         incoming = self._queue[0]
@@ -273,20 +274,26 @@ class ClientConnection(asyncio.Protocol):
         if not self._keep_alive:
             lines.append(b"Connection: close\r\n")
         lines.append(b"\r\n")
-        self._transport.write(b"".join(lines))
+        self._unsent = lines
 
     def piece(self, piece: bytes) -> None:
-        """Write a part of the answer's body."""
+        """Write a part of the answer's body; `flush` sends it."""
         if not piece or self._transport.is_closing():
             return
         if self._left_bytes is not None:
             piece = piece[: self._left_bytes]
             self._left_bytes -= len(piece)
-            self._transport.write(piece)
+            self._unsent.append(piece)
         elif self._chunked:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self._unsent += (b"%x\r\n" % len(piece), piece, b"\r\n")
         else:
-            self._transport.write(piece)
+            self._unsent.append(piece)
+
+    def flush(self) -> None:
+        """Send what was written: one call of the system for all of it."""
+        if self._unsent and not self._transport.is_closing():
+            self._transport.write(b"".join(self._unsent))
+        self._unsent = []
 
     def end_answer(self) -> None:
         """End the answer; the next request's turn comes."""
@@ -294,7 +301,8 @@ class ClientConnection(asyncio.Protocol):
         if self._transport.is_closing() or not self._queue:
             return
         if self._chunked:
-            self._transport.write(b"0\r\n\r\n")
+            self._unsent.append(b"0\r\n\r\n")
+        self.flush()
         incoming = self._queue.popleft()
         self._begun = self._answering = False
         self._since = self._host.now
@@ -314,6 +322,7 @@ class ClientConnection(asyncio.Protocol):
         """End the connection in the middle of an answer, so that the client sees that it is not whole."""
         self._work = None
         self._ended = True
+        self.flush()
         if self._chunked or self._left_bytes:
             self._transport.close()
         else:

@@ -23,6 +23,10 @@ class Receiver(Protocol):
 
     def on_answer_head(self, head: AnswerHead) -> None: ...
     def on_answer_piece(self, piece: bytes) -> None: ...
+    def on_answer_read(self) -> None:
+        """Note that no further piece is at hand for now."""
+        ...
+
     def on_answer_end(self) -> None: ...
     def on_broken(self, reason: str, status: int) -> None:
         """Note that the answer is not whole; the last call. `status` is for the client."""
@@ -79,14 +83,14 @@ class ContainerConnection(asyncio.Protocol):
         """Return whether the answer is held up because its client does not read."""
         return self._paused
 
-    def request(self, head: bytes, receiver: Receiver) -> None:
-        """Begin a request; the body follows by `write`."""
+    def request(self, begun: bytes, receiver: Receiver) -> None:
+        """Begin a request with its head, and what there is of its body; the rest follows by `write`."""
         self._receiver = receiver
         self._head = None
         self._done = self.sent = False
         self._outside_bytes = self._interim = 0
         self.progressed_at = self._loop.time()
-        self._transport.write(head)
+        self._transport.write(begun)
 
     def write(self, piece: bytes) -> None:
         self._transport.write(piece)
@@ -140,6 +144,8 @@ class ContainerConnection(asyncio.Protocol):
         self._outside_bytes = 0 if self._passed_piece else self._outside_bytes + len(data)
         if self._outside_bytes > MAX_HEAD_BYTES:
             self._break(f"the headers of the container's answer are larger than {MAX_HEAD_BYTES} bytes")
+        elif self._receiver is not None:
+            self._receiver.on_answer_read()
 
     def eof_received(self) -> None:
         """Take the end of the connection for the end of an answer without a length."""

@@ -8,7 +8,7 @@ request's last byte to the answer's, without the time that the client did not re
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from serving_runtime.common.errors import FailureReason, Overloaded, ServingError
@@ -124,10 +124,11 @@ class Exchange:
         incoming, head = self._incoming, self._head
         whole_bytes = incoming.held_bytes if incoming.whole and head.length is None else None
         self._chunked = head.length is None and whole_bytes is None
-        connection.request(request_lines(head, whole_bytes), self)
+        connection.request(b"".join((request_lines(head, whole_bytes), *self._body())), self)
+        connection.sent = self._body_ended
         if self._paused_at_ns:
             connection.pause()
-        self.body_arrived()
+        self._client.body_taken()
 
     def body_arrived(self) -> None:
         """Pass on what has arrived of the body, unless the container is slow to read it."""
@@ -137,13 +138,18 @@ class Exchange:
             self._arrived_ns = now_ns()
         if self._body_ended or connection is None or connection.full:
             return
-        for piece in incoming.take():
-            connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece)
-        if incoming.whole:
-            self._body_ended = connection.sent = True
-            if self._chunked:
-                connection.write(b"0\r\n\r\n")
+        connection.write(b"".join(self._body()))
+        connection.sent = self._body_ended
         self._client.body_taken()
+
+    def _body(self) -> Iterator[bytes]:
+        """Yield what has arrived of the body, as the container gets it."""
+        for piece in self._incoming.take():
+            yield b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece
+        if self._incoming.whole:
+            self._body_ended = True
+            if self._chunked:
+                yield b"0\r\n\r\n"
 
     def on_writable(self) -> None:
         self.body_arrived()
@@ -156,6 +162,9 @@ class Exchange:
 
     def on_answer_piece(self, piece: bytes) -> None:
         self._client.piece(piece)
+
+    def on_answer_read(self) -> None:
+        self._client.flush()
 
     def on_answer_end(self) -> None:
         self._end(None)

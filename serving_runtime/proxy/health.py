@@ -112,6 +112,8 @@ class _Probe:
         if len(self._body) > _MAX_BODY_BYTES:
             self._set(f"the answer is larger than {_MAX_BODY_BYTES} bytes")
 
+    def on_answer_read(self) -> None: ...
+
     def on_answer_end(self) -> None:
         self._set((self._status, bytes(self._body)))
 
