@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import time
+from typing import cast
 
 import pytest
 
@@ -180,7 +181,7 @@ async def test_health_requests_without_end_of_a_client_that_does_not_read_are_no
     async with proxied() as proxy:
         client = await proxy.client()
         request = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n" * 1000
-        client.writer.transport.pause_reading()
+        cast(asyncio.Transport, client.writer.transport).pause_reading()
         taken = 0
         async with asyncio.timeout(60):
             while True:
@@ -294,7 +295,7 @@ async def test_a_silent_container_is_given_up() -> None:
 async def test_a_container_that_does_not_read_stops_the_upload_in_bounded_memory() -> None:
     async def script(peer: Peer) -> None:
         await peer.head()
-        peer.writer.transport.pause_reading()
+        cast(asyncio.Transport, peer.writer.transport).pause_reading()
         await asyncio.Event().wait()
 
     async with proxied(script, max_input_bytes=2**40) as proxy:
