@@ -9,6 +9,7 @@ from serving_runtime.devices.nvml import Reading
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol.http.api.v2 import V2Application
+from serving_runtime.server.commands import proxy
 from serving_runtime.server.flags import command_line
 from serving_runtime.server.flags.refused import REFUSED
 from serving_runtime.telemetry.metrics.cpu import CpuMeter
@@ -33,6 +34,11 @@ def test_every_flag_is_listed_and_nothing_else() -> None:
     listed, _, refused = section("Flags").partition("### Unsupported flags of Triton")
     assert set(re.findall(r"`(--[a-z0-9-]+)`", listed)) == flags - set(REFUSED)
     assert dict(re.findall(r"^\| `(--[a-z0-9-]+)` \| (.+) \|$", refused, re.MULTILINE)) == REFUSED
+
+
+def test_every_flag_of_the_proxy_is_listed_and_nothing_else() -> None:
+    flags = {flag for action in proxy._parser()._actions for flag in action.option_strings if flag.startswith("--")}
+    assert set(re.findall(r"^\| `(--[a-z_-]+)` \|", section("Proxy"), re.MULTILINE)) == flags - {"--help"}
 
 
 def test_every_http_path_and_grpc_call_is_listed_and_nothing_else() -> None:
