@@ -11,11 +11,8 @@ import shutil
 import site
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -26,13 +23,13 @@ from tests.e2e._support.platforms import models, platform
 from tests.e2e._support.shared import pytest_runtest_teardown, shared_platforms
 from tests.e2e.harness import Platform
 from tests.releases._support.release import DIGESTS, REGISTRY, Release, release
+from tests.runbooks._support.downloads import OFFLINE, SITE, published
 from tests.runbooks.following import FROM_NOTHING, ROOT, Page, Shell, opened, part, tool
 
 __all__ = ["models", "platform", "pytest_runtest_teardown", "release", "shared_platforms"]
 PAGE = "how-to/install-on-kubernetes.md"
 FEWER_THAN = 10
 BEFORE_THE_CLUSTER = 4
-SITE = "https://downloads.example.com/fairlead/0.1.0"
 KUBECTL = """#!/bin/sh
 case "$*" in
 "port-forward --namespace fairlead service/fairlead 8080:80") ;;
@@ -57,23 +54,11 @@ def test_there_are_under_ten_steps_each_with_what_to_run_or_to_write() -> None:
     assert re.findall(r"^(\d+)\. ", text, flags=re.MULTILINE) == [str(number + 1) for number in range(len(found))]
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and logs nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def downloads(release: Release) -> Iterator[str]:
     """The address where the release is published."""
-    handler = partial(Quiet, directory=str(release.folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with published(release.folder) as address:
+        yield address
 
 
 @dataclass
@@ -98,10 +83,8 @@ def rendered(
     helm = f"PYTHONPATH={ROOT}:$PYTHONPATH {sys.executable} -m tests.runbooks._support.helm"
     tool(folder / "tools" / "helm", ["env", *helm.split()])
     tool(folder / "tools" / "kubectl", KUBECTL)
-    # What the wheel requires is here already: pip takes nothing from anywhere.
-    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     path = f"{folder / 'cli' / 'bin'}:{folder / 'tools'}:{os.defpath}"
-    shell = Shell(folder, {"PATH": path, "HOME": str(folder), **offline})
+    shell = Shell(folder, {"PATH": path, "HOME": str(folder), **OFFLINE})
     filled = {SITE: downloads}
     page = opened(PAGE, shell, filled, only=FROM_NOTHING)
     page.follow(2)
