@@ -14,6 +14,7 @@ NAME = "provenance.intoto.json"
 STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "https://fairlead.dev/release/v1"
 BUILDER = "https://fairlead.dev/release/make"
+_LONGEST_TEXT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ def read(document: Any) -> tuple[Build, dict[str, str]]:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
+    """Return a text that a terminal can print; raises ValueError for any other."""
+    if not isinstance(value, str) or not value.isprintable() or len(value) > _LONGEST_TEXT:
+        raise ValueError(value)
     return value

@@ -89,7 +89,8 @@ def bill(subject: Json, components: list[Json], made_s: int) -> str:
 def fault_of(text: str) -> str:
     """Return why a text is no bill of CycloneDX 1.6, in one line; empty where it is."""
     fault = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
-    return "" if fault is None else " ".join(str(fault).split())[:200]
+    printable = "".join(letter if letter.isprintable() else " " for letter in str(fault))
+    return "" if fault is None else " ".join(printable.split())[:200]
 
 
 def _package(name: str, version: str) -> Json:

@@ -15,6 +15,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "charts/*": (
         "tests/charts/*",
         "tests/releases/*",
+        "tests/runbooks/test_install_page.py",
         "tests/cluster/test_chart*.py",
         "tests/cluster/test_helm.py",
         "tests/runbooks/test_on_a_cluster.py",
@@ -38,6 +39,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "docs/reference/alerts.md": ("tests/charts/test_alerts.py",),
     "docs/runbooks/*": ("tests/runbooks/*",),
     "docs/how-to/*": ("tests/docker/test_how_to.py",),
+    "docs/how-to/install-on-kubernetes.md": ("tests/runbooks/test_install_page.py",),
     "docs/how-to/gitops-*": ("tests/charts/test_gitops_pages.py",),
     "examples/*": ("tests/examples/*", "tests/nets/test_deployed_names.py"),
     "benchmarks/*": ("tests/benchmarks/*",),

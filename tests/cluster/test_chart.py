@@ -26,7 +26,7 @@ from tests.cluster._support.visitors import Visitors
 from tests.cluster.plane import ControlPlane
 from tests.integrations._support.runtimes import Traffic, model
 from tests.releases.packages import FIRST_CHART, first_runtime
-from tests.runbooks.following import Page, followed
+from tests.runbooks.following import FROM_NOTHING, Page, followed
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
 
@@ -86,7 +86,8 @@ def install(installed: Installed, servers: tuple[Postgres, Redis]) -> Iterator[P
         "name: models, namespace: gateways": f"name: {gateway.name}, namespace: {gateway.namespace}",
         "--values my-values.yaml --wait": "--values my-values.yaml --values own.yaml --wait",
     }
-    with followed("how-to/install-on-kubernetes.md", installed.shell, filled) as page:
+    # Of the part before, tests/runbooks/test_install_page.py has the release.
+    with followed("how-to/install-on-kubernetes.md", installed.shell, filled, without=FROM_NOTHING) as page:
         yield page
 
 

@@ -93,6 +93,23 @@ def test_a_chart_without_values_finds_its_digests_in_its_own_file(tmp_path: Path
         assert not any("/ci/" in each for each in archive.getnames())
 
 
+def make(*arguments: str) -> str:
+    """Return what make prints, in a clone that is set up."""
+    there = [f"--old-file={name}" for name in (".venv/.python", ".venv/.base", ".venv/.dev", "frontend/dist/.built")]
+    command = ["make", "--no-print-directory", *there, *arguments, f"BIN={Path(sys.executable).parent}"]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def test_make_passes_on_what_it_is_given(release: Release) -> None:
+    printed = make("verify-release", f"DIR={release.folder}", f"RELEASE_PUBLIC_KEY={release.public_key}")
+    assert printed.startswith(f"{release.folder} is Fairlead 0.1.0 of the commit ")
+    printed = make(
+        "--dry-run", "release", "OUT=a", "RELEASE_KEY=b", "REGISTRY=c", "IMAGES=one-machine", "IMAGE_DIGESTS=d"
+    )
+    given = ' make --out "a" --registry "c" --images "one-machine" --key "b" --digests "d" '
+    assert given in printed
+
+
 def refused(capsys: pytest.CaptureFixture[str], release: Release, *arguments: str) -> str:
     """Return the one sentence by which the command line refuses."""
     assert main(["--root", str(release.repository), "make", *arguments]) == 1

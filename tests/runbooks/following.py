@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$", re.DOTALL | re.MULTILINE)
 _WRITE = re.compile(r"\b[Ww]rite `([\w.-]+)`[^\n`]*:\n+ *\Z")
 _LONGEST_S = 1200
+FROM_NOTHING = "From nothing to a canary"
+"""A part of the page about installing on Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +137,34 @@ class Page:
         assert self._used == set(self.filled), f"{self.name} does not say {set(self.filled) - self._used}"
 
 
-@contextmanager
-def followed(page: str, shell: Shell, filled: Mapping[str, str] | None = None) -> Iterator[Page]:
-    """Give a page to follow from its first step to its last.
+def part(text: str, heading: str) -> str:
+    """Return the part of a page below a heading `## HEADING`, up to the next."""
+    _, found, below = text.partition(f"\n## {heading}\n")
+    assert found, f"no part {heading!r}"
+    return below.partition("\n## ")[0]
+
+
+def opened(
+    page: str, shell: Shell, filled: Mapping[str, str] | None = None, *, only: str = "", without: str = ""
+) -> Page:
+    """Return a page to follow.
 
     Args:
         page: its name below `docs/`.
         filled: what a reader fills in for words of the page, such as names of hosts.
+        only: the heading of the one part that is followed.
+        without: the heading of a part that is left out.
     """
-    made = Page(page, shell, list(steps((ROOT / "docs" / page).read_text())), filled or {})
+    text = (ROOT / "docs" / page).read_text()
+    text = part(text, only) if only else text
+    text = text.replace(part(text, without), "") if without else text
+    return Page(page, shell, list(steps(text)), filled or {})
+
+
+@contextmanager
+def followed(page: str, shell: Shell, filled: Mapping[str, str] | None = None, *, without: str = "") -> Iterator[Page]:
+    """Give a page to follow from its first step to its last; the arguments are those of `opened`."""
+    made = opened(page, shell, filled, without=without)
     yield made
     made.is_over()
 

@@ -143,6 +143,17 @@ UNSIGNED: list[Any] = [
     ),
     pytest.param(
         lambda folder: (
+            changed_statement(
+                folder,
+                lambda found: found["predicate"]["buildDefinition"]["externalParameters"].update(version="\x1b[2J"),
+            ),
+            sum_again(folder),
+        ),
+        "is no provenance of a release of Fairlead",
+        id="a command for the terminal",
+    ),
+    pytest.param(
+        lambda folder: (
             changed_statement(folder, lambda found: found["subject"].append(found["subject"][0])),
             sum_again(folder),
         ),
@@ -178,6 +189,9 @@ def test_an_envelope_by_another_key_is_refused_though_the_sums_are_signed(releas
     ("bill", "said"),
     [
         pytest.param('{"bomFormat": "CycloneDX"}', "is no bill of materials by CycloneDX 1.6", id="not by the schema"),
+        pytest.param(
+            '{"a": "\\u001b[2J"}', r"is no bill of materials by CycloneDX 1.6: [ -~]+$", id="for the terminal"
+        ),
         pytest.param(json.dumps({"components": [{}] * 2001}), "is no JSON of a release", id="an endless list"),
         pytest.param("\ud800", "is no JSON of a release", id="no text"),
     ],
