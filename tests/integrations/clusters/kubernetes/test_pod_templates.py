@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from integrations.clusters.base import Desired, DesiredRevision, DesiredTransformer, Patch, PodTemplates
+from integrations.clusters.base import Desired, DesiredCompanion, DesiredRevision, Patch, PodTemplates
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -91,7 +91,7 @@ def revision(number: int, **more: Any) -> DesiredRevision:
     return DesiredRevision(f"digits-{number:05}", "digits", str(number), *artifact, **fields)
 
 
-ITS = DesiredTransformer(image="example/tokenizer:1", replicas=1)
+ITS = DesiredCompanion(image="example/tokenizer:1", replicas=1)
 
 
 def test_another_runtime_image_and_cluster_file_replace_no_pod_of_what_has_served(place: Place) -> None:
