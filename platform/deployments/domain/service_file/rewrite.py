@@ -52,8 +52,8 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         model["resources"] = resources_json(content.resources)
         _put_pod(predictor, content.pod)
     for name, before, after in (
-        ("transformer", *(companion_json(each.transformer, CompanionKind.TRANSFORMER) for each in (spec, content))),
-        ("explainer", *(companion_json(each.explainer, CompanionKind.EXPLAINER) for each in (spec, content))),
+        ("transformer", _transformer(spec), _transformer(content)),
+        ("explainer", _explainer(spec), _explainer(content)),
         ("placement", placement_json(spec.placement), placement_json(content.placement)),
         ("patches", patches_json(spec.patches), patches_json(content.patches)),
     ):
@@ -62,6 +62,14 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
             if after:
                 changed["spec"][name] = after
     return changed
+
+
+def _transformer(said: ServiceSpec | RevisionContent) -> dict[str, Any]:
+    return companion_json(said.transformer, CompanionKind.TRANSFORMER)
+
+
+def _explainer(said: ServiceSpec | RevisionContent) -> dict[str, Any]:
+    return companion_json(said.explainer, CompanionKind.EXPLAINER)
 
 
 def _put_pod(predictor: dict[str, Any], pod: PodFields) -> None:
