@@ -14,6 +14,7 @@ from deployments.domain.rollout import Portion, RolloutState, approvals
 from deployments.domain.service_file import (
     PATCHES,
     ServiceSpec,
+    companion_json,
     is_code,
     logger_json,
     patches_json,
@@ -21,6 +22,7 @@ from deployments.domain.service_file import (
     pod_json,
     secret_env_json,
     stored_access,
+    stored_companion,
     stored_cors,
     stored_limits,
     stored_logger,
@@ -29,15 +31,13 @@ from deployments.domain.service_file import (
     stored_pod,
     stored_rolling,
     stored_secret_env,
-    stored_transformer,
-    transformer_json,
 )
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_state.batch_size import found_batch_size, with_batch_size
 from deployments.domain.service_state.desired import RevisionState, Role, ServiceState
 from deployments.domain.waits import Condition, ServiceFacts, condition_of
 from deployments.models import Approval, InferenceService, Revision, Rollout
-from integrations.clusters.base import DriftPolicy, Patch, Resources, behavior_from_json, behavior_json
+from integrations.clusters.base import CompanionKind, DriftPolicy, Patch, Resources, behavior_from_json, behavior_json
 from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 
@@ -94,6 +94,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         *([revision.logger] if revision.logger else []),
         *([revision.patches] if any(revision.patches.values()) else []),
         *([revision.transformer] if revision.transformer else []),
+        *([{"explainer": revision.explainer}] if revision.explainer else []),
         *([{"pod": revision.pod}] if revision.pod else []),
         *(["egress"] if revision.egress else []),
         *([{"secret_env": revision.secret_env}] if revision.secret_env else []),
@@ -166,8 +167,10 @@ def revision_state(row: Revision) -> RevisionState:
         logger=stored_logger(row.logger),
         patches=(*stored_patches(row.patches.get("cluster", ()), "patches of the cluster"), *patches_of_service(row)),
         scaling=scaling_of(row),
-        transformer=stored_transformer(row.transformer),
+        transformer=stored_companion(row.transformer, CompanionKind.TRANSFORMER),
         transformer_replicas=row.transformer_replicas,
+        explainer=stored_companion(row.explainer, CompanionKind.EXPLAINER),
+        explainer_replicas=row.explainer_replicas,
         retire_at=row.retire_at,
         stopped_at=row.stopped_at,
     )
@@ -311,7 +314,8 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.secret_env == secret_env_json(spec.secret_env)
         and row.logger == logger_json(spec.logger)
         and row.patches.get("service", []) == patches_json(spec.patches)
-        and row.transformer == transformer_json(spec.transformer)
+        and row.transformer == companion_json(spec.transformer, CompanionKind.TRANSFORMER)
+        and row.explainer == companion_json(spec.explainer, CompanionKind.EXPLAINER)
         and row.placement_wish == placement_json(spec.placement)
         and resources_of(row) == spec.resources
         and row.pod == pod_json(spec.pod)

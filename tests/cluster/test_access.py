@@ -2,9 +2,10 @@
 
 import base64
 import json
+import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -26,10 +27,11 @@ from clusters.services.clusters import cluster_apply
 from common.errors import InvalidInput
 from deployments.models import InferenceService
 from deployments.services import service_apply
-from integrations.clusters.base import CONSOLE, Access, CallerKeys
+from integrations.clusters.base import CONSOLE, Access, CallerKeys, DesiredCompanion
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply import caller_keys
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster._support import explainer
 from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
 from tests.cluster._support.guarded import (
     ANYBODY,
@@ -50,6 +52,7 @@ from tests.cluster._support.guarded import (
     token,
 )
 from tests.cluster._support.kubeconfigs import flat
+from tests.cluster._support.node.service_proxy import ServiceProxy
 from tests.cluster._support.platform import OnKubernetes
 from tests.cluster.harness import UNRULY_RUNTIME, Harness, harness
 from tests.cluster.plane import ControlPlane
@@ -58,6 +61,23 @@ from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
 OTHER_PRIVATE, _ = new_signing_key("k1")
+PORT = 8090  # at 8080 of every address Envoy Gateway tells its metrics
+EXPLAINER = DesiredCompanion("example.org/occlusion:1", 1, http_port=PORT)
+BASE, HOST = "/serving/default/digits", {"host": f"digits.default.{DOMAIN}"}
+EXPLAINED: tuple[tuple[str, dict[str, str]], ...] = (
+    (f"{BASE}/v1/models/digits:explain", {}),
+    (f"{BASE}/v2/models/digits/explain", {}),
+    ("/v1/models/digits:explain", HOST),
+    ("/v2/models/digits/explain", HOST),
+)
+BENT = (
+    *("/v1/models/digits%3Aexplain", "/v1/models/digits%3aexplain", "/v1/models/digits%00:explain"),
+    *("/v1/models//digits:explain", "//v1/models/digits:explain", "/v1/models/digits:explain/"),
+    *("/v1/models/x/../digits:explain", "/v1/models/x/%2e%2e/digits:explain", "/v1/models/digits:explain;x"),
+    *("/v1/models/digits:explain?x=1", "/v1/models/digits:EXPLAIN", "/v2/models/digits/%65xplain"),
+    *("/v2/models/digits//explain", "/v2/models/digits/versions/1/explain"),
+)
+"""What other programs could read as an explain request."""
 OK, UNAUTHENTICATED, DENIED = (200, "OK"), (401, "UNAUTHENTICATED"), (403, "PERMISSION_DENIED")
 
 
@@ -103,8 +123,19 @@ CREDENTIALS: dict[str, tuple[str, tuple[int, str], tuple[int, str]]] = {
 @pytest.fixture(scope="module")
 def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     folder = tmp_path_factory.mktemp("access")
-    with harness(plane, folder, runtime=UNRULY_RUNTIME, gateway_of=EnvoyGateway) as running:
-        yield running
+    proxy = ServiceProxy(plane)
+
+    def explains(argv: Sequence[str], ip: str) -> Sequence[str]:
+        told = dict(word.removeprefix("--").split("=", 1) for word in argv)
+        own = {**told, "predictor_host": proxy.resolve(told["predictor_host"]), "address": ip, "http_port": str(PORT)}
+        return [sys.executable, explainer.__file__, *(f"--{name}={value}" for name, value in own.items())]
+
+    images = {EXPLAINER.image: explains}
+    try:
+        with harness(plane, folder, runtime=UNRULY_RUNTIME, images=images, gateway_of=EnvoyGateway) as running:
+            yield running
+    finally:
+        proxy.close()
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +258,36 @@ def test_the_model_gets_the_callers_name_and_never_the_token(guarded: Guarded) -
         got = guarded.http(route, token(), **forged).json()["headers"]
         assert (got["fairlead-caller"], got["fairlead-key"]) == ("ci", "1" * 32), route
         assert "authorization" not in got, route
+
+
+def test_an_explainer_is_reached_with_a_valid_key_alone(guarded: Guarded) -> None:
+    guarded.driver.apply_keys(KEYS, ["default"])
+    stable, canary = guarded.revisions
+    guarded.until_confirmed(GUARDED, revisions=(replace(stable, explainer=EXPLAINER), canary))
+
+    def posted(path: str, credential: str, headers: dict[str, str]) -> httpx.Response:
+        bearer = {"authorization": f"Bearer {credential}"} if credential else {}
+        return guarded.client.post(path, json={"instances": [[1, 2]]}, headers={**headers, **bearer})
+
+    def is_explained() -> bool:
+        return all("explanations" in posted(path, token(), headers).text for path, headers in EXPLAINED)
+
+    until(is_explained, "every address of the explainer answers", WITHIN_S)
+    for name, (credential, (status, _), _) in CREDENTIALS.items():
+        found = {posted(path, credential, headers).status_code for path, headers in EXPLAINED}
+        assert found == {status}, name
+        for path in BENT if status != 200 else ():
+            answer = posted(f"{BASE}{path}", credential, {})
+            assert answer.status_code >= 300, (name, path)
+            assert "explanations" not in answer.text, (name, path)
+    forged = {"fairlead-caller": "admin", "fairlead-key": "3" * 32}
+    for path, headers in EXPLAINED:
+        got = {
+            name.lower(): value
+            for name, value in posted(path, token(), {**headers, **forged}).json()["headers"].items()
+        }
+        assert (got["fairlead-caller"], got["fairlead-key"]) == ("ci", "1" * 32), path
+        assert "authorization" not in got, path
 
 
 def test_a_shadow_gets_copies_without_the_token(guarded: Guarded) -> None:

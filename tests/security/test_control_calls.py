@@ -13,8 +13,8 @@ import httpx
 import pytest
 from onnx import TensorProto
 
+from integrations.clusters.kubernetes.manifests.workloads.companion import companions
 from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template
-from integrations.clusters.kubernetes.manifests.workloads.transformer import transformer
 from serving_runtime.protocol.grpc.access import GROUPS
 from serving_runtime.protocol.restrictions import CONTROL
 from tests.integrations._support.manifests import given
@@ -111,7 +111,7 @@ def test_pods_on_kubernetes_take_no_control_calls() -> None:
     revision = next(each for each in desired.revisions if each.transformer is not None)
     assert revision.transformer is not None
     revision = replace(revision, env=OPENED, transformer=replace(revision.transformer, env=OPENED))
-    before = [each for each in transformer(desired, revision, options) if each["kind"] == "Deployment"]
+    before = [each for each in companions(desired, revision, options) if each["kind"] == "Deployment"]
     assert len(before) == 1
     for template in (pod_template(desired, revision, options), before[0]["spec"]["template"]):
         (container,) = template["spec"]["containers"]

@@ -29,7 +29,7 @@ from tests.security._support.stowaways import stowaway
 
 CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
 SOURCES = list(ModelSource)
-OPENS = {"runtime", "ask", "transformer"}
+OPENS = {"runtime", "ask", "transformer", "explainer"}
 """The containers in which a model's files, or an image of a deployer's, run."""
 TOKENS = {"control-plane": "fairlead", "records": "fairlead-records"}
 READS = {"made", "spool"}

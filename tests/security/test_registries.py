@@ -146,15 +146,20 @@ def test_the_driver_refuses_an_image_that_a_patch_brings(operation: dict[str, An
         refuse_images(render(bent, shares, options), options)
 
 
-def test_the_driver_refuses_a_transformer_and_lets_one_that_runs_go_on() -> None:
-    desired, shares, options = given("transformer")
-    options = replace(options, allowed_registries=ALLOWED)
+OTHERS = {"transformer": (), "explainer": parse_registries(["example.org/tokenizer"])}
+"""Registries of the images beside the one that is refused."""
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_the_driver_refuses_a_companion_and_lets_one_that_runs_go_on(kind: str) -> None:
+    desired, shares, options = given(kind)
+    options = replace(options, allowed_registries=(*ALLOWED, *OTHERS[kind]))
     made = render(desired, shares, options)
-    with pytest.raises(InvalidInput, match="container transformer of Deployment digits-00002-transformer"):
+    with pytest.raises(InvalidInput, match=f"container {kind} of Deployment digits-00002-{kind}"):
         refuse_images(made, options)
     running = [each for each in made if each["kind"] == "Deployment"]
     refuse_images(made, options, running)
-    others = [each for each in running if not each["metadata"]["name"].endswith("-transformer")]
+    others = [each for each in running if not each["metadata"]["name"].endswith(f"-{kind}")]
     with pytest.raises(InvalidInput):
         refuse_images(made, options, others)
 

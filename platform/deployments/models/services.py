@@ -150,6 +150,7 @@ class Revision(models.Model):
         replicas: the desired number while it runs; where minReplicas and maxReplicas differ, by its load.
         transformer: the container in front of its predictor, as in a service file; empty without one.
         transformer_replicas: the least number of those; a cluster's autoscaler may add more.
+        explainer, explainer_replicas: the same of the container for explain requests.
         pod_templates: the pinned pod templates of its Deployments by their names; empty until its replicas were ready
             once (`deployments.reconcile.participants.pod_templates`), and on this machine.
         template_changes: how its pinned pod templates differ from those that would be rendered now, as a sentence;
@@ -195,6 +196,8 @@ class Revision(models.Model):
     load = models.JSONField(default=dict)
     transformer = models.JSONField(default=dict)
     transformer_replicas = models.PositiveIntegerField(default=0, db_default=0)
+    explainer = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
+    explainer_replicas = models.PositiveIntegerField(default=0, db_default=0)
     pod_templates = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     template_changes = models.TextField(blank=True, default="", db_default="")
     last_failure = models.JSONField(null=True)

@@ -103,9 +103,7 @@ def note_failures(change: Change, seen: Observed) -> None:
 def note_left_out(change: Change) -> None:
     """Record once for each revision which variables of its file its processes run without."""
     for row in change.revisions:
-        without = (
-            variables_left_out(row, change.service.cluster) if row.env or row.secret_env or row.transformer else ""
-        )
+        without = variables_left_out(row, change.service.cluster) if _has_variables(row) else ""
         if (
             without
             and not Event.objects.filter(
@@ -119,7 +117,7 @@ def note_left_out(change: Change) -> None:
 def left_out_findings(cluster: Cluster) -> Iterator[Finding]:
     """Yield a finding for each running revision without variables of its file."""
     running = Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(
-        env={}, secret_env={}, transformer={}
+        env={}, secret_env={}, transformer={}, explainer={}
     )
     for row in running.select_related("service", "model_version").order_by("service__namespace", "name"):
         if without := variables_left_out(row, cluster):
@@ -132,11 +130,15 @@ def variables_left_out(row: Revision, cluster: Cluster) -> str:
 
     Its model version must be loaded.
     """
-    if not (row.env or row.secret_env or row.transformer):
+    if not _has_variables(row):
         return ""
     state = revision_state(row)
     names = (*state.env, *state.secret_env)
-    return left_out(names, state.transformer, is_code=state.is_code and allows_python(cluster))
+    return left_out(names, state.companions, is_code=state.is_code and allows_python(cluster))
+
+
+def _has_variables(row: Revision) -> bool:
+    return bool(row.env or row.secret_env or row.transformer or row.explainer)
 
 
 def note_look(cluster: Cluster, nodes: Nodes, *, now: datetime, exec_token: dict[str, str] | None = None) -> None:

@@ -22,6 +22,7 @@ class Reach:
     Attributes:
         url: its model's address at the gateway, without a trailing slash.
         has_transformer: whether clients' inputs differ from the model's.
+        has_explainer: whether a container answers explain requests.
         is_guarded: whether callers need a key.
         is_local: whether it runs on this machine.
     """
@@ -30,6 +31,7 @@ class Reach:
     name: str
     url: str
     has_transformer: bool
+    has_explainer: bool = False
     is_guarded: bool = False
     is_local: bool = False
 
@@ -62,6 +64,7 @@ def _reach(row: Revision) -> Reach:
         row.service.name,
         service_url(row.service),
         "transformer" in spec,
+        "explainer" in spec,
         is_guarded=stored_access(row.service.access).callers is not None,
         is_local=row.service.cluster.kind == LOCAL,
     )

@@ -61,6 +61,23 @@ SERVICES: tuple[dict[str, Any], ...] = (
                 }
             ],
         },
+        "explainer": {
+            "minReplicas": 1,
+            "maxReplicas": 2,
+            "scaleMetric": "memory",
+            "scaleTarget": 80,
+            "containers": [
+                {
+                    "name": "explainer",
+                    "image": "registry.example/explainer:1",
+                    "command": ["/run"],
+                    "args": ["--samples=100"],
+                    "env": _ENV,
+                    "resources": {"requests": _REQUESTS},
+                    "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
+                }
+            ],
+        },
         "rollout": {"policy": "careful"},
         "drift": "keep",
         "revisionHistoryLimit": 5,

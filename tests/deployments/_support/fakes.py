@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from common.errors import InvalidInput, NotFound, Unavailable
 from integrations.clusters.base import (
     Candidate,
+    CompanionKind,
     Component,
     Desired,
     DesiredNode,
@@ -27,11 +28,11 @@ from integrations.clusters.base import (
     NodeGpus,
     Nodes,
     Observed,
+    ObservedCompanion,
     ObservedNode,
     ObservedReplica,
     ObservedRevision,
     ObservedScaling,
-    ObservedTransformer,
     PodTemplates,
     ReadSecrets,
     ReplicaPhase,
@@ -65,7 +66,7 @@ class FakeCluster:
         refused: those of them that can never start.
         most_ready: of which revisions only so many replicas become ready.
         autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
-        transformers_autoscaled: the same of what stands before a revision's predictor.
+        companions_autoscaled: the same of companions, by the names of their Deployments.
         away: why the cluster cannot be reached; empty while it can.
         has_policies: its gateway can check who calls.
         touched_at: when something of a service ran otherwise last, in Unix seconds.
@@ -100,7 +101,7 @@ class FakeCluster:
     autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     workloads: dict[str, WorkloadIdentity | JobIdentity] = field(default_factory=dict)
     asked_tokens: list[str] = field(default_factory=list)
-    transformers_autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
+    companions_autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     brought: list[tuple[WorkloadIdentity, bytes]] = field(default_factory=list)
     away: str = ""
     has_policies: bool = False
@@ -269,7 +270,8 @@ class FakeCluster:
                     mirror_percent=each.mirror_percent if each.name in ready else 0,
                     match=each.match if each.name in ready else (),
                     scaling=self.autoscaled.get(each.name),
-                    transformer=self._transformer(each),
+                    transformer=self._companion(each, CompanionKind.TRANSFORMER),
+                    explainer=self._companion(each, CompanionKind.EXPLAINER),
                     replicas=tuple(
                         replace(self._replica(each.name, index), restart_number=each.restart_number)
                         for index in range(each.replicas)
@@ -281,16 +283,16 @@ class FakeCluster:
         )
 
     def _is_able(self, revision: DesiredRevision) -> bool:
-        broken = {revision.name, f"{revision.name}-transformer"} & self.broken.keys()
+        names = {revision.name, *(f"{revision.name}-{kind}" for kind in revision.companions)}
+        broken = (names - {f"{revision.name}-explainer"}) & self.broken.keys()
         return revision.replicas > 0 and not broken
 
-    def _transformer(self, revision: DesiredRevision) -> ObservedTransformer | None:
-        if revision.transformer is None:
+    def _companion(self, revision: DesiredRevision, kind: CompanionKind) -> ObservedCompanion | None:
+        its, name = revision.companions.get(kind), f"{revision.name}-{kind}"
+        if its is None:
             return None
-        replicas = [
-            self._replica(f"{revision.name}-transformer", index) for index in range(revision.transformer.replicas)
-        ]
-        return ObservedTransformer(tuple(replicas), self.transformers_autoscaled.get(revision.name))
+        replicas = [self._replica(name, index) for index in range(its.replicas)]
+        return ObservedCompanion(tuple(replicas), self.companions_autoscaled.get(name))
 
     def _replica(self, revision: str, index: int) -> ObservedReplica:
         name = f"{revision}-{index}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any
 
-from integrations.clusters.base import Candidate, Desired, DesiredRevision, DesiredTransformer, Job, JobKind, Logger
+from integrations.clusters.base import Candidate, Desired, DesiredCompanion, DesiredRevision, Job, JobKind, Logger
 from integrations.clusters.kubernetes.manifests import Manifest, job, render
 from integrations.clusters.kubernetes.manifests.jobs.replay import replay
 from integrations.clusters.kubernetes.manifests.network.policies import of_jobs, of_replay
@@ -64,8 +64,12 @@ class Scene:
 def desired(namespace: str, service: str = "digits") -> Desired:
     more: dict[str, dict[str, Any]] = {
         PLAIN: {},
-        CANARY: {"transformer": DesiredTransformer("example.org/tokenizer:1", 1)},
-        GRANTED: {"egress": True, "transformer": DesiredTransformer("example.org/tokenizer:1", 1)},
+        CANARY: {"transformer": DesiredCompanion("example.org/tokenizer:1", 1)},
+        GRANTED: {
+            "egress": True,
+            "transformer": DesiredCompanion("example.org/tokenizer:1", 1),
+            "explainer": DesiredCompanion("example.org/shap:1", 1, http_port=9090),
+        },
         LOGGED: {"logger": Logger("http://dumper/")},
         "digits-00005": {"logger": Logger("https://events.example.com/in")},
     }

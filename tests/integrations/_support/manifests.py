@@ -9,9 +9,10 @@ from integrations.clusters.base import (
     Access,
     Arrangement,
     Autoscaling,
+    CompanionKind,
     Desired,
+    DesiredCompanion,
     DesiredRevision,
-    DesiredTransformer,
     HeaderMatch,
     Logger,
     MatchKind,
@@ -72,11 +73,12 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
         spread = tuple(Spread(**one) for one in its.get("spread", ()))
         lists = {name: tuple(its.get(name, ())) for name in ("tolerations", "image_pull_secrets")}
         own["pod"] = PodFields(**{**its, **lists, "spread": spread})
-    if "transformer" in each:
-        its = each["transformer"]
-        parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}
-        words = {name: tuple(its[name]) for name in ("command", "args")}
-        own["transformer"] = DesiredTransformer(**{**its, **parts, **words})
+    for kind in (kind.value for kind in CompanionKind if kind in each):
+        its = each[kind]
+        parts: dict[str, Any] = {"resources": Resources(**its.get("resources", {}))}
+        parts["autoscaling"] = Autoscaling(**its["autoscaling"]) if "autoscaling" in its else None
+        words = {name: tuple(its.get(name, ())) for name in ("command", "args")}
+        own[kind] = DesiredCompanion(**{**its, **parts, **words})
     return DesiredRevision(**{**each, **own})
 
 

@@ -86,7 +86,8 @@ def test_other_requests_do_not_count(other: dict[str, str]) -> None:
 
 
 def test_revisions_are_those_of_backends_that_took_a_request() -> None:
-    assert counted(backend="digits-00002-transformer")[0].revision == "digits-00002"
+    for kind in ("transformer", "explainer"):
+        assert counted(backend=f"digits-00002-{kind}")[0].revision == "digits-00002"
     for refused in ({"attempts": "0"}, {"attempts": "-"}, {"backend": "-"}, {"backend": "fairlead-digits"}):
         assert counted(**refused)[0].revision == "", refused
 

@@ -4,7 +4,7 @@ During a rollout a revision's present load is not the load of the next moment: t
 returns all of it to stable. So stable keeps its replicas, the canary has the part of stable's replicas that its weight
 requires, rounded up (Argo Rollouts: canary replicas), and each may have more by its own load. A revision on trial at
 the preview address has as many as stable: all traffic moves to it in one switch. A revision kept warm keeps its
-replicas. The same holds for transformers, by their own number.
+replicas. The same holds for its companions (transformer, explainer), by their own numbers.
 """
 
 import math
@@ -13,20 +13,27 @@ from dataclasses import replace
 from deployments.domain.autoscaling.replica_count import Bounds
 from deployments.domain.rollout import RolloutState
 from deployments.domain.service_state.desired import RevisionState
-from integrations.clusters.base import ObservedRevision
+from integrations.clusters.base import CompanionKind, ObservedRevision
 
 
 def as_seen(stable: RevisionState, observed: ObservedRevision | None) -> RevisionState:
-    """Return stable with the replicas and transformers of the cluster's own autoscaler, if more."""
+    """Return stable with the replicas and companions of the cluster's own autoscaler, if more."""
     if observed is None:
         return stable
     replicas = 0 if observed.scaling is None else stable.scaling.within(observed.scaling.replicas)
-    its, before = stable.transformer, None if observed.transformer is None else observed.transformer.scaling
-    transformers = 0 if its is None or before is None else its.within(before.replicas)
     return replace(
         stable,
         replicas=max(stable.replicas, replicas),
-        transformer_replicas=max(stable.transformer_replicas, transformers),
+        transformer_replicas=_most(stable, observed, CompanionKind.TRANSFORMER),
+        explainer_replicas=_most(stable, observed, CompanionKind.EXPLAINER),
+    )
+
+
+def _most(stable: RevisionState, observed: ObservedRevision, kind: CompanionKind) -> int:
+    its, seen = stable.companions.get(kind), observed.companions.get(kind)
+    least = stable.companion_replicas(kind)
+    return (
+        least if its is None or seen is None or seen.scaling is None else max(least, its.within(seen.scaling.replicas))
     )
 
 
@@ -51,31 +58,34 @@ def bounds_of_canary(stable: RevisionState, canary: RevisionState, rollout: Roll
     return Bounds(least, canary.scaling.max_replicas, why)
 
 
-def transformers_at_full(stable: RevisionState, canary: RevisionState) -> int:
-    """Return how many transformers the canary needs for all the traffic; 0 without any.
+def companions_at_full(stable: RevisionState, canary: RevisionState, kind: CompanionKind) -> int:
+    """Return how many companions of a kind the canary needs for all the traffic; 0 without any.
 
     Where stable has none, their capacity is unknown: the file's minimum, and the autoscaler adds.
     """
-    if canary.transformer is None:
+    its = canary.companions.get(kind)
+    if its is None:
         return 0
-    return canary.transformer.within(stable.transformer_replicas if stable.transformer is not None else 0)
+    return its.within(stable.companion_replicas(kind) if kind in stable.companions else 0)
 
 
-def transformer_bounds(stable: RevisionState | None, own: RevisionState, rollout: RolloutState | None) -> Bounds | None:
-    """Return the allowed range of a revision's transformers; None where it has none, or they stay.
+def companion_bounds(
+    stable: RevisionState | None, own: RevisionState, rollout: RolloutState | None, kind: CompanionKind
+) -> Bounds | None:
+    """Return the allowed range of a revision's companions of a kind; None where it has none, or they stay.
 
     Args:
         stable: the stable revision, which may be the same.
     """
-    its = own.transformer
+    its = own.companions.get(kind)
     if its is None or not its.is_automatic or stable is None:
         return None
     if own.name == stable.name:
-        least = its.min_replicas if rollout is None else its.within(own.transformer_replicas)
-        return Bounds(least, its.max_replicas, "the transformer's part")
+        least = its.min_replicas if rollout is None else its.within(own.companion_replicas(kind))
+        return Bounds(least, its.max_replicas, f"the {kind}'s part")
     if rollout is None:
         return None
-    least = its.within(math.ceil(transformers_at_full(stable, own) * _percent(rollout) / 100))
+    least = its.within(math.ceil(companions_at_full(stable, own, kind) * _percent(rollout) / 100))
     return Bounds(least, its.max_replicas, f"{_percent(rollout)} % of what {stable.name} has")
 
 

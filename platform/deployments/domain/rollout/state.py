@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from deployments.domain.analysis.verdict import Finding, Verdict
 from deployments.domain.comparison.comparison_policy import Terms
@@ -13,6 +14,7 @@ from deployments.domain.rollout.approvals import Tally
 from deployments.domain.rollout.surge import shared
 from deployments.domain.rollout.traffic_split import NOTHING, Portion
 from deployments.domain.rollout.webhooks import Asked
+from integrations.clusters.base import CompanionKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class CanarySeen:
         message: why it is not ready; one sentence or empty.
         shared_replicas: how many it and stable have together, where its own replace stable's; else 0.
         refusal: why none of its replicas can ever start, one sentence; empty where they can.
-        transformer: the same of its transformer; None without one. It is ready only when both are.
+        companions: the same of its transformer and explainer, where it has them. It is ready only when all are.
     """
 
     replicas_wanted: int
@@ -132,33 +134,31 @@ class CanarySeen:
     message: str = ""
     replicas_at_full: int = 0
     shared_replicas: int = 0
-    transformer: "CanarySeen | None" = None
+    companions: "Mapping[CompanionKind, CanarySeen]" = field(default_factory=dict)
     refusal: str = ""
 
     @property
     def is_ready(self) -> bool:
         """Return whether it has its desired replicas, so that it may get more traffic."""
         is_own = 0 < self.replicas_wanted <= self.replicas_ready
-        return is_own and (self.transformer is None or self.transformer.is_ready)
+        return is_own and all(its.is_ready for its in self.companions.values())
 
     @property
     def serves(self) -> bool:
         """Return whether any of its replicas accepts requests."""
-        return self.replicas_ready > 0 and (self.transformer is None or self.transformer.serves)
+        return self.replicas_ready > 0 and all(its.serves for its in self.companions.values())
 
     @property
     def all_restarts(self) -> Mapping[str, int]:
-        """Return the restarts of each of its replicas, and of its transformers."""
-        return self.restarts if self.transformer is None else {**self.restarts, **self.transformer.restarts}
+        """Return the restarts of each of its replicas, and of its companions'."""
+        return dict(chain(self.restarts.items(), *(its.restarts.items() for its in self.companions.values())))
 
     def lacks_for(self, portion: Portion) -> str:
         """Return what it lacks for a portion, after `waits:`; empty where it has enough."""
         if self.replicas_ready < (needed := self.needed_for(portion)):
             return f"{self.replicas_ready} of the {needed} replicas that it needs are ready"
-        if self.transformer is None:
-            return ""
-        its = self.transformer.lacks_for(portion)
-        return f"of its transformer {its}" if its else ""
+        lacking = ((kind, its.lacks_for(portion)) for kind, its in self.companions.items())
+        return next((f"of its {kind} {what}" for kind, what in lacking if what), "")
 
     def needed_for(self, portion: Portion) -> int:
         """Return how many replicas it needs (Argo Rollouts: as large a part of stable's as its weight, rounded up)."""

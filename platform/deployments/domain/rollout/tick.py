@@ -245,10 +245,10 @@ def _await_approval(state: RolloutState, seen: Observation, evidence: str) -> Ro
 def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> RolloutState:
     """Return the rollout while replicas are missing; without a single ready one, stable gets all traffic meanwhile."""
     since = state.waiting_since or now
-    its, whose = canary.transformer, state.policy.subject
-    missing, what = canary, f"the {whose}"
-    if its is not None and not its.is_ready and 0 < canary.replicas_wanted <= canary.replicas_ready:
-        missing, what = its, f"the {whose}'s transformer"
+    missing, what = canary, f"the {state.policy.subject}"
+    late = next(((kind, its) for kind, its in canary.companions.items() if not its.is_ready), None)
+    if late is not None and 0 < canary.replicas_wanted <= canary.replicas_ready:
+        missing, what = late[1], f"the {state.policy.subject}'s {late[0]}"
     count = f"{missing.replicas_ready} of {missing.replicas_wanted} replicas"
     ready = f"{count} of {what} are ready{_because_of(missing)}"
     if now - since >= state.policy.progress_deadline:

@@ -7,6 +7,7 @@ fields that are honoured).
 from clusters.domain.patches import parse_patches, patches_json, stored_patches
 from deployments.domain.service_file.access import PUBLIC, AccessPolicy, access_json, stored_access
 from deployments.domain.service_file.clusters import refuse_on
+from deployments.domain.service_file.companion import Companion, companion_json, stored_companion
 from deployments.domain.service_file.cors import check_cors, cors_json, stored_cors
 from deployments.domain.service_file.delivery import rolling_json, stored_rolling
 from deployments.domain.service_file.environment import check_env, is_code, left_out, plain_secrets
@@ -18,7 +19,6 @@ from deployments.domain.service_file.objectives import Objectives, objectives_js
 from deployments.domain.service_file.placement import placement_json, stored_placement
 from deployments.domain.service_file.pods import pod_json, stored_pod
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
-from deployments.domain.service_file.transformer import Transformer, stored_transformer, transformer_json
 from deployments.domain.service_file.values import PlacementPreference, RevisionContent, ServiceSpec, content_of
 from deployments.domain.service_file.variables import secret_env_json, stored_secret_env
 
@@ -29,15 +29,16 @@ __all__ = [
     "PUBLIC",
     "STORAGE_URI",
     "AccessPolicy",
+    "Companion",
     "Objectives",
     "PlacementPreference",
     "RevisionContent",
     "ServiceSpec",
-    "Transformer",
     "access_json",
     "check_cors",
     "check_env",
     "check_format",
+    "companion_json",
     "content_of",
     "cors_json",
     "file_saying",
@@ -58,6 +59,7 @@ __all__ = [
     "rolling_json",
     "secret_env_json",
     "stored_access",
+    "stored_companion",
     "stored_cors",
     "stored_limits",
     "stored_logger",
@@ -67,6 +69,4 @@ __all__ = [
     "stored_pod",
     "stored_rolling",
     "stored_secret_env",
-    "stored_transformer",
-    "transformer_json",
 ]

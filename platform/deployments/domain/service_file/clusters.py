@@ -4,10 +4,11 @@ from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
 from deployments.domain.service_file import access
+from deployments.domain.service_file.companion import field_of
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.pods import pod_field_of
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
-from integrations.clusters.base import DriftPolicy
+from integrations.clusters.base import CompanionKind, DriftPolicy
 
 LOCAL = "local"
 
@@ -64,9 +65,10 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "concurrency, rps or avg_time_queue_ms there",
             field="spec.predictor.scaleMetric",
         )
-    if kind == LOCAL and spec.transformer is not None:
+    for companion in spec.companions if kind == LOCAL else ():
+        instead = ", or let an ensemble do it" if companion is CompanionKind.TRANSFORMER else ""
         raise InvalidInput(
-            "spec.transformer cannot be honoured on the local cluster, which runs models and no images; choose a "
-            "Kubernetes cluster, or let an ensemble do it",
-            field="spec.transformer",
+            f"{field_of(companion)} cannot be honoured on the local cluster, which runs models and no images; choose a "
+            f"Kubernetes cluster{instead}",
+            field=field_of(companion),
         )

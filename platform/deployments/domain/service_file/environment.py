@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from common.errors import InvalidInput
-from deployments.domain.service_file.transformer import Transformer
+from deployments.domain.service_file.companion import Companion, field_of
 from deployments.domain.service_file.values import ServiceSpec
 from deployments.domain.service_file.variables import secret_warnings
-from integrations.clusters.base import refused, why_refused
+from integrations.clusters.base import CompanionKind, refused, why_refused
 
 ENV = "spec.predictor.model.env"
-TRANSFORMER_ENV = "spec.transformer.containers[0].env"
 _CODE = {"python", "ensemble"}  # an ensemble may have steps in Python
 
 
@@ -29,17 +28,16 @@ def check_env(spec: ServiceSpec, *, is_code: bool) -> None:
     Args:
         is_code: the model is code, and its cluster runs code.
     """
-    for field, env, of_code in _environments({**spec.env, **spec.secret_env}, spec.transformer, is_code=is_code):
+    for field, env, of_code in _environments({**spec.env, **spec.secret_env}, spec.companions, is_code=is_code):
         for name in refused(env, is_code=of_code):
             raise InvalidInput(f"{field} sets {name}: {why_refused(name, is_code=of_code)}", field=field)
 
 
 def plain_secrets(spec: ServiceSpec) -> tuple[str, ...]:
     """Return a warning for each variable that has a value in the file where its name is that of a secret."""
-    fields = [(ENV, spec.env)]
-    if spec.transformer is not None:
-        fields.append((TRANSFORMER_ENV, spec.transformer.env))
-    return tuple(secret_warnings(fields))
+    return tuple(
+        secret_warnings([(ENV, spec.env), *((_env_of(kind), its.env) for kind, its in spec.companions.items())])
+    )
 
 
 def named_secrets(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -49,7 +47,7 @@ def named_secrets(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [source["secretKeyRef"] for source in sources]
 
 
-def left_out(env: Iterable[str], transformer: Transformer | None, *, is_code: bool) -> str:
+def left_out(env: Iterable[str], companions: Mapping[CompanionKind, Companion], *, is_code: bool) -> str:
     """Return the missing variables of processes, and the reason, as a part of a sentence; empty for none.
 
     Args:
@@ -57,18 +55,19 @@ def left_out(env: Iterable[str], transformer: Transformer | None, *, is_code: bo
     """
     return "; ".join(
         f"{name} of {field}: {why_refused(name, is_code=of_code)}"
-        for field, its, of_code in _environments(env, transformer, is_code=is_code)
+        for field, its, of_code in _environments(env, companions, is_code=is_code)
         for name in refused(its, is_code=of_code)
     )
 
 
 def _environments(
-    env: Iterable[str], transformer: Transformer | None, *, is_code: bool
+    env: Iterable[str], companions: Mapping[CompanionKind, Companion], *, is_code: bool
 ) -> list[tuple[str, Iterable[str], bool]]:
     """Return the names of each environment of a file with its field, and whether it is that of code."""
-    found: list[tuple[str, Iterable[str], bool]] = [(ENV, env, is_code)]
-    if transformer is not None:
-        found.append(
-            (TRANSFORMER_ENV, [*transformer.env, *transformer.secret_env], True)
-        )  # its image can contain anything
-    return found
+    # A companion's image can contain anything.
+    found = [(_env_of(kind), [*its.env, *its.secret_env], True) for kind, its in companions.items()]
+    return [(ENV, env, is_code), *found]
+
+
+def _env_of(kind: CompanionKind) -> str:
+    return f"{field_of(kind)}.containers[0].env"

@@ -9,6 +9,7 @@ from common.files.document import Document, parse_document
 from common.identifiers import check_dns_label
 from deployments.domain.service_file.access import parse_access
 from deployments.domain.service_file.clusters import parse_drift
+from deployments.domain.service_file.companion import parse_companion
 from deployments.domain.service_file.cors import parse_cors
 from deployments.domain.service_file.delivery import parse_rolling, parse_timeout
 from deployments.domain.service_file.limits import parse_limits
@@ -18,10 +19,9 @@ from deployments.domain.service_file.objectives import parse_objectives
 from deployments.domain.service_file.placement import parse_placement
 from deployments.domain.service_file.pods import check_cpu_limit, parse_pod
 from deployments.domain.service_file.scaling import parse_scaling
-from deployments.domain.service_file.transformer import parse_transformer
 from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec
 from deployments.domain.service_file.variables import parse_env
-from integrations.clusters.base import Resources
+from integrations.clusters.base import CompanionKind, Resources
 
 STOP = "serving.kserve.io/stop"
 """The annotation by which KServe stops a service."""
@@ -37,7 +37,6 @@ _INSTEAD = {
     "resources": "resources belong to spec.predictor.model",
     "env": "env belongs to spec.predictor.model",
     "annotations": "annotations of pods configure a cluster's webhooks, so they are left to patches",
-    "explainer": "serve what explains as a service of its own, and let clients ask that one",
 }
 
 
@@ -86,7 +85,8 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
         drift=parse_drift(spec),
         patches=spec.attempt((), parse_patches, spec),
         stopped=_is_stopped(metadata),
-        transformer=spec.attempt(None, parse_transformer, spec, found_name),
+        transformer=spec.attempt(None, parse_companion, spec, CompanionKind.TRANSFORMER, found_name),
+        explainer=spec.attempt(None, parse_companion, spec, CompanionKind.EXPLAINER, found_name),
         request_timeout_s=parse_timeout(predictor),
         rolling=predictor.attempt(None, parse_rolling, predictor, scaling.min_replicas),
         placement=parse_placement(spec, resources),

@@ -6,15 +6,15 @@ from typing import Any
 
 from clusters.domain.patches import patches_json
 from clusters.domain.resources import resources_json
+from deployments.domain.service_file.companion import companion_json
 from deployments.domain.service_file.file import STOP
 from deployments.domain.service_file.logger import logger_json
 from deployments.domain.service_file.placement import placement_json
 from deployments.domain.service_file.pods import FIELDS, pod_json
 from deployments.domain.service_file.scaling import put_scaling
-from deployments.domain.service_file.transformer import transformer_json
 from deployments.domain.service_file.values import RevisionContent, ServiceSpec
 from deployments.domain.service_file.variables import env_json
-from integrations.clusters.base import PodFields
+from integrations.clusters.base import CompanionKind, PodFields
 
 
 def file_stopped(document: Mapping[str, Any], *, stopped: bool) -> dict[str, Any]:
@@ -52,7 +52,8 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         model["resources"] = resources_json(content.resources)
         _put_pod(predictor, content.pod)
     for name, before, after in (
-        ("transformer", transformer_json(spec.transformer), transformer_json(content.transformer)),
+        ("transformer", _transformer(spec), _transformer(content)),
+        ("explainer", _explainer(spec), _explainer(content)),
         ("placement", placement_json(spec.placement), placement_json(content.placement)),
         ("patches", patches_json(spec.patches), patches_json(content.patches)),
     ):
@@ -61,6 +62,14 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
             if after:
                 changed["spec"][name] = after
     return changed
+
+
+def _transformer(said: ServiceSpec | RevisionContent) -> dict[str, Any]:
+    return companion_json(said.transformer, CompanionKind.TRANSFORMER)
+
+
+def _explainer(said: ServiceSpec | RevisionContent) -> dict[str, Any]:
+    return companion_json(said.explainer, CompanionKind.EXPLAINER)
 
 
 def _put_pod(predictor: dict[str, Any], pod: PodFields) -> None:

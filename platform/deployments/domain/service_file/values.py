@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deployments.domain.service_file.access import AccessPolicy
+from deployments.domain.service_file.companion import Companion
 from deployments.domain.service_file.objectives import Objectives
 from deployments.domain.service_file.scaling import Scaling
-from deployments.domain.service_file.transformer import Transformer
 from integrations.clusters.base import (
     Arrangement,
+    CompanionKind,
     Cors,
     DriftPolicy,
     Limits,
@@ -59,6 +60,7 @@ class ServiceSpec:
         patches: patches of its rendered manifests.
         drift: the policy for changes made by hand on its cluster; None where the file does not say.
         transformer: the container in front of the predictor; None without one.
+        explainer: the container for explain requests; None without one.
         request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how replicas are replaced on its cluster; None where the file does not say.
         revision_history_limit: the number of failed and retired revisions to keep; None where the file does not say.
@@ -83,7 +85,8 @@ class ServiceSpec:
     patches: tuple[Patch, ...] = ()
     stopped: bool = False
     model_format: str = "onnx"
-    transformer: Transformer | None = None
+    transformer: Companion | None = None
+    explainer: Companion | None = None
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     placement: PlacementPreference = PlacementPreference()
@@ -94,6 +97,12 @@ class ServiceSpec:
     limits: Limits | None = None
     objectives: Objectives | None = None
     pod: PodFields = field(default_factory=PodFields)
+
+    @property
+    def companions(self) -> Mapping[CompanionKind, Companion]:
+        """Return its companions by kind."""
+        found = {CompanionKind.TRANSFORMER: self.transformer, CompanionKind.EXPLAINER: self.explainer}
+        return {kind: its for kind, its in found.items() if its is not None}
 
     @property
     def follows_alias(self) -> bool:
@@ -118,7 +127,8 @@ class RevisionContent:
     model_config: Mapping[str, object]
     logger: Logger | None
     patches: tuple[Patch, ...]
-    transformer: Transformer | None
+    transformer: Companion | None
+    explainer: Companion | None
     placement: PlacementPreference
     egress: bool | None
     pod: PodFields
@@ -136,6 +146,7 @@ def content_of(spec: ServiceSpec) -> RevisionContent:
         logger=spec.logger,
         patches=spec.patches,
         transformer=spec.transformer,
+        explainer=spec.explainer,
         placement=spec.placement,
         egress=spec.egress,
         pod=spec.pod,

@@ -6,16 +6,17 @@ from datetime import datetime
 from enum import StrEnum
 
 from deployments.domain.rollout.traffic_split import Portion
+from deployments.domain.service_file.companion import Companion
 from deployments.domain.service_file.scaling import Scaling
-from deployments.domain.service_file.transformer import Transformer
 from integrations.clusters.base import (
     Access,
     Arrangement,
     Autoscaling,
+    CompanionKind,
     Cors,
     Desired,
+    DesiredCompanion,
     DesiredRevision,
-    DesiredTransformer,
     DriftPolicy,
     HeaderMatch,
     Limits,
@@ -54,7 +55,7 @@ class RevisionState:
         artifact_bytes: size of the model's files.
         secret_env, is_code, egress, pod: as of `DesiredRevision`.
         replicas: the desired number now, within `scaling`.
-        transformer_replicas: the same of its transformers.
+        transformer_replicas, explainer_replicas: the same of its transformers and explainers.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: when it stopped running; None while it should run.
         pod_templates: as of `DesiredRevision`.
@@ -76,8 +77,10 @@ class RevisionState:
     resources: Resources = field(default_factory=Resources)
     logger: Logger | None = None
     scaling: Scaling = field(default_factory=lambda: Scaling(1, 1))
-    transformer: Transformer | None = None
+    transformer: Companion | None = None
     transformer_replicas: int = 0
+    explainer: Companion | None = None
+    explainer_replicas: int = 0
     retire_at: datetime | None = None
     stopped_at: datetime | None = None
     patches: tuple[Patch, ...] = ()
@@ -86,6 +89,16 @@ class RevisionState:
     served_until: datetime | None = None
     artifact_bytes: int = 0
     pod: PodFields = field(default_factory=PodFields)
+
+    @property
+    def companions(self) -> Mapping[CompanionKind, Companion]:
+        """Return its companions by kind."""
+        found = {CompanionKind.TRANSFORMER: self.transformer, CompanionKind.EXPLAINER: self.explainer}
+        return {kind: its for kind, its in found.items() if its is not None}
+
+    def companion_replicas(self, kind: CompanionKind) -> int:
+        """Return the desired number of companions of a kind."""
+        return self.transformer_replicas if kind is CompanionKind.TRANSFORMER else self.explainer_replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +193,15 @@ def autoscaling_of(revision: RevisionState) -> Autoscaling | None:
     return Autoscaling(scaling.max_replicas, targets, scaling.behavior)
 
 
-def transformer_of(revision: RevisionState, *, stopped: bool) -> DesiredTransformer | None:
-    """Return the transformer in front of a revision's predictor; None without one."""
-    its = revision.transformer
+def companion_of(revision: RevisionState, kind: CompanionKind, *, stopped: bool) -> DesiredCompanion | None:
+    """Return a companion of a revision's predictor; None without one of this kind."""
+    its = revision.companions.get(kind)
     if its is None:
         return None
     targets = {its.scale_metric.value: its.scale_percent}
-    return DesiredTransformer(
+    return DesiredCompanion(
         image=its.image,
-        replicas=0 if stopped else revision.transformer_replicas,
+        replicas=0 if stopped else revision.companion_replicas(kind),
         command=its.command,
         args=its.args,
         env=its.env,
@@ -252,7 +265,8 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 autoscaling=None if service.stopped or service.shares_replicas else autoscaling_of(revision),
                 logger=revision.logger,
                 patches=revision.patches,
-                transformer=transformer_of(revision, stopped=service.stopped),
+                transformer=companion_of(revision, CompanionKind.TRANSFORMER, stopped=service.stopped),
+                explainer=companion_of(revision, CompanionKind.EXPLAINER, stopped=service.stopped),
                 arrangement=revision.arrangement,
                 pod=revision.pod,
                 pod_templates=revision.pod_templates,

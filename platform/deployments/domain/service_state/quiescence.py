@@ -54,7 +54,7 @@ def is_settled(found: TickResult) -> bool:
 
 def _stays(revision: RevisionState, observed: ObservedRevision | None) -> bool:
     """Return whether as many replicas run as desired, and only the cluster changes their number."""
-    if observed is None or observed.ready_replicas < revision.replicas or not _transformers_stay(revision, observed):
+    if observed is None or observed.ready_replicas < revision.replicas or not _companions_stay(revision, observed):
         return False
     if not revision.scaling.is_automatic:
         return True
@@ -63,9 +63,9 @@ def _stays(revision: RevisionState, observed: ObservedRevision | None) -> bool:
     return is_at_least and observed.scaling is not None and not observed.scaling.problem
 
 
-def _transformers_stay(revision: RevisionState, observed: ObservedRevision) -> bool:
-    its = revision.transformer
-    if its is None:
-        return True
-    ready = 0 if observed.transformer is None else observed.transformer.ready_replicas
-    return ready >= revision.transformer_replicas and revision.transformer_replicas <= its.min_replicas
+def _companions_stay(revision: RevisionState, observed: ObservedRevision) -> bool:
+    for kind, its in revision.companions.items():
+        seen, wanted = observed.companions.get(kind), revision.companion_replicas(kind)
+        if (0 if seen is None else seen.ready_replicas) < wanted or wanted > its.min_replicas:
+            return False
+    return True

@@ -172,6 +172,5 @@ def _why(observed: ObservedRevision | None) -> str:
     if observed is None:
         return ""
     message = next((replica.message for replica in observed.replicas if replica.message), "")
-    if not message and observed.transformer is not None:
-        message = observed.transformer.message
+    message = message or observed.companion_message
     return f" ({message})" if message else ""

@@ -30,7 +30,7 @@ from deployments.reconcile.participants import surge
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
 from events.domain.kinds import Kind
-from integrations.clusters.base import Observed, ObservedScaling, ReplicaPhase, Sample
+from integrations.clusters.base import CompanionKind, Observed, ObservedScaling, ReplicaPhase, Sample
 
 
 class AdoptedReplicas(Participant[Observed | None]):
@@ -48,7 +48,8 @@ class AdoptedReplicas(Participant[Observed | None]):
         stable = change.revision(Role.STABLE)
         if found is None or change.rollout is None or stable is None:
             return
-        _adopt_transformers(change, stable, found)
+        for kind in CompanionKind:
+            _adopt_companions(change, stable, found, kind)
         if not _is_chosen(change, stable) or change.rollout.full_replicas is not None:
             return
         scaling = _scaling(found, stable)
@@ -96,7 +97,8 @@ class Replicas(Participant[Load]):
             bounds = _bounds(change, row) if _is_chosen(change, row) and not is_shared else None
             if bounds is not None:
                 _set(change, row, _scaling(found.seen, row), measured, bounds, window=found.window)
-            _set_transformers(change, row, found.window)
+            for kind in change.revision_state(row).companions:
+                _set_companions(change, row, kind, found.window)
 
 
 ADOPTED_REPLICAS = AdoptedReplicas()
@@ -118,36 +120,39 @@ def _scaling(seen: Observed, row: Revision) -> ObservedScaling | None:
     return None if revision is None else revision.scaling
 
 
-def _adopt_transformers(change: Change, stable: Revision, seen: Observed) -> None:
-    observed, its = seen.revision(stable.name), change.revision_state(stable).transformer
-    scaling = None if observed is None or observed.transformer is None else observed.transformer.scaling
-    if scaling is not None and its is not None and its.within(scaling.replicas) > stable.transformer_replicas:
-        _put_transformers(change, stable, its.within(scaling.replicas))
-
-
-def _set_transformers(change: Change, row: Revision, window: timedelta) -> None:
-    """Record a revision's least number of transformers, which the cluster's autoscaler may exceed."""
-    if row.stopped_at is not None or row.role not in (Role.STABLE, Role.CANARY) or not row.transformer:
+def _adopt_companions(change: Change, stable: Revision, seen: Observed, kind: CompanionKind) -> None:
+    observed, state = seen.revision(stable.name), change.revision_state(stable)
+    its, found = state.companions.get(kind), None if observed is None else observed.companions.get(kind)
+    if its is None or found is None or found.scaling is None:
         return
-    stable = change.revision(Role.STABLE)
+    if (replicas := its.within(found.scaling.replicas)) > state.companion_replicas(kind):
+        _put_companions(change, stable, kind, replicas)
+
+
+def _set_companions(change: Change, row: Revision, kind: CompanionKind, window: timedelta) -> None:
+    """Record a revision's least number of companions of a kind, which the cluster's autoscaler may exceed."""
+    if row.stopped_at is not None or row.role not in (Role.STABLE, Role.CANARY):
+        return
+    stable, own = change.revision(Role.STABLE), change.revision_state(row)
     rollout = None if change.rollout is None else change.rollout_state(change.rollout)
-    bounds = rollout_capacity.transformer_bounds(
-        None if stable is None else change.revision_state(stable), change.revision_state(row), rollout
+    bounds = rollout_capacity.companion_bounds(
+        None if stable is None else change.revision_state(stable), own, rollout, kind
     )
     if bounds is None:
         return
-    memory = stored_memory(row.load.get("transformer", {}))
-    decision = hold(row.transformer_replicas, bounds, memory, window=window, now=change.now)
-    row.load = {**row.load, "transformer": memory_json(decision.memory)}
+    memory = stored_memory(row.load.get(kind, {}))
+    decision = hold(own.companion_replicas(kind), bounds, memory, window=window, now=change.now)
+    row.load = {**row.load, kind.value: memory_json(decision.memory)}
     Revision.objects.filter(pk=row.pk).update(load=row.load)
-    if decision.replicas != row.transformer_replicas:
-        _put_transformers(change, row, decision.replicas)
+    if decision.replicas != own.companion_replicas(kind):
+        _put_companions(change, row, kind, decision.replicas)
 
 
-def _put_transformers(change: Change, row: Revision, replicas: int) -> None:
-    message = f"Transformers of {row.name}: at least {replicas} instead of {row.transformer_replicas}"
-    row.transformer_replicas = replicas
-    row.save(update_fields=["transformer_replicas"])
+def _put_companions(change: Change, row: Revision, kind: CompanionKind, replicas: int) -> None:
+    column = f"{kind}_replicas"
+    message = f"{kind.capitalize()}s of {row.name}: at least {replicas} instead of {getattr(row, column)}"
+    setattr(row, column, replicas)
+    row.save(update_fields=[column])
     change.event(Kind.REVISION_SCALED, message, revision=row.name)
 
 

@@ -20,7 +20,7 @@ from deployments.reconcile.service_change import Change
 from deployments.reconcile.service_counters import expect_end, note_turn
 from deployments.reconcile.turn import Participant, Turn
 from deployments.selectors import approval_tally
-from integrations.clusters.base import Observed, ObservedRevision
+from integrations.clusters.base import CompanionKind, Observed, ObservedRevision
 
 
 class RolloutMachine(Participant[Turn]):
@@ -100,29 +100,32 @@ def _canary(change: Change, row: Rollout, state: RolloutState, seen: Observed) -
         message="" if observed is None else observed.message or _complaint(observed),
         replicas_at_full=full,
         shared_replicas=together,
-        transformer=_transformers(stable, canary, observed, is_back=is_back),
+        companions={kind: _companion(stable, canary, kind, observed, is_back=is_back) for kind in canary.companions},
         refusal="" if observed is None else restarts.refusal(observed),
     )
 
 
-def _transformers(
-    stable: RevisionState, canary: RevisionState, observed: ObservedRevision | None, *, is_back: bool
-) -> CanarySeen | None:
-    its, seen = canary.transformer, None if observed is None else observed.transformer
-    if its is None:
-        return None
+def _companion(
+    stable: RevisionState,
+    canary: RevisionState,
+    kind: CompanionKind,
+    observed: ObservedRevision | None,
+    *,
+    is_back: bool,
+) -> CanarySeen:
+    its, seen = canary.companions[kind], None if observed is None else observed.companions.get(kind)
     return CanarySeen(
-        replicas_wanted=its.min_replicas if is_back else canary.transformer_replicas,
+        replicas_wanted=its.min_replicas if is_back else canary.companion_replicas(kind),
         replicas_ready=0 if seen is None else seen.ready_replicas,
         restarts={} if seen is None else {replica.name: replica.restarts for replica in seen.replicas},
         message="" if seen is None else seen.message,
-        replicas_at_full=0 if is_back else rollout_capacity.transformers_at_full(stable, canary),
+        replicas_at_full=0 if is_back else rollout_capacity.companions_at_full(stable, canary, kind),
     )
 
 
 def _complaint(observed: ObservedRevision) -> str:
     own = next((replica.message for replica in observed.replicas if replica.message), "")
-    return own or ("" if observed.transformer is None else observed.transformer.message)
+    return own or observed.companion_message
 
 
 def _gateway_message(seen: Observed | None) -> str:

@@ -28,7 +28,7 @@ from deployments.domain.service_file import (
     stored_access,
 )
 from deployments.domain.service_file.clusters import LOCAL
-from deployments.domain.service_file.transformer import IMAGE as TRANSFORMER_IMAGE
+from deployments.domain.service_file.companion import image_of
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.domain.service_state.owner import Owner, owner_json
@@ -291,11 +291,11 @@ def _access(service: InferenceService, applied: AppliedFile, *, created: bool) -
 
 def _check_images(spec: ServiceSpec, earlier: ServiceSpec | None) -> None:
     """Raise InvalidInput where a file newly names an image that the installation does not allow."""
-    its = spec.transformer
-    if its is None or (earlier is not None and earlier.transformer == its):
-        return
-    if why := refusal(its.image, settings.ALLOWED_REGISTRIES):
-        raise InvalidInput(f"{TRANSFORMER_IMAGE}: {why}", field=TRANSFORMER_IMAGE)
+    for kind, its in spec.companions.items():
+        if earlier is not None and earlier.companions.get(kind) == its:
+            continue
+        if why := refusal(its.image, settings.ALLOWED_REGISTRIES):
+            raise InvalidInput(f"{image_of(kind)}: {why}", field=image_of(kind))
 
 
 def _imported_before(service: InferenceService) -> ModelVersion | None:

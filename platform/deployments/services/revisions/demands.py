@@ -7,7 +7,7 @@ from common.images import has_digest
 from deployments.domain.policy import Policy, stored_policy
 from deployments.domain.policy.demands import unmet
 from deployments.domain.service_file import ServiceSpec
-from deployments.domain.service_file.transformer import IMAGE as TRANSFORMER_IMAGE
+from deployments.domain.service_file.companion import image_of
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.selectors import stable_before
 from registry.models import ModelVersion
@@ -29,15 +29,17 @@ def check_demands(service: InferenceService, policy: Policy | RolloutPolicy | No
 
 def check_digests(service: InferenceService, spec: ServiceSpec) -> None:
     """Raise Conflict where images by their digest are demanded and the file names one by a tag alone."""
-    if spec.transformer is None or has_digest(spec.transformer.image):
+    tagged = next(((kind, its) for kind, its in spec.companions.items() if not has_digest(its.image)), None)
+    if tagged is None:
         return
     demands = demands_on(Owned.NAMESPACE, [service.namespace])[service.namespace]
     demand = next((each for each in demands if each.digests), None)
     if demand is not None:
+        kind, its = tagged
         raise Conflict(
-            f"{demand.of} demands images by their digest, and {TRANSFORMER_IMAGE} is {spec.transformer.image!r}; "
-            "name it as REPOSITORY@sha256:…, which a registry shows at a push",
-            field=TRANSFORMER_IMAGE,
+            f"{demand.of} demands images by their digest, and {image_of(kind)} is {its.image!r}; name it as "
+            "REPOSITORY@sha256:…, which a registry shows at a push",
+            field=image_of(kind),
         )
 
 

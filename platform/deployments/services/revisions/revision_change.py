@@ -21,12 +21,12 @@ from deployments.domain.rollout import Portion, RolloutState
 from deployments.domain.rollout.approvals import Author
 from deployments.domain.service_file import (
     ServiceSpec,
+    companion_json,
     logger_json,
     patches_json,
     placement_json,
     pod_json,
     secret_env_json,
-    transformer_json,
 )
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
@@ -38,7 +38,7 @@ from deployments.services.revisions.egress import egress_after
 from deployments.services.revisions.gpu_assignment import placed
 from deployments.services.rollout.contracts import contract_agreed, kept_from
 from events.domain.kinds import Kind
-from integrations.clusters.base import PodFields
+from integrations.clusters.base import CompanionKind, PodFields
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 
@@ -321,8 +321,10 @@ def _create_revision(
         pod=pod_json(spec.pod),
         created_at=change.now,
         created_by=actor,
-        transformer=transformer_json(spec.transformer),
+        transformer=companion_json(spec.transformer, CompanionKind.TRANSFORMER),
         transformer_replicas=0 if spec.transformer is None else spec.transformer.min_replicas,
+        explainer=companion_json(spec.explainer, CompanionKind.EXPLAINER),
+        explainer_replicas=0 if spec.explainer is None else spec.explainer.min_replicas,
         role=role,
     )
     change.write(revision.save)

@@ -12,11 +12,11 @@ from deployments.domain.phases import Phase
 from deployments.domain.service_file import (
     RevisionContent,
     file_saying,
+    stored_companion,
     stored_logger,
     stored_placement,
     stored_pod,
     stored_secret_env,
-    stored_transformer,
 )
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
@@ -28,6 +28,7 @@ from deployments.services.revisions.egress import check_egress, has_egress
 from deployments.services.revisions.revision_change import begin_back, check_agreed, check_pod, check_ready
 from deployments.services.revisions.secret_env import check_secrets
 from deployments.services.services import service_named, spec_of
+from integrations.clusters.base import CompanionKind
 from registry.domain.approval import Approval
 
 
@@ -138,7 +139,8 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         model_config=revision.model_config,
         logger=stored_logger(revision.logger),
         patches=mapping.patches_of_service(revision),
-        transformer=stored_transformer(revision.transformer),
+        transformer=stored_companion(revision.transformer, CompanionKind.TRANSFORMER),
+        explainer=stored_companion(revision.explainer, CompanionKind.EXPLAINER),
         placement=stored_placement(revision.placement_wish),
         pod=stored_pod(revision.pod),
         egress=None if spec.egress is None else has_egress(revision, service.cluster),

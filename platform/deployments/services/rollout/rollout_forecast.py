@@ -18,7 +18,7 @@ from deployments.domain.rollout.surge import shared
 from deployments.domain.service_state.desired import RevisionState
 from deployments.models import Revision
 from deployments.views.shapes import AnalysisPlan
-from integrations.clusters.base import Nodes, Observed, Resources, Sample
+from integrations.clusters.base import Nodes, Observed, Sample
 from placement.capacity_check import Room, Wanted, room_for, room_shared
 from placement.packing.assignment import NoRoom, as_named
 
@@ -82,14 +82,12 @@ def room_plan(*, policy: Policy, stable: Revision, canary: RevisionState, survey
         )
     if canary.resources.accelerator and not nodes.unknown:
         return _gpu_room(canary, rollout_capacity.at_full(now, canary), nodes)
-    its = canary.transformer
     return room_for(
         [
             Wanted(canary.name, rollout_capacity.at_full(now, canary), canary.resources),
-            Wanted(
-                f"{canary.name}'s transformer",
-                rollout_capacity.transformers_at_full(now, canary),
-                Resources() if its is None else its.resources,
+            *(
+                Wanted(f"{canary.name}'s {kind}", rollout_capacity.companions_at_full(now, canary, kind), its.resources)
+                for kind, its in canary.companions.items()
             ),
         ],
         nodes,

@@ -186,9 +186,19 @@ class Autoscaling:
     behavior: Behavior = field(default_factory=Behavior)
 
 
+class CompanionKind(StrEnum):
+    """A container of a revision beside its predictor, which it calls itself (KServe: component).
+
+    transformer takes the revision's requests in place of the predictor; explainer takes its explain requests.
+    """
+
+    TRANSFORMER = "transformer"
+    EXPLAINER = "explainer"
+
+
 @dataclass(frozen=True, slots=True)
-class DesiredTransformer:
-    """A container that takes a revision's requests in place of its predictor, and calls that one itself.
+class DesiredCompanion:
+    """A companion of a revision's predictor, as the cluster should run it now.
 
     Attributes:
         replicas: how many should run.
@@ -241,6 +251,7 @@ class DesiredRevision:
         logger: None without a payload logger.
         autoscaling: None where the number of replicas does not follow the load.
         transformer: None where requests go to the predictor itself.
+        explainer: None where explain requests go where the others do.
         patches: changes of its rendered objects on the cluster, in order.
         tap: which requests to record; None for none. It changes without a restart.
         arrangement: None leaves it to the cluster.
@@ -271,13 +282,20 @@ class DesiredRevision:
     autoscaling: Autoscaling | None = None
     artifact_origin: str = ""
     logger: Logger | None = None
-    transformer: DesiredTransformer | None = None
+    transformer: DesiredCompanion | None = None
+    explainer: DesiredCompanion | None = None
     patches: tuple[Patch, ...] = ()
     arrangement: Arrangement | None = None
     pod_templates: PodTemplates = field(default_factory=dict, compare=False)
     has_served: bool = field(default=False, compare=False)
     artifact_bytes: int = 0
     pod: PodFields = field(default_factory=PodFields)
+
+    @property
+    def companions(self) -> Mapping[CompanionKind, DesiredCompanion]:
+        """Return its companions by kind."""
+        found = {CompanionKind.TRANSFORMER: self.transformer, CompanionKind.EXPLAINER: self.explainer}
+        return {kind: its for kind, its in found.items() if its is not None}
 
 
 @dataclass(frozen=True, slots=True)

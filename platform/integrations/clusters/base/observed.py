@@ -1,9 +1,10 @@
 """Observed state of a service and of its cluster, as drivers report it. Standard library only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from integrations.clusters.base.desired import HeaderMatch, Resources
+from integrations.clusters.base.desired import CompanionKind, HeaderMatch, Resources
 from integrations.clusters.base.failures import Failure
 from integrations.clusters.base.gpus import NodeGpus
 from integrations.machine.limits import Limit
@@ -55,8 +56,8 @@ class ObservedScaling:
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedTransformer:
-    """The replicas before a revision's predictor; `scaling` as a revision's."""
+class ObservedCompanion:
+    """The replicas of a companion of a revision's predictor; `scaling` as a revision's."""
 
     replicas: tuple[ObservedReplica, ...] = ()
     scaling: ObservedScaling | None = None
@@ -69,7 +70,7 @@ class ObservedTransformer:
     @property
     def message(self) -> str:
         """Return why one of them is not ready; empty where unknown."""
-        return next((f"its transformer: {replica.message}" for replica in self.replicas if replica.message), "")
+        return next((replica.message for replica in self.replicas if replica.message), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class ObservedRevision:
 
     Attributes:
         replicas: the predictor's.
-        transformer: None without one.
+        transformer, explainer: None without one.
         scaling: None where the cluster has no autoscaler for it, and its replicas are as many as were desired.
         message: why its share differs from the desired one, or why it cannot run; empty where all is as desired.
         gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
@@ -93,24 +94,36 @@ class ObservedRevision:
     mirror_percent: int = 0
     match: tuple[HeaderMatch, ...] = ()
     scaling: ObservedScaling | None = None
-    transformer: ObservedTransformer | None = None
+    transformer: ObservedCompanion | None = None
     failure: Failure | None = None
+    explainer: ObservedCompanion | None = None
+
+    @property
+    def companions(self) -> Mapping[CompanionKind, ObservedCompanion]:
+        """Return its companions by kind."""
+        found = {CompanionKind.TRANSFORMER: self.transformer, CompanionKind.EXPLAINER: self.explainer}
+        return {kind: its for kind, its in found.items() if its is not None}
 
     @property
     def ready_replicas(self) -> int:
-        """Return how many replicas take requests; 0 where their transformer does not."""
-        if self.transformer is not None and not self.transformer.ready_replicas:
+        """Return how many replicas take requests; 0 where one of its companions does not."""
+        if not all(its.ready_replicas for its in self.companions.values()):
             return 0
         return sum(replica.phase is ReplicaPhase.READY for replica in self.replicas)
 
     @property
+    def companion_message(self) -> str:
+        """Return why a companion is not ready, such as `its transformer: no such image`; empty where unknown."""
+        return next((f"its {kind}: {its.message}" for kind, its in self.companions.items() if its.message), "")
+
+    @property
     def all_replicas(self) -> tuple[ObservedReplica, ...]:
-        """Return its replicas and those of its transformer."""
-        return (*self.replicas, *(() if self.transformer is None else self.transformer.replicas))
+        """Return its replicas and those of its companions."""
+        return (*self.replicas, *(replica for its in self.companions.values() for replica in its.replicas))
 
     @property
     def last_failure(self) -> Failure | None:
-        """Return the newest failure of the revision, its replicas and those of its transformer."""
+        """Return the newest failure of the revision, its replicas and those of its companions."""
         found = [self.failure, *(replica.failure for replica in self.all_replicas)]
         return max((each for each in found if each is not None), key=lambda each: each.at, default=None)
 

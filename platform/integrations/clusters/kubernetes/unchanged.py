@@ -91,9 +91,4 @@ class Unchanged:
 
 def _is_well(seen: Observed) -> bool:
     """Return whether no replica's failure depends on more than the objects, such as events, logs and the time."""
-    replicas = [
-        replica
-        for revision in seen.revisions
-        for replica in (*revision.replicas, *(revision.transformer.replicas if revision.transformer else ()))
-    ]
-    return all(replica.phase in _RESTS for replica in replicas)
+    return all(replica.phase in _RESTS for revision in seen.revisions for replica in revision.all_replicas)

@@ -83,8 +83,8 @@ class LocalDriver:
     def apply(self, desired: Desired) -> Sequence[Drift]:
         """Pass `desired` to the agent; a generation lower than the present one is ignored, the same not rewritten."""
         for revision in desired.revisions:
-            if revision.transformer is not None:
-                raise InvalidInput(f"{revision.name}: this machine's cluster runs no transformer", field="transformer")
+            for kind in revision.companions:
+                raise InvalidInput(f"{revision.name}: this machine's cluster runs no {kind}", field=kind)
         is_newest = self._order(Order(desired))
         if is_newest and not any(revision.secret_env for revision in desired.revisions):
             self._forget_secrets(desired.namespace, desired.service)

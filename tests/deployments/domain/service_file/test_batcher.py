@@ -1,4 +1,4 @@
-"""KServe's `batcher` of a predictor becomes the runtime's dynamic batcher; an explainer is refused."""
+"""KServe's `batcher` of a predictor becomes the runtime's dynamic batcher."""
 
 import copy
 from dataclasses import replace
@@ -85,11 +85,3 @@ def test_a_file_that_is_to_say_another_config_has_no_batcher_any_more() -> None:
     assert parse_service(changed).model_config == {"max_batch_size": 4}
     same = content_of(parse_service(document))
     assert file_saying(document, parse_service(document), same) == document
-
-
-def test_an_explainer_is_refused_with_what_to_do_instead() -> None:
-    document = copy.deepcopy(FILE)
-    document["spec"]["explainer"] = {"art": {}}
-    with pytest.raises(InvalidInput, match="serve what explains as a service of its own") as caught:
-        parse_service(document)
-    assert caught.value.field == "spec.explainer"

@@ -10,15 +10,15 @@ from deployments.models import Revision
 from tests.deployments._support.platform import Platform
 from tests.deployments._support.service_files import FILE
 
-NAME, TRANSFORMER = "spec.predictor.model.env", "spec.transformer.containers[0].env"
+NAME = "spec.predictor.model.env"
+TRANSFORMER, EXPLAINER = "spec.transformer.containers[0].env", "spec.explainer.containers[0].env"
 
 
-def file(env: str = "TZ", transformer: str = "") -> dict[str, Any]:
+def file(env: str = "TZ", **companions: str) -> dict[str, Any]:
     model = FILE["spec"]["predictor"]["model"] | {"env": [{"name": env, "value": "1"}]}
     spec: dict[str, Any] = {"predictor": {"model": model}}
-    if transformer:
-        container = {"image": "example.org/t:1", "env": [{"name": transformer, "value": "1"}]}
-        spec["transformer"] = {"containers": [container]}
+    for kind, name in companions.items():
+        spec[kind] = {"containers": [{"image": "example.org/t:1", "env": [{"name": name, "value": "1"}]}]}
     return FILE | {"spec": spec}
 
 
@@ -28,6 +28,7 @@ def file(env: str = "TZ", transformer: str = "") -> dict[str, Any]:
         pytest.param(file("OWN"), False, NAME, id="an own name of a model without code"),
         pytest.param(file("LD_PRELOAD"), True, NAME, id="a library of a model in Python"),
         pytest.param(file(transformer="PYTHONPATH"), False, TRANSFORMER, id="Python's path of a transformer"),
+        pytest.param(file(explainer="LD_PRELOAD"), False, EXPLAINER, id="a library of an explainer"),
     ],
 )
 def test_a_file_is_refused_by_the_field(said: dict[str, Any], of_code: bool, field: str) -> None:
@@ -35,7 +36,7 @@ def test_a_file_is_refused_by_the_field(said: dict[str, Any], of_code: bool, fie
     with pytest.raises(InvalidInput, match=rf"^{field.replace('[', '.').replace(']', '.')} sets ") as refused:
         check_env(spec, is_code=of_code)
     assert refused.value.field == field
-    assert left_out(spec.env, spec.transformer, is_code=of_code).endswith(str(refused.value).partition(": ")[2])
+    assert left_out(spec.env, spec.companions, is_code=of_code).endswith(str(refused.value).partition(": ")[2])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_a_file_is_refused_by_the_field(said: dict[str, Any], of_code: bool, fie
 def test_a_file_is_taken(said: dict[str, Any], of_code: bool) -> None:
     spec = parse_service(said)
     check_env(spec, is_code=of_code)
-    assert left_out(spec.env, spec.transformer, is_code=of_code) == ""
+    assert left_out(spec.env, spec.companions, is_code=of_code) == ""
 
 
 def test_what_is_not_known_is_no_code() -> None:

@@ -7,19 +7,20 @@ import pytest
 from common.errors import InvalidInput
 from deployments.domain.service_file import (
     ServiceSpec,
+    companion_json,
     content_of,
     file_saying,
     parse_service,
     plain_secrets,
     secret_env_json,
+    stored_companion,
     stored_secret_env,
-    stored_transformer,
-    transformer_json,
 )
 from deployments.domain.service_file.environment import named_secrets
-from integrations.clusters.base import SecretKeyRef
+from integrations.clusters.base import CompanionKind, SecretKeyRef
 
 ENV = "spec.predictor.model.env"
+KIND = CompanionKind.TRANSFORMER
 REF = {"name": "hugging-face", "key": "token"}
 TOKEN = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": REF}}
 
@@ -46,7 +47,7 @@ def test_a_reference_is_kept_beside_the_values() -> None:
     assert stored_secret_env(secret_env_json(spec.secret_env)) == expected
     assert spec.transformer is not None
     assert (spec.transformer.env, spec.transformer.secret_env) == ({}, expected)
-    assert stored_transformer(transformer_json(spec.transformer)) == spec.transformer
+    assert stored_companion(companion_json(spec.transformer, KIND), KIND) == spec.transformer
     assert named_secrets(document(TOKEN, {"name": "A", "value": "b"})) == [REF]
 
 

@@ -11,7 +11,14 @@ from deployments.domain.rollout import Portion
 from deployments.domain.service_file.scaling import ScaleMetric, Scaling
 from deployments.domain.service_state.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.domain.service_state.service_lifecycle import comes_alive, is_confirmed, retire, roles_after, standing
-from integrations.clusters.base import Autoscaling, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+from integrations.clusters.base import (
+    Autoscaling,
+    Observed,
+    ObservedCompanion,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = Policy("p", scale_down_delay=timedelta(seconds=30))
@@ -219,3 +226,14 @@ def test_a_stopped_revision_is_not_wished_for() -> None:
 def test_a_clusters_own_autoscaler_is_told_how_far_it_may_go(scaling: Scaling, wished: Autoscaling | None) -> None:
     (revision,) = desired_of(_service(_revision(1, Role.STABLE, scaling=scaling)), 1).revisions
     assert revision.autoscaling == wished
+
+
+def test_a_service_whose_explainer_is_missing_is_degraded_and_serves() -> None:
+    ready, broken = (ObservedReplica("replica", phase) for phase in (ReplicaPhase.READY, ReplicaPhase.BACKING_OFF))
+    explainer = ObservedCompanion((replace(broken, message="it ended with exit code 1"),))
+    observed = ObservedRevision(STABLE.name, 100, (ready,), explainer=explainer)
+    found = standing(_service(STABLE), ServicePhase.READY, Observed("default", "digits", 5, (observed,)), None, "")
+    assert (found.phase, found.reason) == (
+        ServicePhase.DEGRADED,
+        "0 of 1 replicas of digits-00001 are ready (its explainer: it ended with exit code 1)",
+    )

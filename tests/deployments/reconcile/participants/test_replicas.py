@@ -11,7 +11,7 @@ from deployments.reconcile import reconciler
 from deployments.reconcile.reconciler import Outcome
 from deployments.services import rollout_abort, rollout_promote, service_apply
 from events.models import Event
-from integrations.clusters.base import ObservedScaling
+from integrations.clusters.base import CompanionKind, ObservedScaling
 from tests.deployments._support.platform import Platform
 
 SCALED = {"maxReplicas": 8, "scaleMetric": "concurrency", "scaleTarget": 10}
@@ -234,37 +234,36 @@ def test_an_autoscaler_that_sees_nothing_is_stood_in_for_from_its_number(elsewhe
     assert "does not see the load: no metrics returned" in elsewhere.view().revisions[0].scaling
 
 
-def test_transformers_of_a_canary_have_their_part_too(platform: Platform) -> None:
-    with_transformer = {"minReplicas": 1, "maxReplicas": 6, "containers": [{"image": "example.org/tokenizer:1"}]}
+@pytest.mark.parametrize("kind", CompanionKind)
+def test_companions_of_a_canary_have_their_part_too(platform: Platform, kind: CompanionKind) -> None:
+    companion = {"minReplicas": 1, "maxReplicas": 6, "containers": [{"image": "example.org/tokenizer:1"}]}
     Cluster.objects.create(name="local", kind="kubernetes", created_at=platform.clock())
     platform.version(1)
     platform.version(2)
     platform.policy(name="patient", steps=[{"weight": 50, "pause": True}])
     document = platform.document(policy="patient")
-    document["spec"]["transformer"] = with_transformer
+    document["spec"][kind.value] = companion
     service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
     platform.until(lambda: platform.view().phase == "Ready")
-    platform.cluster.transformers_autoscaled["digits-00001"] = ObservedScaling(4)
+    platform.cluster.companions_autoscaled[f"digits-00001-{kind}"] = ObservedScaling(4)
     platform.start("2")
-    platform.cluster.broken["digits-00002-transformer"] = "no such image"
+    platform.cluster.broken[f"digits-00002-{kind}"] = "no such image"
     platform.turn()
     platform.turn()
     platform.turn()
     assert platform.rollout().phase == "Pending"
-    assert platform.rollout().reason_message == (
-        "0 of 1 replicas of the canary are ready (its transformer: no such image)"
-    )
-    assert transformers(platform) == {"digits-00001": 4, "digits-00002": 2}
-    del platform.cluster.broken["digits-00002-transformer"]
+    assert platform.rollout().reason_message == (f"0 of 1 replicas of the canary are ready (its {kind}: no such image)")
+    assert companions(platform, kind) == {"digits-00001": 4, "digits-00002": 2}
+    del platform.cluster.broken[f"digits-00002-{kind}"]
     platform.until(lambda: platform.rollout().phase == "Paused")
     rollout_promote(rollout_id=platform.rollout().pk, actor="bob", now=platform.clock())
     platform.until(lambda: platform.rollout().phase == "Healthy")
-    assert transformers(platform)["digits-00002"] == 4
+    assert companions(platform, kind)["digits-00002"] == 4
     pass_window(platform)
-    assert transformers(platform)["digits-00002"] == 1, "then the cluster's autoscaler alone decides"
+    assert companions(platform, kind)["digits-00002"] == 1, "then the cluster's autoscaler alone decides"
 
 
-def transformers(platform: Platform) -> dict[str, int]:
-    """Return how many transformers the cluster was last asked for."""
+def companions(platform: Platform, kind: CompanionKind) -> dict[str, int]:
+    """Return how many companions of a kind the cluster was last asked for."""
     revisions = platform.cluster.desired["default", "digits"].revisions
-    return {each.name: each.transformer.replicas for each in revisions if each.transformer is not None}
+    return {each.name: each.companions[kind].replicas for each in revisions if kind in each.companions}

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, DesiredTransformer, Drift, DriftPolicy
+from integrations.clusters.base import Autoscaling, Desired, DesiredCompanion, DesiredRevision, Drift, DriftPolicy
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -389,7 +389,7 @@ def test_another_maximum_size_of_models_replaces_no_pods(place: Place) -> None:
 
 
 def test_an_image_of_another_registry_never_reaches_the_cluster_and_one_that_runs_goes_on(place: Place) -> None:
-    its = DesiredTransformer(image="registry.example.com/tokenizer:1", replicas=1)
+    its = DesiredCompanion(image="registry.example.com/tokenizer:1", replicas=1)
     place.apply(1, revision(1, 100, transformer=its))
     strict = KubernetesDriver(place.api, replace(OPTIONS, allowed_registries=("docker.io/fairlead",)))
     running = revision(1, 100, transformer=its)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from integrations.clusters.base import Desired, DesiredRevision, DesiredTransformer, Patch, PodTemplates
+from integrations.clusters.base import Desired, DesiredCompanion, DesiredRevision, Patch, PodTemplates
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -19,7 +19,7 @@ from tests.cluster.plane import ControlPlane
 pytestmark = pytest.mark.cluster
 OLD = Options(GatewayReference("gateway", "gateways"), "fairlead/serving-runtime:1", "models", "/artifacts")
 NEW = replace(OLD, runtime_image="fairlead/serving-runtime:2", drain_s=90, longest_start_s=900)
-PREDICTOR, TRANSFORMER = "digits-00001", "digits-00001-transformer"
+PREDICTOR, TRANSFORMER, EXPLAINER = "digits-00001", "digits-00001-transformer", "digits-00001-explainer"
 _numbers = itertools.count(1)
 
 
@@ -91,14 +91,14 @@ def revision(number: int, **more: Any) -> DesiredRevision:
     return DesiredRevision(f"digits-{number:05}", "digits", str(number), *artifact, **fields)
 
 
-ITS = DesiredTransformer(image="example/tokenizer:1", replicas=1)
+ITS = DesiredCompanion(image="example/tokenizer:1", replicas=1)
 
 
 def test_another_runtime_image_and_cluster_file_replace_no_pod_of_what_has_served(place: Place) -> None:
-    place.old.apply(place.desired(1, revision(1, transformer=ITS)))
-    names = (PREDICTOR, TRANSFORMER)
+    place.old.apply(place.desired(1, revision(1, transformer=ITS, explainer=ITS)))
+    names = (PREDICTOR, TRANSFORMER, EXPLAINER)
     before = place.templates(*names)
-    served = revision(1, transformer=ITS, has_served=True)
+    served = revision(1, transformer=ITS, explainer=ITS, has_served=True)
     assert place.new.apply(place.desired(2, served, revision(2))) == []
     assert place.templates(*names) == before, "what runs stays before it is recorded"
     pinned = replace(served, pod_templates=place.pins(place.new, place.desired(2, served)))

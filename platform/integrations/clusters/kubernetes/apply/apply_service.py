@@ -16,11 +16,18 @@ from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
 from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap
 from integrations.clusters.kubernetes.manifests import Manifest, policies, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
-from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE, backend, tap_name
+from integrations.clusters.kubernetes.manifests.names import (
+    CONFIRMED,
+    GENERATION,
+    SERVICE,
+    backend,
+    companion_name,
+    tap_name,
+)
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads import claims, queues
-from integrations.clusters.kubernetes.manifests.workloads.transformer import is_transformer_autoscaled
+from integrations.clusters.kubernetes.manifests.workloads.companion import is_companion_autoscaled
 from integrations.clusters.kubernetes.observe import drift
 from integrations.clusters.kubernetes.observe.gateway import Routed, confirmed_before, must_hold
 from integrations.clusters.kubernetes.observe.observation import serving
@@ -233,9 +240,8 @@ class _Count(NamedTuple):
 def _counts(desired: Desired, options: Options) -> Iterator[_Count]:
     for revision in desired.revisions:
         yield _Count(revision.name, revision.replicas, is_autoscaled(revision, options))
-        its = revision.transformer
-        if its is not None:
-            yield _Count(backend(revision), its.replicas, is_transformer_autoscaled(its))
+        for kind, its in revision.companions.items():
+            yield _Count(companion_name(revision.name, kind), its.replicas, is_companion_autoscaled(its))
 
 
 class _ChangedError(Exception):
@@ -245,6 +251,7 @@ class _ChangedError(Exception):
 def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, int]]:
     """Return the desired state with copies and groups only for able revisions, and the weights over ready ones.
 
+    Explain requests follow the weights: a revision whose explainer is not ready answers all others.
     Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself.
     """
     able = serving(slices)

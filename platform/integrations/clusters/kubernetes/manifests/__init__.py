@@ -5,7 +5,7 @@ A pure function of the desired state, the operator's options and the shares that
     render(desired, shares, options)
     ├── once         ServiceAccount, NetworkPolicies, ConfigMap with the shares of taps
     ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler, ResourceClaimTemplate
-    ├── its transformer, if any: the same four, named `<revision>-transformer`
+    ├── its transformer and explainer, if any: the same four, named `<revision>-transformer`, `<revision>-explainer`
     ├── policies     SecurityPolicy and BackendTrafficPolicy, where the gateway checks, allows or limits calls
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
 """
@@ -24,7 +24,7 @@ from integrations.clusters.kubernetes.manifests.routes.security_policy import se
 from integrations.clusters.kubernetes.manifests.routes.traffic_policy import traffic_policy
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import autoscaler, refuse_unmeasured
 from integrations.clusters.kubernetes.manifests.workloads import claims, deployment, queues, taps
-from integrations.clusters.kubernetes.manifests.workloads.transformer import transformer
+from integrations.clusters.kubernetes.manifests.workloads.companion import companions
 from integrations.clusters.kubernetes.options import Options
 
 __all__ = ["Manifest", "deployments", "job", "policies", "render"]
@@ -61,7 +61,7 @@ def render(
         made.append(deployment.disruption_budget(desired, revision))
         scaled = autoscaler(desired, revision, options)
         made += [] if scaled is None else [scaled]
-        made += transformer(desired, revision, options)
+        made += companions(desired, revision, options)
     if is_held or not any(shares.values()):
         made.append(deployment.service_without_endpoints(desired))
     made = queues.follow_templates([*made, *policies(desired, keys)])
@@ -73,12 +73,12 @@ def render(
 
 
 def deployments(desired: Desired, options: Options) -> list[Manifest]:
-    """Return the Deployments alone, of revisions and their transformers; raises as `render` does."""
+    """Return the Deployments alone, of revisions and their companions; raises as `render` does."""
     refuse_unknown(desired)
     made = []
     for revision in desired.revisions:
         made.append(deployment.deployment(desired, revision, options))
-        made += [each for each in transformer(desired, revision, options) if each["kind"] == "Deployment"]
+        made += [each for each in companions(desired, revision, options) if each["kind"] == "Deployment"]
     return patched(desired, queues.follow_templates(made))
 
 

@@ -1,8 +1,9 @@
 """Names, labels and annotations of the driver's objects. Pure."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base import CompanionKind, Desired, DesiredRevision
 
 Manifest = dict[str, Any]
 
@@ -10,6 +11,9 @@ SERVICE = "fairlead/service"
 REVISION = "fairlead/revision"
 TRANSFORMER = "fairlead/transformer"
 """On the objects of a revision's transformer, instead of `fairlead/revision`."""
+EXPLAINER = "fairlead/explainer"
+"""On the objects of a revision's explainer, instead of `fairlead/revision`."""
+COMPANION_LABELS = {CompanionKind.TRANSFORMER: TRANSFORMER, CompanionKind.EXPLAINER: EXPLAINER}
 EGRESS = "fairlead/egress"
 """On the pods of a revision whose model may open connections: for NetworkPolicies of the cluster's."""
 JOB = "fairlead/job"
@@ -30,7 +34,6 @@ CONFIRMED = "fairlead/confirmed"
 """On a service's HTTPRoute: the routing that the gateway confirmed before the route was changed."""
 
 HTTP_PORT, GRPC_PORT, METRICS_PORT = 8000, 8001, 8002
-TRANSFORMER_SUFFIX = "-transformer"
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED = {_MANAGED_BY: "fairlead"}
 """The labels of all objects of the driver, and of those that Kubernetes derives from them."""
@@ -38,12 +41,43 @@ MANAGED = {_MANAGED_BY: "fairlead"}
 
 def backend(revision: DesiredRevision) -> str:
     """Return the name of the Service that takes a revision's requests: its transformer's where it has one."""
-    return f"{revision.name}{TRANSFORMER_SUFFIX}" if revision.transformer is not None else revision.name
+    kind = CompanionKind.TRANSFORMER
+    return companion_name(revision.name, kind) if kind in revision.companions else revision.name
+
+
+def explain_backend(revision: DesiredRevision) -> str:
+    """Return the name of the Service that takes a revision's explain requests: its explainer's where it has one."""
+    kind = CompanionKind.EXPLAINER
+    return companion_name(revision.name, kind) if kind in revision.companions else backend(revision)
+
+
+def companion_name(revision: str, kind: CompanionKind) -> str:
+    """Return the name of the objects of a revision's companion."""
+    return f"{revision}-{kind}"
+
+
+def companion_of(name: str) -> CompanionKind | None:
+    """Return the kind of companion whose objects have this name; None for a revision's own."""
+    return next((kind for kind in CompanionKind if name.endswith(f"-{kind}")), None)
 
 
 def revision_of(backend: str) -> str:
     """Return the revision whose requests a Service takes; revisions end with their number."""
-    return backend.removesuffix(TRANSFORMER_SUFFIX)
+    kind = companion_of(backend)
+    return backend if kind is None else backend.removesuffix(f"-{kind}")
+
+
+def deployment_of(labels: Mapping[str, str]) -> str:
+    """Return the Deployment of a pod, or of a slice of its Service, by its labels; empty without one."""
+    for kind, label in COMPANION_LABELS.items():
+        if label in labels:
+            return companion_name(labels[label], kind)
+    return labels.get(REVISION, "")
+
+
+def owner_of(labels: Mapping[str, str]) -> str:
+    """Return the revision that an object belongs to by its labels; empty for an object of the service."""
+    return next((labels[label] for label in (REVISION, *COMPANION_LABELS.values()) if label in labels), "")
 
 
 def ledger_name(service: str) -> str:

@@ -20,7 +20,7 @@ import yaml
 
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Patch
-from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, Manifest
+from integrations.clusters.kubernetes.manifests.names import Manifest, owner_of
 from integrations.clusters.kubernetes.manifests.pinned import beside_template
 from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_TOKEN
 
@@ -103,7 +103,7 @@ def _patches_of(
 ) -> tuple[Sequence[Patch], bool]:
     """Return an object's patches, and whether its pod template is pinned."""
     labels = manifest["metadata"]["labels"]
-    revision = by_name.get(labels.get(REVISION) or labels.get(TRANSFORMER, ""), main)
+    revision = by_name.get(owner_of(labels), main)
     if revision is None:
         return (), False
     is_pinned = manifest["kind"] == "Deployment" and manifest["metadata"]["name"] in revision.pod_templates

@@ -44,6 +44,7 @@ _OF_REVISION = {
     "patches",
     "logger",
     "transformer",
+    "explainer",
     "tap",
     "arrangement",
     "pod",

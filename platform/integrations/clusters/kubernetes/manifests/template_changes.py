@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from integrations.clusters.kubernetes.manifests.names import TRANSFORMER_SUFFIX
+from integrations.clusters.kubernetes.manifests.names import companion_of
 from integrations.clusters.kubernetes.manifests.pinned import without_restart
 
 _MOST = 6
@@ -29,7 +29,8 @@ def template_changes(pinned: Mapping[str, Template], present: Mapping[str, Templ
     """
     found: list[str] = []
     for name in sorted(pinned.keys() | present.keys()):
-        of = "transformer: " if name.endswith(TRANSFORMER_SUFFIX) else ""
+        kind = companion_of(name)
+        of = "" if kind is None else f"{kind}: "
         if name not in pinned or name not in present:
             found.append(f"{of}a Deployment more or less")
             continue

@@ -6,21 +6,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from integrations.clusters.base import (
+    CompanionKind,
     Failure,
     FailureReason,
     Observed,
+    ObservedCompanion,
     ObservedReplica,
     ObservedRevision,
     ObservedScaling,
-    ObservedTransformer,
     ReplicaPhase,
     printable,
 )
-from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, RESTART, REVISION, TRANSFORMER, revision_of
-from integrations.clusters.kubernetes.manifests.names import TRANSFORMER_SUFFIX as SUFFIX
+from integrations.clusters.kubernetes.manifests.names import (
+    METRICS_PORT,
+    RESTART,
+    companion_name,
+    deployment_of,
+    revision_of,
+)
 from integrations.clusters.kubernetes.manifests.owner import Entry
+from integrations.clusters.kubernetes.manifests.workloads.companion import CONTAINERS
 from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
-from integrations.clusters.kubernetes.manifests.workloads.transformer import CONTAINER
 from integrations.clusters.kubernetes.observe.failures import failure_of, moment, statuses
 from integrations.clusters.kubernetes.observe.gateway import confirmation
 from integrations.clusters.kubernetes.options import GatewayReference
@@ -51,8 +57,8 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     replicas = _replicas(found)
     here = {name for name in _names(found.deployments) | replicas.keys() if revision_of(name) == name}
     scalings = dict(_scalings(found))
-    transformers = {
-        revision_of(name): ObservedTransformer(tuple(replicas.get(name, ())), scalings.get(name))
+    companions = {
+        name: ObservedCompanion(tuple(replicas.get(name, ())), scalings.get(name))
         for name in _names(found.deployments) - here
     }
     names = sorted(here)
@@ -61,7 +67,9 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     troubles = {
         str(each["metadata"]["name"]): trouble for each in found.deployments if (trouble := _trouble(each)) is not None
     }
-    taking = {name for name in names if able[name] and (name not in transformers or able[f"{name}{SUFFIX}"])}
+    transformers = {name: companion_name(name, CompanionKind.TRANSFORMER) for name in names}
+    explainers = {name: companion_name(name, CompanionKind.EXPLAINER) for name in names}
+    taking = {name for name, its in transformers.items() if able[name] and (its not in companions or able[its])}
     return Observed(
         namespace=namespace,
         service=service,
@@ -73,10 +81,11 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
                 mirror_percent=routed.mirrors.get(name, 0) if name in taking else 0,
                 match=routed.match(name) if name in taking else (),
                 replicas=tuple(replicas.get(name, ())),
-                message=_message(name, troubles, transformers.get(name)),
-                transformer=transformers.get(name),
+                message=_message(name, troubles, companions),
+                transformer=companions.get(transformers[name]),
+                explainer=companions.get(explainers[name]),
                 scaling=scalings.get(name),
-                failure=troubles.get(name) or troubles.get(f"{name}{SUFFIX}"),
+                failure=next(_troubles(name, troubles), None),
             )
             for name in names
         ),
@@ -87,29 +96,33 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
 
 
 def serving(slices: Sequence[Json]) -> Mapping[str, set[str]]:
-    """Return the names of the pods that receive requests, by Deployment: a revision's or a transformer's."""
+    """Return the names of the pods that receive requests, by Deployment: a revision's or a companion's."""
     found: dict[str, set[str]] = defaultdict(set)
     for each in slices:
-        found[_deployment(each)].update(_ready(each))
+        found[deployment_of(each["metadata"]["labels"])].update(_ready(each))
     return found
-
-
-def _deployment(there: Json) -> str:
-    """Return the name of the Deployment that a pod, or a slice of its Service, belongs to."""
-    labels = there["metadata"]["labels"]
-    return f"{labels[TRANSFORMER]}{SUFFIX}" if TRANSFORMER in labels else str(labels.get(REVISION, ""))
 
 
 def _names(objects: Sequence[Json]) -> set[str]:
     return {str(each["metadata"]["name"]) for each in objects}
 
 
-def _message(name: str, troubles: Mapping[str, Failure], its: ObservedTransformer | None) -> str:
-    """Return why a revision, or its transformer, cannot run."""
-    trouble = troubles.get(name) or troubles.get(f"{name}{SUFFIX}")
-    if trouble is not None:
+def _message(name: str, troubles: Mapping[str, Failure], companions: Mapping[str, ObservedCompanion]) -> str:
+    """Return why a revision, or one of its companions, cannot run."""
+    for trouble in _troubles(name, troubles):
         return trouble.message
-    return "" if its is None or its.ready_replicas else its.message
+    for kind in CompanionKind:
+        its = companions.get(companion_name(name, kind))
+        if its is not None and not its.ready_replicas and its.message:
+            return f"its {kind}: {its.message}"
+    return ""
+
+
+def _troubles(name: str, troubles: Mapping[str, Failure]) -> Iterator[Failure]:
+    """Yield the troubles of a revision's Deployment and of those of its companions."""
+    for deployment in (name, *(companion_name(name, kind) for kind in CompanionKind)):
+        if deployment in troubles:
+            yield troubles[deployment]
 
 
 def _ready(endpoint_slice: Json) -> Iterator[str]:
@@ -122,7 +135,7 @@ def replicas_of(found: Found) -> Iterator[tuple[Json, ObservedReplica]]:
     """Yield each pod with the replica it is."""
     able = serving(found.slices)
     for pod in found.pods:
-        yield pod, replica_of_pod(pod, able.get(_deployment(pod), set()))
+        yield pod, replica_of_pod(pod, able.get(deployment_of(pod["metadata"]["labels"]), set()))
 
 
 def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
@@ -130,7 +143,7 @@ def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
     for pod, plain in replicas_of(found):
         failure = found.failures.get(plain.name)
         shown = plain if failure is None else replace(plain, failure=failure, message=plain.message or failure.message)
-        replicas[_deployment(pod)].append(shown)
+        replicas[deployment_of(pod["metadata"]["labels"])].append(shown)
     return replicas
 
 
@@ -172,7 +185,7 @@ def replica_of_pod(pod: Json, serving: Set[str]) -> ObservedReplica:
     """
     metadata, status = pod["metadata"], pod.get("status", {})
     runtime: Json = next(
-        (each for each in status.get("containerStatuses", ()) if each["name"] in (RUNTIME, CONTAINER)), {}
+        (each for each in status.get("containerStatuses", ()) if each["name"] in (RUNTIME, *CONTAINERS)), {}
     )
     running = runtime.get("state", {}).get("running")
     phase, failure = _phase(pod, serving), failure_of(pod)

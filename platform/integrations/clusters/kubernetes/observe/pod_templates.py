@@ -46,7 +46,7 @@ def templates_to_pin(
     for manifest, live, revision in _kept(desired, manifests, there):
         template = without_restart(applied_template(manifest, live))
         found.setdefault(revision.name, {})[manifest["metadata"]["name"]] = template
-    needed = {each.name: 1 if each.transformer is None else 2 for each in desired.revisions}
+    needed = {each.name: 1 + len(each.companions) for each in desired.revisions}
     return {name: templates for name, templates in found.items() if len(templates) == needed[name]}
 
 

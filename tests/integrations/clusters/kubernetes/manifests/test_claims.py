@@ -129,7 +129,7 @@ def test_a_deployment_has_the_queue_of_its_pod_template() -> None:
         assert found["spec"]["template"]["metadata"]["labels"].get(QUEUE) == queue
 
 
-def test_pods_of_jobs_and_transformers_wait_in_the_first_queue() -> None:
+def test_pods_of_jobs_and_companions_wait_in_the_first_queue() -> None:
     asked = Job(JobKind.INSPECT, "file:///var/lib/fairlead/artifacts/x", 60, "sha256:aaaa", "s3://models/digits/")
     assert job(asked, "ask", OPTIONS)["metadata"]["labels"][QUEUE] == "models"
     assert QUEUE not in job(asked, "ask", WITHOUT_QUEUES)["metadata"]["labels"]

@@ -7,12 +7,12 @@ import pytest
 
 from integrations.clusters.base import Desired, Patch
 from integrations.clusters.kubernetes.manifests import Manifest, render
-from integrations.clusters.kubernetes.manifests.names import RESTART
+from integrations.clusters.kubernetes.manifests.names import RESTART, revision_of
 from integrations.clusters.kubernetes.manifests.pinned import without_restart
 from integrations.clusters.kubernetes.options import Options
 from tests.integrations._support.manifests import given
 
-BASES = ("canary", "patched", "slice", "transformer", "registry", "tapped")
+BASES = ("canary", "patched", "slice", "transformer", "explainer", "registry", "tapped")
 
 
 def deployments(desired: Desired, options: Options) -> dict[str, Manifest]:
@@ -25,7 +25,7 @@ def pinned(desired: Desired, options: Options, **more: Any) -> Desired:
     made = {name: without_restart(each["spec"]["template"]) for name, each in deployments(desired, options).items()}
 
     def its(revision: str) -> dict[str, Manifest]:
-        return {name: each for name, each in made.items() if name in (revision, f"{revision}-transformer")}
+        return {name: each for name, each in made.items() if revision_of(name) == revision}
 
     return replace(
         desired,

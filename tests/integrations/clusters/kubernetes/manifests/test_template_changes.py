@@ -18,7 +18,7 @@ def templates(options: Options | None = None, case: str = "canary") -> dict[str,
     return {each["metadata"]["name"]: each["spec"]["template"] for each in made}
 
 
-@pytest.mark.parametrize("case", ["canary", "transformer", "slice"])
+@pytest.mark.parametrize("case", ["canary", "transformer", "explainer", "slice"])
 def test_the_same_templates_have_no_changes(case: str) -> None:
     assert template_changes(templates(case=case), templates(case=case)) == ""
 

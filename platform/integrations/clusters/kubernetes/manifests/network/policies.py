@@ -3,9 +3,10 @@
 Where the cluster file has no `network`, a service and a replay have one policy, for ingress. Else all is denied but
 
     pods of               ingress                        egress
-    replicas              gateway, own transformers;     DNS, `egress`; receivers, where the revision has a logger
-                          readers of metrics
+    replicas              gateway, own transformers and  DNS, `egress`; receivers, where the revision has a logger
+                          explainers; readers of metrics
     transformers          the same                       DNS, own replicas
+    explainers            the same                       DNS, own replicas and transformers
     revisions with        the same                       and `granted`
     granted egress
     jobs                  none                           DNS, `egress`, `granted` where the service has it
@@ -17,8 +18,9 @@ Policies of a pod add up, so each names what its pods need beside the others.
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from integrations.clusters.base import Desired
+from integrations.clusters.base import CompanionKind, Desired
 from integrations.clusters.kubernetes.manifests.names import (
+    COMPANION_LABELS,
     EGRESS,
     GRPC_PORT,
     HTTP_PORT,
@@ -50,7 +52,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def of_service(desired: Desired, options: Options) -> list[Manifest]:
-    """Return the policies of a service: the gateway and transformers for requests, monitoring for metrics."""
+    """Return the policies of a service: the gateway and companions for requests, monitoring for metrics."""
     closed = options.network
     spec = {"policyTypes": ["Ingress"], "ingress": list(_callers(desired, options))}
     if closed is not None:
@@ -111,17 +113,32 @@ def _of_job(ingress: list[Manifest], closed: ClosedNetwork | None, is_granted: b
 
 
 def _callers(desired: Desired, options: Options) -> Iterator[Manifest]:
-    transformers = [each.transformer for each in desired.revisions if each.transformer is not None]
-    opened = {HTTP_PORT, GRPC_PORT} | {port for each in transformers for port in (each.http_port, each.grpc_port)}
+    kinds = _kinds(desired)
+    opened = {HTTP_PORT, GRPC_PORT}.union(*(_ports_of(desired, kind) for kind in kinds))
     gateways = dict.fromkeys(each.proxy_namespace or each.namespace for each in (options.gateway, *options.also))
     yield {"from": namespaces([*gateways]), "ports": ports(*sorted(opened))}
-    if transformers:
-        own = {
-            "matchLabels": {SERVICE: desired.service},
-            "matchExpressions": [{"key": TRANSFORMER, "operator": "Exists"}],
-        }
-        yield {"from": [{"podSelector": own}], "ports": ports(HTTP_PORT, GRPC_PORT)}
+    for kind in kinds:
+        own = _with({"matchLabels": {SERVICE: desired.service}}, _exists(COMPANION_LABELS[kind]))
+        called = {HTTP_PORT, GRPC_PORT}
+        if kind is CompanionKind.EXPLAINER:
+            called |= _ports_of(desired, CompanionKind.TRANSFORMER)
+        yield {"from": [{"podSelector": own}], "ports": ports(*sorted(called))}
     yield from _readers(options)
+
+
+def _kinds(desired: Desired) -> list[CompanionKind]:
+    """Return the kinds of companions that any revision has."""
+    return [kind for kind in CompanionKind if any(kind in each.companions for each in desired.revisions)]
+
+
+def _ports_of(desired: Desired, kind: CompanionKind) -> set[int]:
+    """Return the ports of all companions of a kind."""
+    found = [each.companions[kind] for each in desired.revisions if kind in each.companions]
+    return {port for each in found for port in (each.http_port, each.grpc_port)}
+
+
+def _exists(label: str) -> Manifest:
+    return {"key": label, "operator": "Exists"}
 
 
 def _readers(options: Options) -> Iterator[Manifest]:
@@ -138,13 +155,17 @@ def _readers(options: Options) -> Iterator[Manifest]:
 def _egress(desired: Desired, closed: ClosedNetwork, options: Options) -> Iterator[Manifest]:
     """Yield the policies that open egress of some of the service's pods; no service has a name with a dot, as these."""
     chosen = {"matchLabels": {SERVICE: desired.service}}
-    replicas = _with(chosen, {"key": REVISION, "operator": "Exists"})
+    replicas = _with(chosen, _exists(REVISION))
     if closed.egress:
         yield _opening(desired, "replicas", replicas, [rule(each) for each in closed.egress])
-    if any(each.transformer for each in desired.revisions):
-        transformers = _with(chosen, {"key": TRANSFORMER, "operator": "Exists"})
-        own = {"to": [{"podSelector": replicas}], "ports": ports(HTTP_PORT, GRPC_PORT)}
-        yield _opening(desired, "transformers", transformers, [own])
+    kinds = _kinds(desired)
+    for kind in kinds:
+        own = [{"to": [{"podSelector": replicas}], "ports": ports(HTTP_PORT, GRPC_PORT)}]
+        if kind is CompanionKind.EXPLAINER and CompanionKind.TRANSFORMER in kinds:
+            transformers = _with(chosen, _exists(TRANSFORMER))
+            opened_at = sorted(_ports_of(desired, CompanionKind.TRANSFORMER))
+            own.append({"to": [{"podSelector": transformers}], "ports": ports(*opened_at)})
+        yield _opening(desired, f"{kind}s", _with(chosen, _exists(COMPANION_LABELS[kind])), own)
     for revision in desired.revisions:
         if revision.logger is not None:
             of_revision = _with(chosen, {"key": REVISION, "operator": "In", "values": [revision.name]})
@@ -154,10 +175,11 @@ def _egress(desired: Desired, closed: ClosedNetwork, options: Options) -> Iterat
     if granted and closed.granted:
         opened = [rule(each) for each in closed.granted]
         yield _opening(desired, "granted", {"matchLabels": {SERVICE: desired.service, EGRESS: "true"}}, opened)
-        names = [each.name for each in granted if each.transformer is not None]
-        if names:
-            of_granted = _with(chosen, {"key": TRANSFORMER, "operator": "In", "values": names})
-            yield _opening(desired, "granted.transformers", of_granted, opened)
+        for kind in kinds:
+            names = [each.name for each in granted if kind in each.companions]
+            if names:
+                of_granted = _with(chosen, {"key": COMPANION_LABELS[kind], "operator": "In", "values": names})
+                yield _opening(desired, f"granted.{kind}s", of_granted, opened)
 
 
 def _receiver(desired: Desired, url: str, options: Options) -> Manifest:

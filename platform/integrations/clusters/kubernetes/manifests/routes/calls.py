@@ -40,10 +40,15 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Paths of calls, those of inference apart: only these are copied to shadows."""
+    """Paths of calls, those of inference apart: only these are copied to shadows.
+
+    Attributes:
+        explain: whole paths that go to explainers where a revision has one; each wins over a prefix that includes it.
+    """
 
     infer: tuple[Path, ...]
     reads: tuple[Path, ...] = ()
+    explain: tuple[Path, ...] = ()
 
 
 def of_service(model: str) -> Calls:
@@ -52,7 +57,7 @@ def of_service(model: str) -> Calls:
     `:predict` is the end of a segment, so V1 has one prefix for all of its calls.
     """
     infer = (Path(f"/v2/models/{model}", "POST"), Path("/v1/models"))
-    return Calls(infer, tuple(Path("/v2", method) for method in _READ))
+    return Calls(infer, tuple(Path("/v2", method) for method in _READ), _explain(model))
 
 
 def of_version(model: str, version: str) -> Calls:
@@ -74,4 +79,10 @@ def of_group(model: str) -> Calls:
     return Calls(
         tuple(Path(path, "POST", is_exact=True) for path in infer),
         tuple(Path(path, method, is_exact=True) for path in reads for method in _READ),
+        _explain(model),
     )
+
+
+def _explain(model: str) -> tuple[Path, ...]:
+    paths = (f"/v1/models/{model}:explain", f"/v2/models/{model}/explain")
+    return tuple(Path(path, "POST", is_exact=True) for path in paths)

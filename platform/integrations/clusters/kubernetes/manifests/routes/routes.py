@@ -8,6 +8,7 @@ of these twice.
     several revisions  and those of the group of clients whose requests are the canary's (`client_groups.py`)
     several versions   and an HTTPRoute for each, of the requests that name it
     a preview          and both routes of its address
+    an explainer       no route more; 2 rules more by path or 1 by host, of explain requests
 
 A request that names a version meets the rules for everyone while all of these requests are that version's; its replicas
 refuse another version.
@@ -27,6 +28,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     PREVIEW,
     Manifest,
     backend,
+    explain_backend,
     manifest,
     match_route,
     no_endpoints_name,
@@ -37,6 +39,7 @@ from integrations.clusters.kubernetes.manifests.routes.client_groups import EMPT
 from integrations.clusters.kubernetes.manifests.routes.rules import (
     ANYBODY,
     Share,
+    explain_rules,
     filtered,
     grpc_rules,
     http_rules,
@@ -129,7 +132,7 @@ def _parent(kind: str, gateway: GatewayReference) -> Manifest:
 
 
 def _share(revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
-    return Share(backend(revision), weight, mirror_percent)
+    return Share(backend(revision), weight, mirror_percent, explain_backend(revision))
 
 
 def _http(
@@ -149,6 +152,9 @@ def _http(
         made = http_rules(prefix, calls, shares, whose=whose, mirrors=mirrors, timeout_s=timeout_s)
         if address.desired.cors is not None and name == address.name:
             made.append(preflight_rule(prefix, shares))
+        if any(revision.explainer is not None for revision in address.desired.revisions):
+            # Last: a rule's place is its cluster's name in Envoy, and those before keep theirs.
+            made += explain_rules(prefix, calls, shares, whose=whose, timeout_s=timeout_s)
         return made
 
     if address.options.has_hosts:

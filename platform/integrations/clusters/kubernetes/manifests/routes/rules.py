@@ -7,7 +7,7 @@ Envoy gets the route to a new one before that is warm, and answers 500.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest
@@ -40,11 +40,13 @@ class Share:
 
     Attributes:
         backend: the name of the revision's Service, or of its transformer's.
+        explain_backend: the same for explain requests; empty where they go where the others do.
     """
 
     backend: str
     weight: int
     mirror_percent: int = 0
+    explain_backend: str = ""
 
 
 def http_rules(
@@ -69,6 +71,20 @@ def http_rules(
         for its in _of_rules(paths) if prefix else [paths] if paths else []:
             made.append(_http_rule(its, shares, whose, timeout_s=timeout_s, mirrors=copied, prefix=prefix))
     return made
+
+
+def explain_rules(
+    prefix: str,
+    calls: Calls,
+    shares: Sequence[Share],
+    *,
+    whose: Sequence[Sequence[Manifest]] = ANYBODY,
+    timeout_s: int = 0,
+) -> list[Manifest]:
+    """Return the rules for explain requests, as `http_rules` does: by the same weights, never copied."""
+    its = [replace(share, backend=share.explain_backend or share.backend) for share in shares]
+    found = _of_rules(calls.explain) if prefix else [calls.explain] if calls.explain else []
+    return [_http_rule(paths, its, whose, timeout_s=timeout_s, prefix=prefix) for paths in found]
 
 
 def _of_rules(paths: Sequence[Path]) -> Iterator[list[Path]]:

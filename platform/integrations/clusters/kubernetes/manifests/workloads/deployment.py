@@ -53,7 +53,7 @@ def rolling(chosen: dict[str, str], template: Manifest, how: Rolling = ONE_BY_ON
 
 
 def service(desired: Desired, revision: DesiredRevision) -> Manifest:
-    """Return the Service of the predictor's pods, to which routes lead or a transformer connects."""
+    """Return the Service of the predictor's pods, to which routes lead or companions connect."""
     labels = revision_labels(desired.service, revision.name)
     spec = service_of(selector(desired.service, revision.name))
     return manifest("v1", "Service", desired, revision.name, labels, spec=spec)

@@ -39,9 +39,11 @@ TEAM = "team-a"
 PUBLIC_LOGGER = "digits-00005"
 REPLICAS = (PLAIN, CANARY, GRANTED, LOGGED, PUBLIC_LOGGER)
 TRANSFORMERS = (f"{CANARY}-transformer", f"{GRANTED}-transformer")
+EXPLAINERS = (f"{GRANTED}-explainer",)
+COMPANIONS = (*TRANSFORMERS, *EXPLAINERS)
 JOBS = ("asks", "asks-granted", "replays", "replays-granted")
-WITH_EGRESS = (GRANTED, f"{GRANTED}-transformer", "asks-granted", "replays-granted")
-OURS = (*REPLICAS, *TRANSFORMERS, *JOBS)
+WITH_EGRESS = (GRANTED, f"{GRANTED}-transformer", f"{GRANTED}-explainer", "asks-granted", "replays-granted")
+OURS = (*REPLICAS, *COMPANIONS, *JOBS)
 PORTS = (22, 53, 80, 443, 8000, 8001, 8002, 8080, 8081, 9090)
 Allowed = set[tuple[str, str, int]]
 
@@ -49,23 +51,24 @@ Allowed = set[tuple[str, str, int]]
 def allowed_from_pods(ours: tuple[str, ...]) -> Allowed:
     """Return what pods of models may connect to by TCP: source, destination and port."""
     internet = ("the internet", "the internet by IPv6")
-    with_storage = [each for each in ours if each not in TRANSFORMERS]
+    with_storage = [each for each in ours if each not in COMPANIONS]
     return {
         *((each, "DNS", 53) for each in ours),
         *((each, "the web", 8080) for each in with_storage),
         *((each, "storage", 443) for each in with_storage),
         *((each, place, port) for each in WITH_EGRESS for place in internet for port in PORTS if each in ours),
-        *((each, replica, port) for each in TRANSFORMERS for replica in REPLICAS for port in (8000, 8001)),
+        *((each, replica, port) for each in COMPANIONS for replica in REPLICAS for port in (8000, 8001)),
+        *((each, its, port) for each in EXPLAINERS for its in TRANSFORMERS for port in (8080, 8081)),
         *((LOGGED, "a pod beside", port) for port in PORTS),
         *((PUBLIC_LOGGER, place, 443) for place in (*internet, "a private network")),
     }
 
 
-def allowed_to_pods(services_ports: tuple[int, ...] = (8000, 8001, 8080, 8081)) -> Allowed:
+def allowed_to_pods(services_ports: tuple[int, ...] = (8000, 8001, 8080, 8081, 9090)) -> Allowed:
     """Return who may connect to pods of models."""
     return {
-        *(("the gateway", each, port) for each in (*REPLICAS, *TRANSFORMERS) for port in services_ports),
-        *(("Prometheus", each, 8002) for each in (*REPLICAS, *TRANSFORMERS)),
+        *(("the gateway", each, port) for each in (*REPLICAS, *COMPANIONS) for port in services_ports),
+        *(("Prometheus", each, 8002) for each in (*REPLICAS, *COMPANIONS)),
         *(("Prometheus", each, 8000) for each in ("replays", "replays-granted")),
     }
 
@@ -197,7 +200,7 @@ def test_what_the_driver_applied_on_a_real_api_server_is_the_table(plane: Contro
     ]
     job = next(each for each in manifests(TEAM, options) if each["metadata"]["name"] == "asks")
     assert JOB in job["spec"]["template"]["metadata"]["labels"]
-    ours = (*REPLICAS, *TRANSFORMERS, "asks")
+    ours = (*REPLICAS, *COMPANIONS, "asks")
     found = found_in(scene(TEAM, [*there, job], "closed-jobs"), ours)
     to_pods = {each for each in allowed_to_pods() if each[1] in ours}
     assert found == allowed_from_pods(ours) | to_pods

@@ -1,22 +1,31 @@
-"""Transformer of a revision's predictor: Deployment, Service, PodDisruptionBudget and autoscaler. Pure.
+"""Transformer and explainer of a revision: Deployment, Service, PodDisruptionBudget and autoscaler of each. Pure.
 
-It finds its predictor as in KServe: by the arguments `--model_name` and `--predictor_host`, and by environment
-variables of these names in upper case, for programs that are not KServe's. Its pods are no pods of the predictor: they
-carry `fairlead/transformer` instead of `fairlead/revision`.
+They find the predictor as in KServe: by the arguments `--model_name` and `--predictor_host`, and by environment
+variables of these names in upper case, for programs that are not KServe's. An explainer calls what clients call: the
+transformer, where there is one. Their pods are no pods of the predictor: they carry `fairlead/transformer` or
+`fairlead/explainer` instead of `fairlead/revision`.
 """
 
 from collections.abc import Iterator
 
-from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, DesiredTransformer, permitted
+from integrations.clusters.base import (
+    Autoscaling,
+    CompanionKind,
+    Desired,
+    DesiredCompanion,
+    DesiredRevision,
+    permitted,
+)
 from integrations.clusters.flags import CLOSED
 from integrations.clusters.kubernetes.manifests.names import (
+    COMPANION_LABELS,
     GRPC_PORT,
     HTTP_PORT,
     RESTART,
     SERVICE,
-    TRANSFORMER,
     Manifest,
     backend,
+    companion_name,
     manifest,
     service_labels,
 )
@@ -34,28 +43,33 @@ from integrations.clusters.kubernetes.manifests.workloads.secure import (
 from integrations.clusters.kubernetes.manifests.workloads.volumes import TMP_GIB, empty
 from integrations.clusters.kubernetes.options import Options
 
-CONTAINER = "transformer"
+CONTAINERS = tuple(kind.value for kind in CompanionKind)
+"""The names of companions' containers."""
 
 
-def transformer(desired: Desired, revision: DesiredRevision, options: Options) -> Iterator[Manifest]:
-    """Yield the objects of a revision's transformer; none without one."""
-    its = revision.transformer
-    if its is None:
-        return
-    name = backend(revision)
-    chosen = {SERVICE: desired.service, TRANSFORMER: revision.name}
-    labels = {**service_labels(desired.service), "app.kubernetes.io/name": name, TRANSFORMER: revision.name}
-    template = pinned_template(revision, name) or _pod_template(desired, revision, its, options, labels)
+def companions(desired: Desired, revision: DesiredRevision, options: Options) -> Iterator[Manifest]:
+    """Yield the objects of a revision's transformer and explainer; none without these."""
+    for kind, its in revision.companions.items():
+        yield from _companion(desired, revision, kind, its, options)
+
+
+def _companion(
+    desired: Desired, revision: DesiredRevision, kind: CompanionKind, its: DesiredCompanion, options: Options
+) -> Iterator[Manifest]:
+    name, label = companion_name(revision.name, kind), COMPANION_LABELS[kind]
+    chosen = {SERVICE: desired.service, label: revision.name}
+    labels = {**service_labels(desired.service), "app.kubernetes.io/name": name, label: revision.name}
+    template = pinned_template(revision, name) or _pod_template(desired, revision, kind, options, labels)
     yield manifest("apps/v1", "Deployment", desired, name, labels, spec=rolling(chosen, template))
     yield manifest("v1", "Service", desired, name, labels, spec=service_of(chosen))
     yield manifest("policy/v1", "PodDisruptionBudget", desired, name, labels, spec=disruption_budget_of(chosen))
-    if its.autoscaling is not None and is_transformer_autoscaled(its):
+    if its.autoscaling is not None and is_companion_autoscaled(its):
         spec = _autoscaler(name, its.replicas, its.autoscaling)
         yield manifest("autoscaling/v2", "HorizontalPodAutoscaler", desired, name, labels, spec=spec)
 
 
-def is_transformer_autoscaled(its: DesiredTransformer) -> bool:
-    """Return whether a transformer has an autoscaler; CPU and memory need no custom metrics."""
+def is_companion_autoscaled(its: DesiredCompanion) -> bool:
+    """Return whether a companion has an autoscaler; CPU and memory need no custom metrics."""
     return its.autoscaling is not None and its.replicas > 0
 
 
@@ -75,24 +89,26 @@ def _autoscaler(name: str, least: int, scaling: Autoscaling) -> Manifest:
 
 
 def _pod_template(
-    desired: Desired, revision: DesiredRevision, its: DesiredTransformer, options: Options, labels: dict[str, str]
+    desired: Desired, revision: DesiredRevision, kind: CompanionKind, options: Options, labels: dict[str, str]
 ) -> Manifest:
-    pod = {**secure_pod(desired, options), "containers": [_container(desired, revision, its, options)]}
-    annotations = {RESTART: str(revision.restart_number), **without_identity(options, CONTAINER)}
+    pod = {**secure_pod(desired, options), "containers": [_container(desired, revision, kind, options)]}
+    annotations = {RESTART: str(revision.restart_number), **without_identity(options, kind.value)}
     return {
         "metadata": {"labels": {**queue_of(revision, options), **labels}, "annotations": annotations},
         "spec": {**pod, "volumes": [empty("tmp", TMP_GIB)]},
     }
 
 
-def _container(desired: Desired, revision: DesiredRevision, its: DesiredTransformer, options: Options) -> Manifest:
-    predictor = f"{revision.name}.{desired.namespace}:{HTTP_PORT}"
+def _container(desired: Desired, revision: DesiredRevision, kind: CompanionKind, options: Options) -> Manifest:
+    its = revision.companions[kind]
+    called = f"{backend(revision) if kind is CompanionKind.EXPLAINER else revision.name}.{desired.namespace}"
+    predictor = f"{called}:{HTTP_PORT}"
     fixed = {"FAIRLEAD_REVISION": revision.name, "MODEL_NAME": revision.model_name, "PREDICTOR_HOST": predictor}
     env = permitted(its.env, is_code=True)  # its image is whatever its author likes
     secret_env = permitted(its.secret_env, is_code=True)
-    fixed["PREDICTOR_GRPC_HOST"] = f"{revision.name}.{desired.namespace}:{GRPC_PORT}"
+    fixed["PREDICTOR_GRPC_HOST"] = f"{called}:{GRPC_PORT}"
     container: Manifest = {
-        "name": CONTAINER,
+        "name": kind.value,
         "image": its.image,
         "args": [*its.args, f"--model_name={revision.model_name}", f"--predictor_host={predictor}"],
         "env": env_entries({**fixed, **env, **CLOSED}, secret_env),

@@ -1,4 +1,8 @@
-"""Transformer of a service file (KServe's `spec.transformer`): one container in front of the predictor. Pure."""
+"""Companions of a predictor in a service file: KServe's `spec.transformer` and `spec.explainer`. Pure.
+
+Each is one container.
+The transformer is in front of the predictor, the explainer takes explain requests; both call the predictor themselves.
+"""
 
 import re
 from collections.abc import Mapping
@@ -11,12 +15,8 @@ from common.errors import InvalidInput
 from common.files.document import Document
 from deployments.domain.service_file.scaling import MAX_REPLICAS
 from deployments.domain.service_file.variables import env_json, parse_env
-from integrations.clusters.base import Resources, SecretKeyRef
+from integrations.clusters.base import CompanionKind, Resources, SecretKeyRef
 
-FIELD = "spec.transformer"
-IMAGE = f"{FIELD}.containers[0].image"
-# A revision's name and `-transformer` have to be a DNS label together.
-LONGEST_NAME = 63 - len("-00001-transformer")
 HTTP_PORT, GRPC_PORT = 8080, 8081  # KServe's ModelServer
 _DEFAULT_PERCENT = 80.0  # KServe's default target of CPU
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}")
@@ -24,21 +24,23 @@ _PORTS = {"http": "http", "http1": "http", "grpc": "grpc", "h2c": "grpc"}
 _MAX_WORDS = 100
 _INSTEAD = {
     "serviceAccountName": "pods of a service have its own account, which may do nothing",
-    "volumeMounts": "a transformer has /tmp to write to and nothing else",
+    "volumeMounts": "the container has /tmp to write to and nothing else",
     "securityContext": "pods satisfy the Pod Security Standard restricted; patch them where that has to be otherwise",
 }
+_TYPES = ("alibi", "aix", "art")  # KServe's explainers with an image of their own
+_ARTICLES = {CompanionKind.TRANSFORMER: "a transformer", CompanionKind.EXPLAINER: "an explainer"}
 
 
-class TransformerMetric(StrEnum):
-    """The scaling metric of a transformer: the share used of what it requests."""
+class CompanionMetric(StrEnum):
+    """The scaling metric of a companion: the share used of what it requests."""
 
     CPU = "cpu"
     MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Transformer:
-    """The transformer of a service.
+class Companion:
+    """The transformer or the explainer of a service.
 
     Attributes:
         command, args: instead of the image's own; empty keeps those.
@@ -55,7 +57,7 @@ class Transformer:
     resources: Resources = field(default_factory=Resources)
     min_replicas: int = 1
     max_replicas: int = 1
-    scale_metric: TransformerMetric = TransformerMetric.CPU
+    scale_metric: CompanionMetric = CompanionMetric.CPU
     scale_percent: float = _DEFAULT_PERCENT
     http_port: int = HTTP_PORT
     grpc_port: int = GRPC_PORT
@@ -70,86 +72,104 @@ class Transformer:
         return max(self.min_replicas, min(self.max_replicas, replicas))
 
 
-def parse_transformer(spec: Document, service: str) -> Transformer | None:
-    """Return the `spec.transformer`; None without it."""
-    transformer = spec.optional("transformer")
-    if transformer is None:
+def field_of(kind: CompanionKind) -> str:
+    """Return the dotted name of a companion's field."""
+    return f"spec.{kind}"
+
+
+def image_of(kind: CompanionKind) -> str:
+    """Return the dotted name of the field of a companion's image."""
+    return f"{field_of(kind)}.containers[0].image"
+
+
+def longest_name(kind: CompanionKind) -> int:
+    """Return how long a service's name may be: a revision's name with the companion's suffix has to be a DNS label."""
+    return 63 - len(f"-00001-{kind}")
+
+
+def parse_companion(spec: Document, kind: CompanionKind, service: str) -> Companion | None:
+    """Return the `spec.transformer` or `spec.explainer`; None without it."""
+    its, what = spec.optional(kind.value), _ARTICLES[kind]
+    if its is None:
         return None
-    if len(service) > LONGEST_NAME:
+    if len(service) > (longest := longest_name(kind)):
         spec.fault(
-            "transformer",
-            f"cannot be honoured for a service whose name has {len(service)} characters; with a transformer it may "
-            f"have {LONGEST_NAME}",
+            kind.value,
+            f"cannot be honoured for a service whose name has {len(service)} characters; with {what} it may have "
+            f"{longest}",
         )
-    minimum = transformer.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
-    maximum = transformer.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
-    if maximum < minimum and transformer.is_sound("minReplicas"):
-        transformer.fault("maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
-    containers = transformer.documents("containers")
+    if kind is CompanionKind.EXPLAINER and (named := next((each for each in _TYPES if each in its.names), "")):
+        its.fault(named, "is a type of explainer with an image of KServe's; name its image in containers instead")
+        return None
+    minimum = its.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
+    maximum = its.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
+    if maximum < minimum and its.is_sound("minReplicas"):
+        its.fault("maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
+    containers = its.documents("containers")
     if len(containers) != 1:
-        transformer.fault("containers", f"has {len(containers)} entries; a transformer is one container")
-        containers = [transformer.or_empty("no container")]
+        its.fault("containers", f"has {len(containers)} entries; {what} is one container")
+        containers = [its.or_empty("no container")]
     container = containers[0]
     container.text("name", default="")
-    ports = _ports(container)
+    ports = _ports(container, what)
     env, secret_env = parse_env(container)
-    result = Transformer(
+    result = Companion(
         image=container.text("image", check=_check_image),
         command=_words(container, "command"),
         args=_words(container, "args"),
         env=env,
         secret_env=secret_env,
-        resources=parse_resources(container, gpu_refused="a transformer computes on CPUs"),
+        resources=parse_resources(container, gpu_refused=f"{what} computes on CPUs"),
         min_replicas=minimum,
         max_replicas=maximum,
-        scale_metric=_metric(transformer),
-        scale_percent=transformer.number("scaleTarget", minimum=1, maximum=100, default=_DEFAULT_PERCENT),
+        scale_metric=_metric(its),
+        scale_percent=its.number("scaleTarget", minimum=1, maximum=100, default=_DEFAULT_PERCENT),
         http_port=ports.get("http", HTTP_PORT),
         grpc_port=ports.get("grpc", GRPC_PORT),
     )
-    transformer.refuse_unknown(_INSTEAD)
+    its.refuse_unknown(_INSTEAD)
     container.refuse_unknown(_INSTEAD)
     return result
 
 
-def transformer_json(transformer: Transformer | None) -> dict[str, Any]:
+def companion_json(its: Companion | None, kind: CompanionKind) -> dict[str, Any]:
     """Return it as a service file has it, defaults filled in; empty for None."""
-    if transformer is None:
+    if its is None:
         return {}
     container: dict[str, Any] = {
-        "name": "transformer",
-        "image": transformer.image,
-        "command": list(transformer.command),
-        "args": list(transformer.args),
-        "env": env_json(transformer.env, transformer.secret_env),
+        "name": kind.value,
+        "image": its.image,
+        "command": list(its.command),
+        "args": list(its.args),
+        "env": env_json(its.env, its.secret_env),
         "ports": [
-            {"name": "http", "containerPort": transformer.http_port},
-            {"name": "grpc", "containerPort": transformer.grpc_port},
+            {"name": "http", "containerPort": its.http_port},
+            {"name": "grpc", "containerPort": its.grpc_port},
         ],
     }
-    if resources := resources_json(transformer.resources):
+    if resources := resources_json(its.resources):
         container["resources"] = resources
     return {
-        "minReplicas": transformer.min_replicas,
-        "maxReplicas": transformer.max_replicas,
-        "scaleMetric": transformer.scale_metric.value,
-        "scaleTarget": transformer.scale_percent,
+        "minReplicas": its.min_replicas,
+        "maxReplicas": its.max_replicas,
+        "scaleMetric": its.scale_metric.value,
+        "scaleTarget": its.scale_percent,
         "containers": [container],
     }
 
 
-def stored_transformer(value: Mapping[str, Any]) -> Transformer | None:
-    """Return the transformer from the JSON of `transformer_json`."""
-    return parse_transformer(Document({"transformer": value}, "spec"), "") if value else None
+def stored_companion(value: Mapping[str, Any], kind: CompanionKind) -> Companion | None:
+    """Return the companion from the JSON of `companion_json`."""
+    return parse_companion(Document({kind.value: value}, "spec"), kind, "") if value else None
 
 
-def _metric(transformer: Document) -> TransformerMetric:
-    found = transformer.raw("scaleMetric", None)
+def _metric(companion: Document) -> CompanionMetric:
+    found = companion.raw("scaleMetric", None)
     if found in ("concurrency", "rps"):
         what = f"is {found!r}, which is counted of predictors alone; use cpu or memory"
-        transformer.fault("scaleMetric", what)
-        return TransformerMetric.CPU
-    return transformer.choice("scaleMetric", TransformerMetric, TransformerMetric.CPU)
+        companion.fault("scaleMetric", what)
+        return CompanionMetric.CPU
+    return companion.choice("scaleMetric", CompanionMetric, CompanionMetric.CPU)
 
 
 def _check_image(image: str, *, field: str) -> str:
@@ -166,14 +186,14 @@ def _words(container: Document, name: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _ports(container: Document) -> dict[str, int]:
+def _ports(container: Document, what: str) -> dict[str, int]:
     """Return the ports for HTTP and for gRPC that are named; one without a name is HTTP's."""
     ports: dict[str, int] = {}
     for port in container.documents("ports") if container.raw("ports", None) is not None else []:
         name = port.text("name", default="http")
         kind = _PORTS.get(name)
         if kind is None or kind in ports:
-            port.fault("name", f"is {name[:60]!r}; a transformer has one port http or http1, one grpc or h2c")
+            port.fault("name", f"is {name[:60]!r}; {what} has one port http or http1, one grpc or h2c")
             kind = "http"
         ports[kind] = port.integer("containerPort", minimum=1024, maximum=65535)
         if port.text("protocol", default="TCP") != "TCP":
