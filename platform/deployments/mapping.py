@@ -14,6 +14,7 @@ from deployments.domain.rollout import Portion, RolloutState, approvals
 from deployments.domain.service_file import (
     PATCHES,
     ServiceSpec,
+    custom_json,
     is_code,
     logger_json,
     patches_json,
@@ -22,6 +23,7 @@ from deployments.domain.service_file import (
     secret_env_json,
     stored_access,
     stored_cors,
+    stored_custom,
     stored_limits,
     stored_logger,
     stored_patches,
@@ -94,6 +96,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         *([revision.logger] if revision.logger else []),
         *([revision.patches] if any(revision.patches.values()) else []),
         *([revision.transformer] if revision.transformer else []),
+        *([{"custom": revision.custom}] if revision.custom else []),
         *([{"pod": revision.pod}] if revision.pod else []),
         *(["egress"] if revision.egress else []),
         *([{"secret_env": revision.secret_env}] if revision.secret_env else []),
@@ -166,6 +169,7 @@ def revision_state(row: Revision) -> RevisionState:
         logger=stored_logger(row.logger),
         patches=(*stored_patches(row.patches.get("cluster", ()), "patches of the cluster"), *patches_of_service(row)),
         scaling=scaling_of(row),
+        custom=stored_custom(row.custom),
         transformer=stored_transformer(row.transformer),
         transformer_replicas=row.transformer_replicas,
         retire_at=row.retire_at,
@@ -311,6 +315,7 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.secret_env == secret_env_json(spec.secret_env)
         and row.logger == logger_json(spec.logger)
         and row.patches.get("service", []) == patches_json(spec.patches)
+        and row.custom == custom_json(spec.custom)
         and row.transformer == transformer_json(spec.transformer)
         and row.placement_wish == placement_json(spec.placement)
         and resources_of(row) == spec.resources

@@ -10,6 +10,7 @@ from integrations.clusters.base import (
     Arrangement,
     Autoscaling,
     Desired,
+    DesiredPredictor,
     DesiredRevision,
     DesiredTransformer,
     HeaderMatch,
@@ -77,6 +78,9 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
         parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}
         words = {name: tuple(its[name]) for name in ("command", "args")}
         own["transformer"] = DesiredTransformer(**{**its, **parts, **words})
+    if "custom" in each:
+        its = each["custom"]
+        own["custom"] = DesiredPredictor(**{**its, **{name: tuple(its.get(name, ())) for name in ("command", "args")}})
     return DesiredRevision(**{**each, **own})
 
 

@@ -17,6 +17,7 @@ from deployments.domain.service_file.model import CONFIG, EGRESS, PATCHES, STORA
 from deployments.domain.service_file.objectives import Objectives, objectives_json, stored_objectives
 from deployments.domain.service_file.placement import placement_json, stored_placement
 from deployments.domain.service_file.pods import pod_json, stored_pod
+from deployments.domain.service_file.predictor import CustomPredictor, custom_json, stored_custom
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
 from deployments.domain.service_file.transformer import Transformer, stored_transformer, transformer_json
 from deployments.domain.service_file.values import PlacementPreference, RevisionContent, ServiceSpec, content_of
@@ -29,6 +30,7 @@ __all__ = [
     "PUBLIC",
     "STORAGE_URI",
     "AccessPolicy",
+    "CustomPredictor",
     "Objectives",
     "PlacementPreference",
     "RevisionContent",
@@ -40,6 +42,7 @@ __all__ = [
     "check_format",
     "content_of",
     "cors_json",
+    "custom_json",
     "file_saying",
     "file_stopped",
     "imported_model",
@@ -59,6 +62,7 @@ __all__ = [
     "secret_env_json",
     "stored_access",
     "stored_cors",
+    "stored_custom",
     "stored_limits",
     "stored_logger",
     "stored_objectives",

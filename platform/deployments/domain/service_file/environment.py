@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from common.errors import InvalidInput
+from deployments.domain.service_file.predictor import PREDICTOR_ENV, CustomPredictor
 from deployments.domain.service_file.transformer import Transformer
 from deployments.domain.service_file.values import ServiceSpec
 from deployments.domain.service_file.variables import secret_warnings
@@ -29,14 +30,15 @@ def check_env(spec: ServiceSpec, *, is_code: bool) -> None:
     Args:
         is_code: the model is code, and its cluster runs code.
     """
-    for field, env, of_code in _environments({**spec.env, **spec.secret_env}, spec.transformer, is_code=is_code):
+    names = {**spec.env, **spec.secret_env}
+    for field, env, of_code in _environments(names, spec.transformer, spec.custom, is_code=is_code):
         for name in refused(env, is_code=of_code):
             raise InvalidInput(f"{field} sets {name}: {why_refused(name, is_code=of_code)}", field=field)
 
 
 def plain_secrets(spec: ServiceSpec) -> tuple[str, ...]:
     """Return a warning for each variable that has a value in the file where its name is that of a secret."""
-    fields = [(ENV, spec.env)]
+    fields = [(env_field(spec.custom), spec.env)]
     if spec.transformer is not None:
         fields.append((TRANSFORMER_ENV, spec.transformer.env))
     return tuple(secret_warnings(fields))
@@ -44,12 +46,21 @@ def plain_secrets(spec: ServiceSpec) -> tuple[str, ...]:
 
 def named_secrets(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the references to secrets of an applied service file, without parsing the rest of it."""
-    env = document["spec"]["predictor"]["model"].get("env") or ()
+    predictor = document["spec"]["predictor"]
+    served = predictor["containers"][0] if predictor.get("containers") else predictor["model"]
+    env = served.get("env") or ()
     sources = [each["valueFrom"] for each in env if each.get("valueFrom")]
     return [source["secretKeyRef"] for source in sources]
 
 
-def left_out(env: Iterable[str], transformer: Transformer | None, *, is_code: bool) -> str:
+def env_field(custom: CustomPredictor | None) -> str:
+    """Return the field with the variables of the predictor."""
+    return ENV if custom is None else PREDICTOR_ENV
+
+
+def left_out(
+    env: Iterable[str], transformer: Transformer | None, custom: CustomPredictor | None = None, *, is_code: bool
+) -> str:
     """Return the missing variables of processes, and the reason, as a part of a sentence; empty for none.
 
     Args:
@@ -57,16 +68,16 @@ def left_out(env: Iterable[str], transformer: Transformer | None, *, is_code: bo
     """
     return "; ".join(
         f"{name} of {field}: {why_refused(name, is_code=of_code)}"
-        for field, its, of_code in _environments(env, transformer, is_code=is_code)
+        for field, its, of_code in _environments(env, transformer, custom, is_code=is_code)
         for name in refused(its, is_code=of_code)
     )
 
 
 def _environments(
-    env: Iterable[str], transformer: Transformer | None, *, is_code: bool
+    env: Iterable[str], transformer: Transformer | None, custom: CustomPredictor | None, *, is_code: bool
 ) -> list[tuple[str, Iterable[str], bool]]:
     """Return the names of each environment of a file with its field, and whether it is that of code."""
-    found: list[tuple[str, Iterable[str], bool]] = [(ENV, env, is_code)]
+    found: list[tuple[str, Iterable[str], bool]] = [(env_field(custom), env, is_code or custom is not None)]
     if transformer is not None:
         found.append(
             (TRANSFORMER_ENV, [*transformer.env, *transformer.secret_env], True)

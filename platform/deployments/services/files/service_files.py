@@ -28,6 +28,7 @@ from deployments.domain.service_file import (
     stored_access,
 )
 from deployments.domain.service_file.clusters import LOCAL
+from deployments.domain.service_file.predictor import IMAGE as PREDICTOR_IMAGE
 from deployments.domain.service_file.transformer import IMAGE as TRANSFORMER_IMAGE
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
@@ -38,6 +39,7 @@ from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
 from deployments.services.files.import_models import begin_import, must_import
 from deployments.services.ownership import check_owner
+from deployments.services.revisions.custom_predictors import check_compares, version_of_image
 from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.revision_change import check_ready, turn_to
@@ -49,6 +51,7 @@ from events.domain.kinds import Kind
 from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
+from registry.services.images import check_has_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +187,11 @@ def _read(
             "for what it changes start a rollout to the version",
             field="accept_contract_changes",
         )
-    version = None if spec.is_imported else model_version_resolve(uri=spec.storage_uri)
+    is_registered = spec.custom is None and not spec.is_imported
+    version = model_version_resolve(uri=spec.storage_uri) if is_registered else None
     if version is not None:
         check_ready(version)
+        check_has_files(version)
         check_format(spec.model_format, version.platform, str(version))
     cluster = cluster_chosen(spec.cluster, now=now)
     return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress, default_access, by)
@@ -233,6 +238,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
         change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
     _check_images(spec, earlier)
     check_digests(service, spec)
+    check_compares(spec.custom is not None, applied.policy)
     if earlier is None or earlier.policy != spec.policy:
         check_demands(service, applied.policy)
     before = None if created else {"document": service.document}
@@ -248,7 +254,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     rollout = None
     if is_to_import:
         begin_import(change, spec, actor=actor)
-    elif (version := applied.version or _imported_before(service)) is not None:
+    elif (version := _served(change, applied)) is not None:
         service.model_version, service.awaited_import, service.import_note = version, None, ""
         rollout = turn_to(
             change,
@@ -291,16 +297,23 @@ def _access(service: InferenceService, applied: AppliedFile, *, created: bool) -
 
 def _check_images(spec: ServiceSpec, earlier: ServiceSpec | None) -> None:
     """Raise InvalidInput where a file newly names an image that the installation does not allow."""
-    its = spec.transformer
-    if its is None or (earlier is not None and earlier.transformer == its):
-        return
-    if why := refusal(its.image, settings.ALLOWED_REGISTRIES):
-        raise InvalidInput(f"{TRANSFORMER_IMAGE}: {why}", field=TRANSFORMER_IMAGE)
+    containers = (
+        (TRANSFORMER_IMAGE, spec.transformer, None if earlier is None else earlier.transformer),
+        (PREDICTOR_IMAGE, spec.custom, None if earlier is None else earlier.custom),
+    )
+    for field, its, before in containers:
+        if its is None or its == before:
+            continue
+        if why := refusal(its.image, settings.ALLOWED_REGISTRIES):
+            raise InvalidInput(f"{field}: {why}", field=field)
 
 
-def _imported_before(service: InferenceService) -> ModelVersion | None:
-    """Return the version imported from the file's URI; None until the import is done."""
-    return service.model_version if service.awaited_import is None else None
+def _served(change: Change, applied: AppliedFile) -> ModelVersion | None:
+    """Return the version of a file: that of its image, the named one, or that imported from its URI once it is."""
+    if applied.spec.custom is not None:
+        return version_of_image(change, applied.spec, actor=applied.actor)
+    service = change.service
+    return applied.version or (service.model_version if service.awaited_import is None else None)
 
 
 def _refuse_name_of_preview(spec: ServiceSpec) -> None:
