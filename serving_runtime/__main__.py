@@ -1,5 +1,5 @@
 """`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
-replay, report, transformer, try, tune, build, upload or check-config."""
+proxy, replay, report, transformer, try, tune, build, upload or check-config."""
 
 import sys
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ _COMMANDS = {
     "inspect": "inspect",
     "prepare": "prepare",
     "profile": "inspect",
+    "proxy": "proxy",
     "replay": "replay",
     "report": "report",
     "transformer": "transformer",

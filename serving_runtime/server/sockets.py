@@ -12,11 +12,14 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from serving_runtime.common.errors import ServingError
-from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
-from serving_runtime.protocol.http.wire.listener import Listener
 from serving_runtime.server.flags.types import INHERITED, UNIX
+
+if TYPE_CHECKING:  # the proxy binds sockets too, without what these import
+    from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
+    from serving_runtime.protocol.http.wire.listener import Listener
 
 _LONGEST_PATH_BYTES = 107
 """Linux: unix(7), `sun_path` without its closing zero."""
@@ -51,11 +54,12 @@ class SocketFile:
             pass
 
 
-def bind(address: str, port: int, name: str, *, reuse_port: bool = False) -> socket.socket:
+def bind(address: str, port: int, name: str, *, reuse_port: bool = False, flag: str = "") -> socket.socket:
     """Return a bound socket that does not listen yet; raises StartError naming the flag to change.
 
     Args:
         name: of the endpoint, by which its flags begin.
+        flag: of the port, where its name is another.
         reuse_port: other processes with the same setting may bind the port too; the kernel distributes connections.
     """
     if address.startswith(UNIX):
@@ -63,7 +67,7 @@ def bind(address: str, port: int, name: str, *, reuse_port: bool = False) -> soc
     elif address.startswith(INHERITED):
         sock = _inherited(int(address.removeprefix(INHERITED)), f"--{name}-address={address}")
     else:
-        sock = _bind_tcp(address, port, f"--{name}-port", reuse_port=reuse_port)
+        sock = _bind_tcp(address, port, flag or f"--{name}-port", reuse_port=reuse_port)
     sock.setblocking(False)
     return sock
 
@@ -147,7 +151,7 @@ def _inherited(number: int, flag: str) -> socket.socket:
     return sock
 
 
-def bind_grpc(server: Http2GrpcServer, address: str, port: int, *, reuse_port: bool) -> int | str:
+def bind_grpc(server: "Http2GrpcServer", address: str, port: int, *, reuse_port: bool) -> int | str:
     """Return the gRPC server's address."""
     if address.startswith((UNIX, INHERITED)):
         sock = bind(address, port, "grpc")
@@ -162,7 +166,7 @@ def bind_grpc(server: Http2GrpcServer, address: str, port: int, *, reuse_port: b
         raise StartError(_cannot_listen(address, port, "--grpc-port", str(error))) from error
 
 
-async def listen(listener: Listener, address: str, at: int | str, name: str) -> None:
+async def listen(listener: "Listener", address: str, at: int | str, name: str) -> None:
     """Start a listener; raises StartError when another process has taken the address since the bind."""
     try:
         await listener.start()

@@ -152,6 +152,24 @@ class ModelStatistics:
         if self.on_finished is not None:
             self.on_finished()
 
+    def record_answer(self, duration_ns: int, queue_ns: int) -> None:
+        """Count one request that a server behind this one answered, after `queue_ns` of the duration in a queue here.
+
+        It is one row and one execution, of no batch size: its rows are not known.
+        """
+        self.finished += 1
+        self.successes += 1
+        self.inferences += 1
+        self.executions += 1
+        self.last_inference_ms = time.time_ns() // 1_000_000
+        self.infer_ns += duration_ns - queue_ns
+        self.compute_latency.observe(duration_ns - queue_ns)
+        self.queue_latency.observe(queue_ns)
+        self.queue_ns = self.queue_latency.sum_ns
+        self.request_latency.observe(duration_ns)
+        if self.on_finished is not None:
+            self.on_finished()
+
     def record_failure(self, reason: FailureReason, duration_ns: int) -> None:
         """Count one request that failed or was cancelled."""
         self.finished += 1

@@ -18,7 +18,7 @@ from serving_runtime.building import folders
 from serving_runtime.common.errors import ModelError, ServingError
 from serving_runtime.devices import nvml
 from serving_runtime.devices.gpu import CUDA_VISIBLE, Gpu
-from serving_runtime.server.flags.command_line import Parser
+from serving_runtime.server.flags.parser import Parser
 
 SCHEMA, PROGRESS_SCHEMA = "fairlead.build/v1", "fairlead.build-progress/v1"
 _ONNX, _TENSORRT = "onnx", "tensorrt"

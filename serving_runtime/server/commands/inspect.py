@@ -9,7 +9,7 @@ from typing import Any
 from serving_runtime.common.errors import ServingError, is_of_installation
 from serving_runtime.engine.inspection import model
 from serving_runtime.engine.loading.settings import LoadSettings
-from serving_runtime.server.flags.command_line import Parser
+from serving_runtime.server.flags.parser import Parser
 from serving_runtime.server.flags.types import add_bool, add_config_name
 
 _COMMANDS = {

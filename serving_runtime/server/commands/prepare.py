@@ -31,7 +31,7 @@ from serving_runtime.artifacts.unpack import digest_of_folder
 from serving_runtime.artifacts.web import WebFile
 from serving_runtime.common.errors import ModelError, ServingError
 from serving_runtime.config import text
-from serving_runtime.server.flags.command_line import Parser
+from serving_runtime.server.flags.parser import Parser
 from serving_runtime.server.flags.types import boolean
 from serving_runtime.shared.code_files import is_code_file
 from serving_runtime.shared.model_files import ensemble_in

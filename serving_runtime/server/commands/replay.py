@@ -25,6 +25,7 @@ from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol.tensors import binary, json_tensors
 from serving_runtime.server.commands import replay_http
 from serving_runtime.server.flags import command_line
+from serving_runtime.server.flags.parser import Parser
 from serving_runtime.server.flags.types import add_bool
 from serving_runtime.server.serve import make_engine
 from serving_runtime.server.sockets import bind
@@ -37,9 +38,7 @@ _SOURCE = "/replay"
 
 def main(arguments: Sequence[str]) -> int:
     """Run `replay`; returns the exit code."""
-    parser = command_line.Parser(
-        prog="fairlead-serve replay", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
-    )
+    parser = Parser(prog="fairlead-serve replay", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
     parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="folder of one model in a model repository")
     add_bool(parser, "--allow-python-models", default=False, text="runs a model whose files are code")
     replay_http.add(parser)

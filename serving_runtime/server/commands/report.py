@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from serving_runtime.server.flags.command_line import Parser
+from serving_runtime.server.flags.parser import Parser
 from serving_runtime.shared import json_log
 from serving_runtime.telemetry.log_settings import JSON, LogControl, LogSettings, quiet_clients
 from serving_runtime.telemetry.tap.posting import HttpSink, RefusedError

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from serving_runtime.common.errors import ModelError, ServingError
 from serving_runtime.server.flags import command_line
+from serving_runtime.server.flags.parser import Parser
 from serving_runtime.server.flags.types import port_number
 
 _CONFIG, _MODEL = "config.pbtxt", "model.py"
@@ -51,9 +52,9 @@ def lay_out(folder: Path, repository: Path, name: str) -> None:
     (model / _CONFIG).write_text(written or 'backend: "python"\n', encoding="utf-8")
 
 
-def _parser() -> command_line.Parser:
+def _parser() -> Parser:
     environment = os.environ
-    parser = command_line.Parser(
+    parser = Parser(
         prog="fairlead-serve transformer", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
     )
     parser.add_argument(

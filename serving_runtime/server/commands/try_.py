@@ -25,6 +25,7 @@ from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.protocol.http.api.v2 import V2Application
 from serving_runtime.protocol.http.wire.message import JSON, Request, Response, error_response, text_error
 from serving_runtime.server.flags import command_line
+from serving_runtime.server.flags.parser import Parser
 from serving_runtime.server.flags.types import add_bool, add_config_name, positive
 from serving_runtime.server.serve import make_engine
 
@@ -58,10 +59,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if document["status"] == _OK else _REFUSED
 
 
-def _parser() -> command_line.Parser:
-    parser = command_line.Parser(
-        prog="fairlead-serve try", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
-    )
+def _parser() -> Parser:
+    parser = Parser(prog="fairlead-serve try", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
     parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="folder of one model in a model repository")
     parser.add_argument(
         "--request", type=Path, required=True, metavar="FILE.json", help="body of a V2 inference request"

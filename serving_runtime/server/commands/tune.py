@@ -16,7 +16,7 @@ from typing import Any
 
 from serving_runtime.common.errors import ServingError
 from serving_runtime.devices import nvml
-from serving_runtime.server.flags.command_line import Parser
+from serving_runtime.server.flags.parser import Parser
 from serving_runtime.server.flags.types import add_bool, positive
 from serving_runtime.tuning import report as reporting
 from serving_runtime.tuning import served

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from serving_runtime.artifacts.upload import bring
 from serving_runtime.common.errors import ServingError
-from serving_runtime.server.flags.command_line import Parser
+from serving_runtime.server.flags.parser import Parser
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from serving_runtime import __version__
 from serving_runtime.protocol.restrictions import CONTROL
@@ -20,6 +19,7 @@ from serving_runtime.server.flags.grpc import GrpcOptions
 from serving_runtime.server.flags.http import HttpOptions
 from serving_runtime.server.flags.metrics import MetricsOptions
 from serving_runtime.server.flags.models import ModelOptions
+from serving_runtime.server.flags.parser import Parser
 from serving_runtime.server.flags.payload_logger import LoggerOptions
 from serving_runtime.server.flags.tap import TapOptions
 from serving_runtime.server.flags.types import INHERITED, UNIX, add_bool, boolean, count, positive, revision
@@ -39,6 +39,7 @@ other commands:
   replay MODEL_DIR           replays recorded requests from standard input (`replay --help`)
   tune MODEL_DIR ...         searches for the configuration that serves most within a latency (`tune --help`)
   build MODEL_DIR ...        builds FP16, INT8 or a TensorRT plan from an ONNX model (`build --help`)
+  proxy --target_port N ...  counts requests in front of a container of your own (`proxy --help`)
   prepare --artifact DIR ... lays out a stored model in a model repository (`prepare --help`)
   upload DIR --to URL        sends a folder to the control plane (`upload --help`)
 """
@@ -75,13 +76,6 @@ class Options:
     def exports_traces(self) -> bool:
         """Return whether traces are exported as OpenTelemetry spans, which continue the callers' traces."""
         return self.trace.mode == OPENTELEMETRY
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports errors in one line, and exits with 1."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(1, f"{self.prog}: {message}; see --help\n")
 
 
 def parse(arguments: Sequence[str]) -> Options:

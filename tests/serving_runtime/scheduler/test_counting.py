@@ -16,8 +16,12 @@ from serving_runtime.scheduler.job import Job
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
 
 SOURCES = Path(serving_runtime.__file__).parent
-PLACES = {SOURCES / "scheduler" / "counting.py", SOURCES / "telemetry" / "statistics.py"}
-RECORDS = {"record_batch", "record_failure", "record_cache_hit"}
+PLACES = {
+    SOURCES / "scheduler" / "counting.py",
+    SOURCES / "telemetry" / "statistics.py",
+    SOURCES / "proxy" / "request_counts.py",  # of requests that another server answers
+}
+RECORDS = {"record_answer", "record_batch", "record_failure", "record_cache_hit"}
 COUNTS = {"accepted", "finished"}
 
 
