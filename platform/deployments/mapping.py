@@ -15,6 +15,7 @@ from deployments.domain.service_file import (
     PATCHES,
     ServiceSpec,
     companion_json,
+    custom_json,
     is_code,
     logger_json,
     patches_json,
@@ -24,6 +25,7 @@ from deployments.domain.service_file import (
     stored_access,
     stored_companion,
     stored_cors,
+    stored_custom,
     stored_limits,
     stored_logger,
     stored_patches,
@@ -95,6 +97,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         *([revision.patches] if any(revision.patches.values()) else []),
         *([revision.transformer] if revision.transformer else []),
         *([{"explainer": revision.explainer}] if revision.explainer else []),
+        *([{"custom": revision.custom}] if revision.custom else []),
         *([{"pod": revision.pod}] if revision.pod else []),
         *(["egress"] if revision.egress else []),
         *([{"secret_env": revision.secret_env}] if revision.secret_env else []),
@@ -168,6 +171,7 @@ def revision_state(row: Revision) -> RevisionState:
         patches=(*stored_patches(row.patches.get("cluster", ()), "patches of the cluster"), *patches_of_service(row)),
         scaling=scaling_of(row),
         transformer=stored_companion(row.transformer, CompanionKind.TRANSFORMER),
+        custom=stored_custom(row.custom),
         transformer_replicas=row.transformer_replicas,
         explainer=stored_companion(row.explainer, CompanionKind.EXPLAINER),
         explainer_replicas=row.explainer_replicas,
@@ -316,6 +320,7 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.patches.get("service", []) == patches_json(spec.patches)
         and row.transformer == companion_json(spec.transformer, CompanionKind.TRANSFORMER)
         and row.explainer == companion_json(spec.explainer, CompanionKind.EXPLAINER)
+        and row.custom == custom_json(spec.custom)
         and row.placement_wish == placement_json(spec.placement)
         and resources_of(row) == spec.resources
         and row.pod == pod_json(spec.pod)

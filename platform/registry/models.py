@@ -8,6 +8,9 @@ from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.rules import Rules
 from registry.domain.version_lifecycle import CheckState, Status
 
+IMAGE_PLATFORM = "container"
+"""The platform of a version that represents the image of a custom predictor, and has no files."""
+
 
 class RegisteredModel(models.Model):
     """A name under which versions are numbered.
@@ -154,6 +157,11 @@ class ModelVersion(models.Model):
     def uri(self) -> str:
         """Return the version's name in a service file."""
         return f"models:/{self.model.name}/{self.number}"
+
+    @property
+    def is_image(self) -> bool:
+        """Return whether it represents the image of a custom predictor, and has no files."""
+        return self.platform == IMAGE_PLATFORM
 
     @property
     def unfit(self) -> str:

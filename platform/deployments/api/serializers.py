@@ -346,6 +346,10 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     last_failure = FailureSerializer(allow_null=True)
     placement = PlacementSerializer(allow_null=True, help_text="GPU or slice of the replicas; null without a GPU.")
     egress = serializers.BooleanField(help_text="Whether the model may open network connections.")
+    image = serializers.CharField(
+        help_text="Image of a custom predictor, which the model version represents; empty for a model."
+    )
+    protocol = serializers.CharField(help_text="Protocol of a custom predictor, v1 or v2; empty for a model.")
     template_changes = serializers.CharField(
         help_text="Differences between the revision's pinned pod template and that of a new revision; empty if none."
     )

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("deployments", "0061_owner_object")]
+    dependencies = [("deployments", "0062_custom_predictor")]
 
     operations = [
         migrations.AddField(

@@ -148,6 +148,8 @@ class Revision(models.Model):
             that never happened.
         kept_batch_size: the largest batch of the revision before, where its own version's profile found less.
         replicas: the desired number while it runs; where minReplicas and maxReplicas differ, by its load.
+        custom: the container of a custom predictor, as `spec.predictor` of a service file has it; empty for a model.
+            The model version then represents its image (`registry.services.images`).
         transformer: the container in front of its predictor, as in a service file; empty without one.
         transformer_replicas: the least number of those; a cluster's autoscaler may add more.
         explainer, explainer_replicas: the same of the container for explain requests.
@@ -194,6 +196,7 @@ class Revision(models.Model):
     served_until = models.DateTimeField(null=True)
     replicas = models.PositiveIntegerField()
     load = models.JSONField(default=dict)
+    custom = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     transformer = models.JSONField(default=dict)
     transformer_replicas = models.PositiveIntegerField(default=0, db_default=0)
     explainer = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))

@@ -86,5 +86,6 @@ class Memory:
         if known is None or known.until <= self.clock():
             return False
         service = known.change.service
-        uri = service.document["spec"]["predictor"]["model"]["storageUri"]
+        model = service.document["spec"]["predictor"].get("model") or {}  # none of a custom predictor
+        uri = model.get("storageUri", "")
         return service.awaited_import_id is None and "@" not in uri

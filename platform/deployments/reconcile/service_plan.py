@@ -77,4 +77,6 @@ def _update(service: InferenceService, before: dict[str, object]) -> None:
     """Write the columns that a plan changed; those of observations stay as they are."""
     if service.awaited_import is not None:
         service.awaited_import = service.awaited_import  # inserted by the plan, so its id is known only now
+    if service.model_version is not None:
+        service.model_version = service.model_version  # the same, of an image
     service.save(update_fields=[name for name in differing(service, before) if name != "id"])

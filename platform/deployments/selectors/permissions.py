@@ -34,6 +34,13 @@ def storage_uri_of(document: object) -> str:
     return document if isinstance(document, str) else ""
 
 
+def has_container(document: object) -> bool:
+    """Return whether an unchecked service file has a custom predictor."""
+    for name in ("spec", "predictor", "containers"):
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return bool(document)
+
+
 def require_model_use(token: ApiToken, uri: str) -> None:
     """Raise NotFound where `uri` names a model of another team that the caller may not see."""
     if match := _MODEL.match(uri):
@@ -56,8 +63,8 @@ def check_team_of_model(model: str, namespace: str) -> None:
         raise NotFound(f"there is no model {model!r} that team {team} of namespace {namespace} may use")
 
 
-def require_model_import(token: ApiToken, uri: str, namespace: str, name: str) -> None:
-    """Raise NotFound or NotPermitted where an import would add a version to another team's model."""
+def require_model_import(token: ApiToken, uri: str, namespace: str, name: str, *, is_image: bool = False) -> None:
+    """Raise NotFound or NotPermitted where an import, or an image, would add a version to another team's model."""
     model = imported_model(namespace, name)
-    if "://" in uri and is_somebodys_model(name=model):
+    if ("://" in uri or is_image) and is_somebodys_model(name=model):
         require(token, Scope.WRITE, Place.model(model))

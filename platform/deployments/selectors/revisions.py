@@ -101,6 +101,8 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         last_failure=failure_view(revision.last_failure),
         placement=_placement_view(revision),
         egress=mapping.egress_of(revision),
+        image="" if recorded.custom is None else recorded.custom.image,
+        protocol="" if recorded.custom is None else recorded.custom.protocol.value,
         template_changes=revision.template_changes if revision.stopped_at is None else "",
     )
 

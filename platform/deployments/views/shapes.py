@@ -265,6 +265,7 @@ class RevisionView:
         placement: None without a GPU.
         egress: whether its model may open connections to the network.
         template_changes: how its pinned pod template differs from that of a new revision; empty where it does not.
+        image, protocol: of a custom predictor, whose model version represents the image; empty for a model.
     """
 
     name: str
@@ -291,6 +292,8 @@ class RevisionView:
     placement: PlacementView | None = None
     egress: bool = False
     template_changes: str = ""
+    image: str = ""
+    protocol: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +381,11 @@ class ServiceView:
     limits: Mapping[str, Any] = field(default_factory=dict)
     objectives: Mapping[str, Any] = field(default_factory=dict)
     follows: str = ""
+
+    @property
+    def live(self) -> RevisionView | None:
+        """Return its stable revision; None without one."""
+        return next((each for each in self.revisions if each.name == self.stable_revision), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,15 @@ def _names(value: object) -> str:
     return "; ".join(f"{name} {', '.join(map(str, part))}" for name, part in zip(value, parts, strict=True)) or "-"
 
 
+def _image(row: Mapping[str, Any]) -> str:
+    """Return the image and protocol of the live custom predictor; a dash for a model."""
+    live = next((each for each in row.get("revisions", ()) if each["name"] == row.get("stable_revision")), {})
+    return f"{live['image']}, protocol {live['protocol']}" if live.get("image") else "-"
+
+
 _FACTS: render.Columns = {
     **_COLUMNS,
+    "image": _image,
     "policy": "policy",
     "access": lambda row: _names(row.get("access")),
     "limits": lambda row: _names(row.get("limits")),

@@ -107,6 +107,10 @@ def _by_name(name: str, version: str) -> _Asked:
 
 def _by_file(cluster: Cluster, document: object) -> _Asked:
     spec = parse_service(document, namespace=None, name=None)
+    if spec.custom is not None:
+        raise InvalidInput(
+            "file has a custom predictor, whose GPU is named by itself; name a service of it", field="file"
+        )
     if spec.is_imported:
         raise InvalidInput("file names a model that is no version yet; let it name models:/NAME/VERSION", field="file")
     named = InferenceService.objects.filter(namespace=spec.namespace, name=spec.name)

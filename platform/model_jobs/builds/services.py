@@ -34,6 +34,7 @@ from registry.domain.version_metadata import Particulars
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
 from registry.services import version_register
+from registry.services.images import check_has_files
 from registry.storage import store, store_folder
 
 
@@ -48,11 +49,12 @@ def build_start(
 
     Raises:
         NotFound: no such version or service.
-        Conflict: the version is not READY, or the service runs on another cluster, or on no GPU.
+        Conflict: the version is not READY or is an image, or the service runs on another cluster, or on no GPU.
         InvalidInput: it cannot be built so.
     """
     version = model_version_get(model=model, number=number)
     check_ready(version)
+    check_has_files(version)
     cluster = cluster_default(now=now)
     if service is not None:
         of = service_named(*service)

@@ -28,6 +28,7 @@ from model_jobs.trials.selectors import trial_get
 from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
+from registry.services.images import check_has_files
 from registry.services.version_checks import resources_of
 
 KEPT = timedelta(days=1)
@@ -40,12 +41,13 @@ def trial_start(*, model: str, number: int, request: Mapping[str, Any], actor: s
 
     Raises:
         NotFound: no such version.
-        Conflict: the version is not READY, or the limit of waiting trials is reached.
+        Conflict: the version is not READY or is an image, or the limit of waiting trials is reached.
         InvalidInput: the request is invalid, or too large.
     """
     text = request_text(request)
     version = model_version_get(model=model, number=number)
     check_ready(version)
+    check_has_files(version)
     others = Trial.objects.filter(model_version=version)
     if others.filter(status=Status.PENDING.value).count() >= _MOST_WAITING:
         raise Conflict(f"{_MOST_WAITING} trials of {version} wait already; stop one, or wait for their end")

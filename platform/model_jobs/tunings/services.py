@@ -28,6 +28,7 @@ from model_jobs.tunings.selectors import tuning_get
 from registry.domain.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
+from registry.services.images import check_has_files
 
 
 @transaction.atomic
@@ -47,10 +48,11 @@ def tuning_start(
 
     Raises:
         NotFound: no such version or service.
-        Conflict: the version is not READY.
+        Conflict: the version is not READY, or is an image.
     """
     version = model_version_get(model=model, number=number)
     check_ready(version)
+    check_has_files(version)
     of = None if service is None else service_named(*service)
     row = Tuning.objects.create(
         model_version=version,

@@ -8,8 +8,10 @@ from django.db import transaction
 from accounts.services import audit_record
 from clusters.services.connection import can_record
 from common.errors import Conflict, InvalidInput
+from deployments.domain.service_state.desired import Role
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
+from deployments.services.revisions.custom_predictors import refuse_custom
 from deployments.services.services import service_named
 from events.domain.kinds import Kind
 from recordings.models import Recording
@@ -79,6 +81,7 @@ def recording_start(*, namespace: str, name: str, order: RecordingOrder, actor: 
                 f"service {service} runs on cluster {service.cluster}, whose file says no controlPlaneUrl, so that its "
                 "pods have nowhere to bring what they record; add it first"
             )
+        refuse_custom(service, change.revision(Role.STABLE), "gives Fairlead no requests to record")
         running = Recording.objects.filter(service=service, ended_at=None).first()
         if running is not None:
             raise Conflict(f"recording {running.pk} of service {service} runs already; stop it first")

@@ -40,6 +40,7 @@ from recordings.reconcile import payload_files
 from recordings.selectors.recordings import recording_get
 from recordings.selectors.replays import replay_summary, replay_terms
 from registry.domain.lineage import origin_of
+from registry.services.images import check_has_files
 
 MAX_CONCURRENT = 2
 """Concurrent replays of the whole installation; each runs a model."""
@@ -88,6 +89,7 @@ def replay_start(
         raise Conflict(f"service {service} serves nothing yet")
     target = version_of(stable.model_version, version)
     check_ready(target)
+    check_has_files(target)
     row = Replay.objects.create(
         service=service,
         recording=source,

@@ -38,6 +38,7 @@ from registry.api.serializers import (
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.selectors.filters import OF_MODELS, OF_VERSIONS
 from registry.services import annotations, compatibility
+from registry.services.images import check_has_files
 from registry.services.version_checks import check_again
 from registry.storage import store
 from registry.tasks import check_version
@@ -188,6 +189,7 @@ class ArtifactView(OfModel, APIView):
     def get(self, request: Request, name: str, number: int) -> HttpResponse | Download:
         """Download the model file as pushed, or a tar archive if the version is a folder."""
         version = selectors.model_version_get(model=name, number=number)
+        check_has_files(version)
         stream = artifact_stream.open_stream(store().path_of(version.digest))
         filename = f"{name}-{number}{stream.suffix}"
         asked = Asked.of(request.headers)

@@ -98,6 +98,24 @@ SERVICES: tuple[dict[str, Any], ...] = (
         "objectives": {"availability": 99.9, "latency": {"percent": 99, "withinMs": 100}},
     },
     {
+        "predictor": {
+            "egress": False,
+            "protocolVersion": "v1",
+            "containers": [
+                {
+                    "name": "kserve-container",
+                    "image": f"registry.example/predictor@sha256:{1:064}",
+                    "command": ["/run"],
+                    "args": ["--fast"],
+                    "env": _ENV,
+                    "resources": {"requests": _REQUESTS, "limits": {"cpu": 2, "nvidia.com/gpu": 1}},
+                    "ports": [{"name": "http1", "containerPort": 9000, "protocol": "TCP"}],
+                    "readinessProbe": {"httpGet": {"path": "/healthz", "port": 9000}},
+                }
+            ],
+        },
+    },
+    {
         "predictor": {"model": {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}},
         "placement": {"replicas": "spread"},
         "access": "public",

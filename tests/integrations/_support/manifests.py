@@ -12,6 +12,7 @@ from integrations.clusters.base import (
     CompanionKind,
     Desired,
     DesiredCompanion,
+    DesiredPredictor,
     DesiredRevision,
     HeaderMatch,
     Logger,
@@ -79,6 +80,9 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
         parts["autoscaling"] = Autoscaling(**its["autoscaling"]) if "autoscaling" in its else None
         words = {name: tuple(its.get(name, ())) for name in ("command", "args")}
         own[kind] = DesiredCompanion(**{**its, **parts, **words})
+    if "custom" in each:
+        its = each["custom"]
+        own["custom"] = DesiredPredictor(**{**its, **{name: tuple(its.get(name, ())) for name in ("command", "args")}})
     return DesiredRevision(**{**each, **own})
 
 

@@ -18,6 +18,7 @@ from deployments.domain.service_file.model import CONFIG, EGRESS, PATCHES, STORA
 from deployments.domain.service_file.objectives import Objectives, objectives_json, stored_objectives
 from deployments.domain.service_file.placement import placement_json, stored_placement
 from deployments.domain.service_file.pods import pod_json, stored_pod
+from deployments.domain.service_file.predictor import CustomPredictor, custom_json, stored_custom
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
 from deployments.domain.service_file.values import PlacementPreference, RevisionContent, ServiceSpec, content_of
 from deployments.domain.service_file.variables import secret_env_json, stored_secret_env
@@ -30,6 +31,7 @@ __all__ = [
     "STORAGE_URI",
     "AccessPolicy",
     "Companion",
+    "CustomPredictor",
     "Objectives",
     "PlacementPreference",
     "RevisionContent",
@@ -41,6 +43,7 @@ __all__ = [
     "companion_json",
     "content_of",
     "cors_json",
+    "custom_json",
     "file_saying",
     "file_stopped",
     "imported_model",
@@ -61,6 +64,7 @@ __all__ = [
     "stored_access",
     "stored_companion",
     "stored_cors",
+    "stored_custom",
     "stored_limits",
     "stored_logger",
     "stored_objectives",

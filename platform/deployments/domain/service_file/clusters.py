@@ -7,6 +7,7 @@ from deployments.domain.service_file import access
 from deployments.domain.service_file.companion import field_of
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.pods import pod_field_of
+from deployments.domain.service_file.predictor import FIELD as PREDICTOR
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
 from integrations.clusters.base import CompanionKind, DriftPolicy
 
@@ -25,6 +26,12 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             f"{access.FIELD}.subjects cannot be honoured on Kubernetes yet: gateways there accept keys only; name "
             "teams, users or keys",
             field=f"{access.FIELD}.subjects",
+        )
+    if kind == LOCAL and spec.custom is not None:
+        raise InvalidInput(
+            f"{PREDICTOR} cannot be honoured on the local cluster, which runs models and no images; choose a "
+            "Kubernetes cluster, or serve a model in Python",
+            field=PREDICTOR,
         )
     if kind == LOCAL and spec.patches:
         raise InvalidInput(

@@ -1,27 +1,24 @@
 """Companions of a predictor in a service file: KServe's `spec.transformer` and `spec.explainer`. Pure.
 
-Each is one container.
-The transformer is in front of the predictor, the explainer takes explain requests; both call the predictor themselves.
+Each is one container. The transformer is in front of the predictor, the explainer takes explain requests; both call
+the predictor themselves.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from clusters.domain.resources import parse_resources, resources_json
-from common.errors import InvalidInput
 from common.files.document import Document
+from deployments.domain.service_file.containers import check_image, parse_words
 from deployments.domain.service_file.scaling import MAX_REPLICAS
 from deployments.domain.service_file.variables import env_json, parse_env
 from integrations.clusters.base import CompanionKind, Resources, SecretKeyRef
 
 HTTP_PORT, GRPC_PORT = 8080, 8081  # KServe's ModelServer
 _DEFAULT_PERCENT = 80.0  # KServe's default target of CPU
-_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}")
 _PORTS = {"http": "http", "http1": "http", "grpc": "grpc", "h2c": "grpc"}
-_MAX_WORDS = 100
 _INSTEAD = {
     "serviceAccountName": "pods of a service have its own account, which may do nothing",
     "volumeMounts": "the container has /tmp to write to and nothing else",
@@ -114,9 +111,9 @@ def parse_companion(spec: Document, kind: CompanionKind, service: str) -> Compan
     ports = _ports(container, what)
     env, secret_env = parse_env(container)
     result = Companion(
-        image=container.text("image", check=_check_image),
-        command=_words(container, "command"),
-        args=_words(container, "args"),
+        image=container.text("image", check=check_image),
+        command=parse_words(container, "command"),
+        args=parse_words(container, "args"),
         env=env,
         secret_env=secret_env,
         resources=parse_resources(container, gpu_refused=f"{what} computes on CPUs"),
@@ -170,20 +167,6 @@ def _metric(companion: Document) -> CompanionMetric:
         companion.fault("scaleMetric", what)
         return CompanionMetric.CPU
     return companion.choice("scaleMetric", CompanionMetric, CompanionMetric.CPU)
-
-
-def _check_image(image: str, *, field: str) -> str:
-    if not _IMAGE.fullmatch(image):
-        raise InvalidInput(f"{field} is {image[:80]!r}, which is no name of an image", field=field)
-    return image
-
-
-def _words(container: Document, name: str) -> tuple[str, ...]:
-    words = container.raw(name, [])
-    if not isinstance(words, list) or len(words) > _MAX_WORDS or not all(isinstance(word, str) for word in words):
-        container.fault(name, f"is no list of at most {_MAX_WORDS} texts")
-        return ()
-    return tuple(words)
 
 
 def _ports(container: Document, what: str) -> dict[str, int]:

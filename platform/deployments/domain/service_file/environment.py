@@ -9,6 +9,7 @@ from typing import Any
 
 from common.errors import InvalidInput
 from deployments.domain.service_file.companion import Companion, field_of
+from deployments.domain.service_file.predictor import PREDICTOR_ENV, CustomPredictor
 from deployments.domain.service_file.values import ServiceSpec
 from deployments.domain.service_file.variables import secret_warnings
 from integrations.clusters.base import CompanionKind, refused, why_refused
@@ -28,26 +29,39 @@ def check_env(spec: ServiceSpec, *, is_code: bool) -> None:
     Args:
         is_code: the model is code, and its cluster runs code.
     """
-    for field, env, of_code in _environments({**spec.env, **spec.secret_env}, spec.companions, is_code=is_code):
+    names = {**spec.env, **spec.secret_env}
+    for field, env, of_code in _environments(names, spec.companions, spec.custom, is_code=is_code):
         for name in refused(env, is_code=of_code):
             raise InvalidInput(f"{field} sets {name}: {why_refused(name, is_code=of_code)}", field=field)
 
 
 def plain_secrets(spec: ServiceSpec) -> tuple[str, ...]:
     """Return a warning for each variable that has a value in the file where its name is that of a secret."""
-    return tuple(
-        secret_warnings([(ENV, spec.env), *((_env_of(kind), its.env) for kind, its in spec.companions.items())])
-    )
+    of_companions = ((_env_of(kind), its.env) for kind, its in spec.companions.items())
+    return tuple(secret_warnings([(env_field(spec.custom), spec.env), *of_companions]))
 
 
 def named_secrets(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the references to secrets of an applied service file, without parsing the rest of it."""
-    env = document["spec"]["predictor"]["model"].get("env") or ()
+    predictor = document["spec"]["predictor"]
+    served = predictor["containers"][0] if predictor.get("containers") else predictor["model"]
+    env = served.get("env") or ()
     sources = [each["valueFrom"] for each in env if each.get("valueFrom")]
     return [source["secretKeyRef"] for source in sources]
 
 
-def left_out(env: Iterable[str], companions: Mapping[CompanionKind, Companion], *, is_code: bool) -> str:
+def env_field(custom: CustomPredictor | None) -> str:
+    """Return the field with the variables of the predictor."""
+    return ENV if custom is None else PREDICTOR_ENV
+
+
+def left_out(
+    env: Iterable[str],
+    companions: Mapping[CompanionKind, Companion],
+    custom: CustomPredictor | None = None,
+    *,
+    is_code: bool,
+) -> str:
     """Return the missing variables of processes, and the reason, as a part of a sentence; empty for none.
 
     Args:
@@ -55,18 +69,22 @@ def left_out(env: Iterable[str], companions: Mapping[CompanionKind, Companion], 
     """
     return "; ".join(
         f"{name} of {field}: {why_refused(name, is_code=of_code)}"
-        for field, its, of_code in _environments(env, companions, is_code=is_code)
+        for field, its, of_code in _environments(env, companions, custom, is_code=is_code)
         for name in refused(its, is_code=of_code)
     )
 
 
 def _environments(
-    env: Iterable[str], companions: Mapping[CompanionKind, Companion], *, is_code: bool
+    env: Iterable[str],
+    companions: Mapping[CompanionKind, Companion],
+    custom: CustomPredictor | None,
+    *,
+    is_code: bool,
 ) -> list[tuple[str, Iterable[str], bool]]:
     """Return the names of each environment of a file with its field, and whether it is that of code."""
     # A companion's image can contain anything.
     found = [(_env_of(kind), [*its.env, *its.secret_env], True) for kind, its in companions.items()]
-    return [(ENV, env, is_code), *found]
+    return [(env_field(custom), env, is_code or custom is not None), *found]
 
 
 def _env_of(kind: CompanionKind) -> str:

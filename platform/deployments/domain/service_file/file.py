@@ -1,6 +1,7 @@
 """Service file parser. Pure."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from clusters.domain.patches import parse_patches
 from clusters.domain.resources import parse_resources
@@ -18,6 +19,13 @@ from deployments.domain.service_file.model import check_storage_uri, parse_confi
 from deployments.domain.service_file.objectives import parse_objectives
 from deployments.domain.service_file.placement import parse_placement
 from deployments.domain.service_file.pods import check_cpu_limit, parse_pod
+from deployments.domain.service_file.predictor import (
+    check_resources,
+    check_variables,
+    container_of,
+    parse_custom,
+    scaling_of_custom,
+)
 from deployments.domain.service_file.scaling import parse_scaling
 from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec
 from deployments.domain.service_file.variables import parse_env
@@ -61,24 +69,27 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
     found_namespace = _agreed(metadata, "namespace", namespace, default="default", check=check_dns_label)
     spec = document.document("spec")
     predictor = spec.document("predictor")
-    model = predictor.document("model")
+    container = container_of(predictor)
+    model = predictor.document("model") if container is None else container
     rollout = spec.optional("rollout")
     scaling = parse_scaling(predictor)
     resources = document.attempt(Resources(), parse_resources, model)
     pod = parse_pod(predictor, model)
-    check_cpu_limit(document, pod, resources)
+    check_cpu_limit(model, pod, resources)
     env, secret_env = parse_env(model)
+    served = _of_model(predictor, model) if container is None else _of_container(predictor, container)
+    if container is not None:
+        scaling = scaling_of_custom(predictor, scaling)
+        check_resources(container, resources)
+        check_variables(container, {**env, **secret_env})
     result = ServiceSpec(
         namespace=found_namespace,
         name=found_name,
-        model_format=parse_format(model),
-        storage_uri=model.text("storageUri", check=check_storage_uri),
+        **served,
         scaling=scaling,
         env=env,
         secret_env=secret_env,
-        egress=parse_egress(model),
         resources=resources,
-        model_config=with_batcher(predictor, parse_config(model)),
         logger=predictor.part("logger", parse_logger),
         policy=None if rollout is None else rollout.text("policy"),
         cluster=spec.text("cluster", default=""),
@@ -105,6 +116,27 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)
     return result
+
+
+def _of_model(predictor: Document, model: Document) -> dict[str, Any]:
+    """Return what only a model has."""
+    return {
+        "model_format": parse_format(model),
+        "storage_uri": model.text("storageUri", check=check_storage_uri),
+        "egress": parse_egress(model),
+        "model_config": with_batcher(predictor, parse_config(model)),
+    }
+
+
+def _of_container(predictor: Document, container: Document) -> dict[str, Any]:
+    """Return what a custom predictor has in place of that."""
+    return {
+        "model_format": "",
+        "storage_uri": "",
+        "egress": parse_egress(predictor),
+        "model_config": {},
+        "custom": parse_custom(predictor, container),
+    }
 
 
 def imported_model(namespace: str, name: str) -> str:

@@ -52,11 +52,11 @@ def parse_pod(predictor: Document, model: Document) -> PodFields:
     )
 
 
-def check_cpu_limit(document: Document, pod: PodFields, resources: Resources) -> None:
-    """Report a CPU limit below the requested CPU."""
+def check_cpu_limit(model: Document, pod: PodFields, resources: Resources) -> None:
+    """Report a CPU limit of a model, or of a container, below the requested CPU."""
     limit, request = pod.cpu_limit, resources.cpu_cores
-    if limit is not None and request is not None and limit < request and document.is_sound("spec.predictor.model"):
-        document.fault(CPU_LIMIT, f"is {limit:g}, less than the requested CPU, which is {request:g}")
+    if limit is not None and request is not None and limit < request and model.is_sound():
+        model.fault("resources.limits.cpu", f"is {limit:g}, less than the requested CPU, which is {request:g}")
 
 
 def pod_json(pod: PodFields) -> dict[str, Any]:

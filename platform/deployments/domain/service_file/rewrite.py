@@ -11,6 +11,7 @@ from deployments.domain.service_file.file import STOP
 from deployments.domain.service_file.logger import logger_json
 from deployments.domain.service_file.placement import placement_json
 from deployments.domain.service_file.pods import FIELDS, pod_json
+from deployments.domain.service_file.predictor import custom_json
 from deployments.domain.service_file.scaling import put_scaling
 from deployments.domain.service_file.values import RevisionContent, ServiceSpec
 from deployments.domain.service_file.variables import env_json
@@ -32,17 +33,18 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
     """Return the service file `document`, whose spec is `spec`, changed where `content` differs."""
     changed = copy.deepcopy(dict(document))
     predictor = changed["spec"]["predictor"]
-    model = predictor["model"]
-    if content.storage_uri is not None:
+    model = _put_served(predictor, spec, content)
+    if content.custom is None and content.storage_uri is not None:
         model["storageUri"] = content.storage_uri
     if content.scaling != spec.scaling:
         put_scaling(predictor, content.scaling)
     if (dict(content.env), dict(content.secret_env)) != (dict(spec.env), dict(spec.secret_env)):
         model["env"] = env_json(content.env, content.secret_env)
     if content.egress != spec.egress:
-        model["egress"] = content.egress
+        (model if content.custom is None else predictor)["egress"] = content.egress
     if dict(content.model_config) != dict(spec.model_config):
-        model["config"] = dict(content.model_config)
+        if content.custom is None:
+            model["config"] = dict(content.model_config)
         predictor.pop("batcher", None)  # the configuration has it too
     if content.logger != spec.logger:
         predictor.pop("logger", None)
@@ -50,7 +52,7 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
             predictor["logger"] = logger_json(content.logger)
     if (content.resources, content.pod) != (spec.resources, spec.pod):
         model["resources"] = resources_json(content.resources)
-        _put_pod(predictor, content.pod)
+        _put_pod(predictor, model, content.pod)
     for name, before, after in (
         ("transformer", _transformer(spec), _transformer(content)),
         ("explainer", _explainer(spec), _explainer(content)),
@@ -72,13 +74,34 @@ def _explainer(said: ServiceSpec | RevisionContent) -> dict[str, Any]:
     return companion_json(said.explainer, CompanionKind.EXPLAINER)
 
 
-def _put_pod(predictor: dict[str, Any], pod: PodFields) -> None:
-    """Write pod fields into a service file's `spec.predictor`, whose resources have no CPU limit yet."""
+def _put_served(predictor: dict[str, Any], spec: ServiceSpec, content: RevisionContent) -> dict[str, Any]:
+    """Write what answers requests into `spec.predictor`, and return its model, or its container."""
+    if content.custom == spec.custom:
+        return predictor["model"] if spec.custom is None else predictor["containers"][0]
+    before = predictor.pop("model", None) if spec.custom is None else predictor.pop("containers")[0]
+    for name in ("protocolVersion", "containers", "egress"):
+        predictor.pop(name, None)
+    kept = {name: before[name] for name in ("env", "resources") if name in before}
+    said = custom_json(content.custom)
+    if content.custom is None:
+        predictor["model"] = {"modelFormat": {"name": content.model_format}, **kept}
+        if spec.egress is not None:
+            predictor["model"]["egress"] = spec.egress
+        return predictor["model"]
+    predictor.update(said)
+    if spec.egress is not None:
+        predictor["egress"] = spec.egress
+    predictor["containers"][0].update(kept)
+    return predictor["containers"][0]
+
+
+def _put_pod(predictor: dict[str, Any], model: dict[str, Any], pod: PodFields) -> None:
+    """Write pod fields into a service file's `spec.predictor`, and a CPU limit into the resources of its model."""
     said = pod_json(pod)
     for name in FIELDS:
         predictor.pop(name, None)
         if name in said:
             predictor[name] = said[name]
     if "cpuLimit" in said:
-        resources = predictor["model"]["resources"]
+        resources = model["resources"]
         resources["limits"] = {**resources.get("limits", {}), "cpu": said["cpuLimit"]}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from deployments.domain.service_file.access import AccessPolicy
 from deployments.domain.service_file.companion import Companion
 from deployments.domain.service_file.objectives import Objectives
+from deployments.domain.service_file.predictor import CustomPredictor
 from deployments.domain.service_file.scaling import Scaling
 from integrations.clusters.base import (
     Arrangement,
@@ -52,7 +53,9 @@ class ServiceSpec:
         cors: which pages of other origins may call it from a browser; None for none.
         limits: of its requests; None where the file does not say, which keeps them as they are.
         objectives: its service level objectives; None for none.
-        storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
+        storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere;
+            empty for a custom predictor.
+        custom: the container in place of a model, whose `env` and `resources` are the spec's; None for a model.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         secret_env: variables whose values are in secrets.
         logger: where every request and answer is sent; None without one.
@@ -87,6 +90,7 @@ class ServiceSpec:
     model_format: str = "onnx"
     transformer: Companion | None = None
     explainer: Companion | None = None
+    custom: CustomPredictor | None = None
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     placement: PlacementPreference = PlacementPreference()
@@ -120,6 +124,7 @@ class RevisionContent:
     """The content of a revision, as far as a service file defines it; without `storage_uri` the file's own stays."""
 
     storage_uri: str | None
+    model_format: str
     scaling: Scaling
     env: Mapping[str, str]
     secret_env: Mapping[str, SecretKeyRef]
@@ -129,6 +134,7 @@ class RevisionContent:
     patches: tuple[Patch, ...]
     transformer: Companion | None
     explainer: Companion | None
+    custom: CustomPredictor | None
     placement: PlacementPreference
     egress: bool | None
     pod: PodFields
@@ -138,6 +144,7 @@ def content_of(spec: ServiceSpec) -> RevisionContent:
     """Return the revision content of the file, to change a part of it."""
     return RevisionContent(
         storage_uri=None,
+        model_format=spec.model_format,
         scaling=spec.scaling,
         env=spec.env,
         secret_env=spec.secret_env,
@@ -147,6 +154,7 @@ def content_of(spec: ServiceSpec) -> RevisionContent:
         patches=spec.patches,
         transformer=spec.transformer,
         explainer=spec.explainer,
+        custom=spec.custom,
         placement=spec.placement,
         egress=spec.egress,
         pod=spec.pod,

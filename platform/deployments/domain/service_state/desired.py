@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from deployments.domain.rollout.traffic_split import Portion
 from deployments.domain.service_file.companion import Companion
+from deployments.domain.service_file.predictor import CustomPredictor
 from deployments.domain.service_file.scaling import Scaling
 from integrations.clusters.base import (
     Access,
@@ -16,6 +17,7 @@ from integrations.clusters.base import (
     Cors,
     Desired,
     DesiredCompanion,
+    DesiredPredictor,
     DesiredRevision,
     DriftPolicy,
     HeaderMatch,
@@ -53,6 +55,7 @@ class RevisionState:
     Attributes:
         artifact_origin: where the model's files were imported from; empty where they were pushed.
         artifact_bytes: size of the model's files.
+        custom: the container in place of a model; None for a model.
         secret_env, is_code, egress, pod: as of `DesiredRevision`.
         replicas: the desired number now, within `scaling`.
         transformer_replicas, explainer_replicas: the same of its transformers and explainers.
@@ -77,6 +80,7 @@ class RevisionState:
     resources: Resources = field(default_factory=Resources)
     logger: Logger | None = None
     scaling: Scaling = field(default_factory=lambda: Scaling(1, 1))
+    custom: CustomPredictor | None = None
     transformer: Companion | None = None
     transformer_replicas: int = 0
     explainer: Companion | None = None
@@ -213,6 +217,14 @@ def companion_of(revision: RevisionState, kind: CompanionKind, *, stopped: bool)
     )
 
 
+def custom_of(revision: RevisionState) -> DesiredPredictor | None:
+    """Return the container that answers in place of a model; None for a model."""
+    its = revision.custom
+    if its is None:
+        return None
+    return DesiredPredictor(its.image, its.protocol.value, its.command, its.args, its.port, its.ready_path)
+
+
 def has_served(service: ServiceState, revision: RevisionState) -> bool:
     """Return whether a revision had ready replicas once; a canary that is being started counts as one that had none."""
     is_main = service.live and revision.role in (Role.STABLE, Role.RETIRING)
@@ -265,6 +277,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 autoscaling=None if service.stopped or service.shares_replicas else autoscaling_of(revision),
                 logger=revision.logger,
                 patches=revision.patches,
+                custom=custom_of(revision),
                 transformer=companion_of(revision, CompanionKind.TRANSFORMER, stopped=service.stopped),
                 explainer=companion_of(revision, CompanionKind.EXPLAINER, stopped=service.stopped),
                 arrangement=revision.arrangement,

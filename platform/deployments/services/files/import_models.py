@@ -10,21 +10,18 @@ from functools import partial
 
 from django.db import transaction
 
-from accounts.domain.roles import Owned
-from accounts.models import Ownership
 from accounts.services import audit_record
-from accounts.services.teams import ownership_set
 from common.errors import FairleadError
 from deployments.domain.service_file import STORAGE_URI, ServiceSpec, imported_model, parse_service
 from deployments.models import InferenceService
 from deployments.reconcile.service_change import Change, changing
+from deployments.services.files.model_owners import give_to_team_of_namespace
 from deployments.services.revisions.revision_change import turn_to
 from events.domain.kinds import Kind
 from jobs.services import hints
 from registry.domain.import_lifecycle import ImportStatus
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelImport
-from registry.selectors import is_somebodys_model
 from registry.services.imports import import_add, import_order
 from registry.tasks import import_model
 
@@ -46,7 +43,7 @@ def begin_import(change: Change, spec: ServiceSpec, *, actor: str) -> None:
     """Start the import of the files that the service's file names; raises InvalidInput where that is not allowed."""
     service, model, now = change.service, imported_model(spec.namespace, spec.name), change.now
     row = import_order(model=model, uri=spec.storage_uri, now=now, actor=actor, field=STORAGE_URI)
-    change.write(partial(_give_to_team_of_namespace, model, service.namespace, actor=actor, now=now))
+    change.write(partial(give_to_team_of_namespace, model, service.namespace, actor=actor, now=now))
     change.write(partial(import_add, row, actor=actor, now=now))
     service.awaited_import, service.import_note = row, note_of(row)
     if service.model_version_id is None:
@@ -122,13 +119,6 @@ def _record_event(change: Change, awaited: ModelImport, note: str) -> None:
         change.event(Kind.IMPORT_REFUSED, note)
     if change.service.model_version_id is None:
         change.service.reason = note
-
-
-def _give_to_team_of_namespace(model: str, namespace: str, *, actor: str, now: datetime) -> None:
-    """Give a model without an owner to the team whose service imports it."""
-    owner = Ownership.objects.select_related("team").filter(kind=Owned.NAMESPACE, name=namespace).first()
-    if owner is not None and not is_somebodys_model(name=model):
-        ownership_set(team=owner.team.name, kind=Owned.MODEL, name=model, actor=actor, now=now)
 
 
 def _megabytes(count: int) -> str:

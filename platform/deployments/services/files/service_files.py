@@ -14,6 +14,8 @@ from clusters.services.connection import allows_python
 from common.errors import Conflict, InvalidInput
 from common.images import refusal
 from deployments.domain.service_file import (
+    Companion,
+    CustomPredictor,
     ServiceSpec,
     access_json,
     check_cors,
@@ -29,6 +31,7 @@ from deployments.domain.service_file import (
 )
 from deployments.domain.service_file.clusters import LOCAL
 from deployments.domain.service_file.companion import image_of
+from deployments.domain.service_file.predictor import IMAGE as PREDICTOR_IMAGE
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.domain.service_state.owner import Owner, owner_json
@@ -38,6 +41,7 @@ from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
 from deployments.services.files.import_models import begin_import, must_import
 from deployments.services.ownership import check_owner
+from deployments.services.revisions.custom_predictors import check_compares, version_of_image
 from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.revision_change import check_ready, turn_to
@@ -49,6 +53,7 @@ from events.domain.kinds import Kind
 from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
+from registry.services.images import check_has_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +189,11 @@ def _read(
             "for what it changes start a rollout to the version",
             field="accept_contract_changes",
         )
-    version = None if spec.is_imported else model_version_resolve(uri=spec.storage_uri)
+    is_registered = spec.custom is None and not spec.is_imported
+    version = model_version_resolve(uri=spec.storage_uri) if is_registered else None
     if version is not None:
         check_ready(version)
+        check_has_files(version)
         check_format(spec.model_format, version.platform, str(version))
     cluster = cluster_chosen(spec.cluster, now=now)
     return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress, default_access, by)
@@ -233,6 +240,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
         change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
     _check_images(spec, earlier)
     check_digests(service, spec)
+    check_compares(spec.custom is not None, applied.policy)
     if earlier is None or earlier.policy != spec.policy:
         check_demands(service, applied.policy)
     before = None if created else {"document": service.document}
@@ -248,7 +256,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     rollout = None
     if is_to_import:
         begin_import(change, spec, actor=actor)
-    elif (version := applied.version or _imported_before(service)) is not None:
+    elif (version := _served(change, applied)) is not None:
         service.model_version, service.awaited_import, service.import_note = version, None, ""
         rollout = turn_to(
             change,
@@ -291,16 +299,26 @@ def _access(service: InferenceService, applied: AppliedFile, *, created: bool) -
 
 def _check_images(spec: ServiceSpec, earlier: ServiceSpec | None) -> None:
     """Raise InvalidInput where a file newly names an image that the installation does not allow."""
-    for kind, its in spec.companions.items():
-        if earlier is not None and earlier.companions.get(kind) == its:
+    before = {} if earlier is None else _containers(earlier)
+    for field, its in _containers(spec).items():
+        if its == before.get(field):
             continue
         if why := refusal(its.image, settings.ALLOWED_REGISTRIES):
-            raise InvalidInput(f"{image_of(kind)}: {why}", field=image_of(kind))
+            raise InvalidInput(f"{field}: {why}", field=field)
 
 
-def _imported_before(service: InferenceService) -> ModelVersion | None:
-    """Return the version imported from the file's URI; None until the import is done."""
-    return service.model_version if service.awaited_import is None else None
+def _containers(spec: ServiceSpec) -> dict[str, Companion | CustomPredictor]:
+    """Return the containers of the deployer's own, by the field of their image."""
+    found: dict[str, Companion | CustomPredictor] = {image_of(kind): its for kind, its in spec.companions.items()}
+    return found if spec.custom is None else {**found, PREDICTOR_IMAGE: spec.custom}
+
+
+def _served(change: Change, applied: AppliedFile) -> ModelVersion | None:
+    """Return the version of a file: that of its image, the named one, or that imported from its URI once it is."""
+    if applied.spec.custom is not None:
+        return version_of_image(change, applied.spec, actor=applied.actor)
+    service = change.service
+    return applied.version or (service.model_version if service.awaited_import is None else None)
 
 
 def _refuse_name_of_preview(spec: ServiceSpec) -> None:

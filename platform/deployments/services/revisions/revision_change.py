@@ -22,6 +22,7 @@ from deployments.domain.rollout.approvals import Author
 from deployments.domain.service_file import (
     ServiceSpec,
     companion_json,
+    custom_json,
     logger_json,
     patches_json,
     placement_json,
@@ -33,6 +34,7 @@ from deployments.domain.service_state.desired import Role
 from deployments.models import Revision, Rollout, RolloutPolicy
 from deployments.reconcile.service_change import Change
 from deployments.selectors import stable_before
+from deployments.services.revisions.custom_predictors import check_compares, check_serves
 from deployments.services.revisions.demands import check_demands, check_rolled_out
 from deployments.services.revisions.egress import egress_after
 from deployments.services.revisions.gpu_assignment import placed
@@ -107,6 +109,7 @@ def turn_to(
     """
     stable = change.revision(Role.STABLE)
     check_ready(version)
+    check_serves(spec, version)
     if stable is None or change.service.live_at is None:
         if stable is None or not mapping.is_what(stable, spec, version.pk):
             check_agreed(version)
@@ -143,12 +146,14 @@ def begin(
         Conflict: the version is another one, and lacks the required approvals; the policy does not meet a demand.
         ContractBroken: it would break clients of the stable revision, and the breaks are not accepted.
     """
+    check_serves(spec, version)
     if version.pk != stable.model_version_id:
         check_agreed(version)
     contract = contract_agreed(stable, spec=spec, version=version, accept=accept, actor=actor)
     chosen = DIRECT if policy is None else stored_policy(policy.document)
     check_demands(change.service, None if policy is None else chosen)
     check_measurable(chosen, change.service.cluster)
+    check_compares(spec.custom is not None or bool(stable.custom), chosen)
     give_up(change, by)
     replicas = spec.scaling.within(stable.replicas)
     placement = placed(change.service, spec, version, replicas, in_place=not chosen.surge)
@@ -248,6 +253,8 @@ def _authors(version: ModelVersion, actor: str, behind: Iterable[Author]) -> Ite
     yield Author(actor, "started the rollout")
     yield from behind
     yield Author(version.created_by, f"registered {version}")
+    if version.pk is None:  # planned, and not written yet
+        return
     for imported_by in version.imports.values_list("created_by", flat=True).distinct():
         yield Author(imported_by, f"imported {version}")
 
@@ -322,6 +329,7 @@ def _create_revision(
         created_at=change.now,
         created_by=actor,
         transformer=companion_json(spec.transformer, CompanionKind.TRANSFORMER),
+        custom=custom_json(spec.custom),
         transformer_replicas=0 if spec.transformer is None else spec.transformer.min_replicas,
         explainer=companion_json(spec.explainer, CompanionKind.EXPLAINER),
         explainer_replicas=0 if spec.explainer is None else spec.explainer.min_replicas,
@@ -338,7 +346,7 @@ def _create_revision(
 def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:
     """Raise InvalidInput where a GPU is requested on a cluster whose file has no image that could use it."""
     asked, file = spec.resources.accelerator, file_of(cluster)
-    if asked and file is not None and not file.options.gpu_runtime_image:
+    if asked and spec.custom is None and file is not None and not file.options.gpu_runtime_image:
         field = limit_of(spec.resources)
         raise InvalidInput(
             f"{field}: the file of cluster {cluster.name} names no image with CUDA; apply it with gpuRuntimeImage, or "

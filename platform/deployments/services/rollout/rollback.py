@@ -13,11 +13,13 @@ from deployments.domain.service_file import (
     RevisionContent,
     file_saying,
     stored_companion,
+    stored_custom,
     stored_logger,
     stored_placement,
     stored_pod,
     stored_secret_env,
 )
+from deployments.domain.service_file.model import format_of
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.reconcile import hints
@@ -132,6 +134,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
     follows_alias = spec.follows_alias
     content = RevisionContent(
         storage_uri=None if follows_alias else revision.model_version.uri,
+        model_format=format_of(revision.model_version.platform),
         scaling=mapping.scaling_of(revision),
         env=revision.env,
         secret_env=stored_secret_env(revision.secret_env),
@@ -141,6 +144,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         patches=mapping.patches_of_service(revision),
         transformer=stored_companion(revision.transformer, CompanionKind.TRANSFORMER),
         explainer=stored_companion(revision.explainer, CompanionKind.EXPLAINER),
+        custom=stored_custom(revision.custom),
         placement=stored_placement(revision.placement_wish),
         pod=stored_pod(revision.pod),
         egress=None if spec.egress is None else has_egress(revision, service.cluster),

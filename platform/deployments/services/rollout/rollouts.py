@@ -77,6 +77,11 @@ def rollout_begin(change: Change, *, version: str, policy: str | None, actor: st
     if chosen is None:
         raise InvalidInput(f"service {service} names no policy; say which one the rollout is to follow", field="policy")
     stable = _stable_of(change)
+    if spec_of(service).custom is not None:
+        raise Conflict(
+            f"service {service} runs the image of a custom predictor and no version of a model; apply its file with "
+            "another image, which rolls it out"
+        )
     target = version_of(stable.model_version, version)
     _refuse_if_there(change, stable, target)
     check_ready(target)

@@ -18,6 +18,7 @@ from common.files.editor.text import document_of, text_of
 from common.http.error_pages import is_fragment, leave
 from deployments.models import InferenceService
 from deployments.selectors import policy_query, service_get
+from deployments.selectors.permissions import has_container
 from deployments.services.files.file_preflight import service_planned
 from deployments.web.rollouts.contract_changes import accepted_by_form
 from deployments.web.services.config_preview import digest_of, looked_at
@@ -73,7 +74,8 @@ def service_config_apply(request: HttpRequest, namespace: str, name: str) -> Htt
 
 
 def _context(request: HttpRequest, service: InferenceService, document: dict[str, Any]) -> dict[str, Any]:
-    fields = fields_of(tuple(policy_query().order_by("name").values_list("name", flat=True)))
+    policies = tuple(policy_query().order_by("name").values_list("name", flat=True))
+    fields = fields_of(policies, is_custom=has_container(document))
     return {
         "service": service,
         "fields": fields,

@@ -29,6 +29,7 @@ from deployments.web.rollouts.contract_changes import accepted_by_form, may_acce
 from deployments.web.services.name_suggestion import first_free, names_for
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
+from registry.services.images import check_has_files
 
 _SERVICES_SHOWN = 50
 _NAMESPACE = "default"
@@ -41,6 +42,7 @@ def deploy_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
     """Show the services that could get a version, and the effect in the one of the address."""
     require(page_token(request), Scope.READ, Place.model(model))
     version = model_version_get(model=model, number=number)
+    check_has_files(version)
     asked = {name: request.GET.get(name, "").strip() for name in ("service", "policy")}
     context: dict[str, Any] = {
         "version": version,

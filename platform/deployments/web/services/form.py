@@ -3,16 +3,18 @@
 from common.files.editor.form import Field
 from deployments.domain.service_file.scaling import ScaleMetric
 
+_OF_MODELS = ("model", "concurrency")
 _PREDICTOR = ("spec", "predictor")
 
 
-def fields_of(policies: tuple[str, ...]) -> tuple[Field, ...]:
+def fields_of(policies: tuple[str, ...], *, is_custom: bool = False) -> tuple[Field, ...]:
     """Return the fields of the form.
 
     Args:
         policies: names of the existing rollout policies.
+        is_custom: the file has a custom predictor, whose container is changed in the text.
     """
-    return (
+    fields = (
         Field(
             "model", "Model", (*_PREDICTOR, "model", "storageUri"), "text", "models:/NAME/VERSION or models:/NAME@ALIAS"
         ),
@@ -37,3 +39,4 @@ def fields_of(policies: tuple[str, ...]) -> tuple[Field, ...]:
             help="of each replica; 0 is no limit",
         ),
     )
+    return tuple(each for each in fields if not is_custom or each.name not in _OF_MODELS)

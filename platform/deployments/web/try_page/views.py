@@ -32,6 +32,7 @@ from registry.domain.signature import parse
 from registry.domain.version_lifecycle import Status
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
+from registry.services.images import check_has_files
 from registry.storage import labels_of
 
 _RUNTIME_SAID_CHARACTERS = 2000
@@ -86,6 +87,7 @@ def form_context(request: HttpRequest, model: str, number: int, wanted: str) -> 
     token = page_token(request)
     require(token, Scope.READ, Place.model(model))
     version = model_version_get(model=model, number=number)
+    check_has_files(version)
     reaches = reaches_of(version=version)
     namespaces = {reach.namespace for reach in reaches}
     seen = seen_names(token, Owned.NAMESPACE, namespaces)

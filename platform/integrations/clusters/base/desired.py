@@ -219,6 +219,28 @@ class DesiredCompanion:
     autoscaling: Autoscaling | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DesiredPredictor:
+    """A container that answers a revision's requests in place of a model: a custom predictor.
+
+    Its variables and resources are the revision's.
+
+    Attributes:
+        image: with its digest.
+        protocol: `v1` or `v2`.
+        command, args: in place of the image's own; empty leaves those.
+        port: where it takes HTTP requests.
+        ready_path: what its own readiness probe asks; empty where its protocol says that.
+    """
+
+    image: str
+    protocol: str = "v2"
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    port: int = 8080
+    ready_path: str = ""
+
+
 PodTemplates = Mapping[str, Mapping[str, Any]]
 """Pod templates by the names of Deployments, with the patches of their revision."""
 
@@ -250,6 +272,7 @@ class DesiredRevision:
         restart_number: when it rises, every replica is replaced by a new one, one after the other.
         logger: None without a payload logger.
         autoscaling: None where the number of replicas does not follow the load.
+        custom: None for a model.
         transformer: None where requests go to the predictor itself.
         explainer: None where explain requests go where the others do.
         patches: changes of its rendered objects on the cluster, in order.
@@ -290,6 +313,7 @@ class DesiredRevision:
     has_served: bool = field(default=False, compare=False)
     artifact_bytes: int = 0
     pod: PodFields = field(default_factory=PodFields)
+    custom: DesiredPredictor | None = None
 
     @property
     def companions(self) -> Mapping[CompanionKind, DesiredCompanion]:

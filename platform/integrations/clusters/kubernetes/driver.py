@@ -51,9 +51,8 @@ from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PO
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.manifests.template_changes import template_changes
 from integrations.clusters.kubernetes.manifests.workloads import taps
-from integrations.clusters.kubernetes.manifests.workloads.companion import CONTAINERS
-from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
 from integrations.clusters.kubernetes.observe import devices, gpus, nodes
+from integrations.clusters.kubernetes.observe.containers import log_container
 from integrations.clusters.kubernetes.observe.failure_details import Diagnosis
 from integrations.clusters.kubernetes.observe.failures import env_of
 from integrations.clusters.kubernetes.observe.gateway_features import (
@@ -171,12 +170,12 @@ class KubernetesDriver:
         return self._api.page(resource_types.metrics_path(namespace, replica.name, METRICS_PORT))
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
-        """Return the last log lines of a pod's runtime, transformer or explainer."""
+        """Return the last log lines of a pod's runtime, custom predictor, transformer or explainer."""
         pods = self._list(resource_types.POD, namespace, service)
         pod = next((each for each in pods if each["metadata"]["name"] == replica), None)
         if pod is None:
             raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
-        container = next(each["name"] for each in pod["spec"]["containers"] if each["name"] in (RUNTIME, *CONTAINERS))
+        container = log_container(each["name"] for each in pod["spec"]["containers"])
         said = self._api.log(
             namespace,
             replica,

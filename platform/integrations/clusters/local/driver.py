@@ -83,6 +83,8 @@ class LocalDriver:
     def apply(self, desired: Desired) -> Sequence[Drift]:
         """Pass `desired` to the agent; a generation lower than the present one is ignored, the same not rewritten."""
         for revision in desired.revisions:
+            if revision.custom is not None:
+                raise InvalidInput(f"{revision.name}: this machine's cluster runs no custom predictor", field="custom")
             for kind in revision.companions:
                 raise InvalidInput(f"{revision.name}: this machine's cluster runs no {kind}", field=kind)
         is_newest = self._order(Order(desired))

@@ -48,6 +48,7 @@ _OF_REVISION = {
     "tap",
     "arrangement",
     "pod",
+    "custom",
     "pod_templates",
     "has_served",
 }

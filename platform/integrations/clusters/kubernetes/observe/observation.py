@@ -25,8 +25,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     revision_of,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
-from integrations.clusters.kubernetes.manifests.workloads.companion import CONTAINERS
-from integrations.clusters.kubernetes.manifests.workloads.pods import RUNTIME
+from integrations.clusters.kubernetes.observe.containers import restarts_of, runtime_of
 from integrations.clusters.kubernetes.observe.failures import failure_of, moment, statuses
 from integrations.clusters.kubernetes.observe.gateway import confirmation
 from integrations.clusters.kubernetes.options import GatewayReference
@@ -184,16 +183,15 @@ def replica_of_pod(pod: Json, serving: Set[str]) -> ObservedReplica:
         serving: names of the pods that the Service's EndpointSlices send requests to.
     """
     metadata, status = pod["metadata"], pod.get("status", {})
-    runtime: Json = next(
-        (each for each in status.get("containerStatuses", ()) if each["name"] in (RUNTIME, *CONTAINERS)), {}
-    )
+    statuses_of_main = status.get("containerStatuses", ())
+    runtime = runtime_of(statuses_of_main)
     running = runtime.get("state", {}).get("running")
     phase, failure = _phase(pod, serving), failure_of(pod)
     has_trouble = failure is not None and phase not in (ReplicaPhase.READY, ReplicaPhase.DRAINING)
     return ObservedReplica(
         name=metadata["name"],
         phase=phase,
-        restarts=runtime.get("restartCount", 0),
+        restarts=restarts_of(statuses_of_main),
         metrics_url=_metrics_url(status.get("podIP", "")) if running else "",
         started_at=None if running is None else moment(running["startedAt"]),
         message=failure.message if failure is not None and has_trouble else "",

@@ -12,6 +12,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     service_labels,
 )
 from integrations.clusters.kubernetes.manifests.pinned import pinned_template
+from integrations.clusters.kubernetes.manifests.workloads.custom_predictor import custom_template
 from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template
 from integrations.clusters.kubernetes.options import Options
 
@@ -29,10 +30,16 @@ def deployment(desired: Desired, revision: DesiredRevision, options: Options) ->
         revision_labels(desired.service, revision.name),
         spec=rolling(
             selector(desired.service, revision.name),
-            pinned_template(revision, revision.name) or pod_template(desired, revision, options),
+            pinned_template(revision, revision.name) or _template(desired, revision, options),
             _rolling_of(desired, revision),
         ),
     )
+
+
+def _template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
+    if revision.custom is not None:
+        return custom_template(desired, revision, revision.custom, options)
+    return pod_template(desired, revision, options)
 
 
 def _rolling_of(desired: Desired, revision: DesiredRevision) -> Rolling:

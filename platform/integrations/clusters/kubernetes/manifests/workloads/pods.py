@@ -46,6 +46,11 @@ RUNTIME, PREPARE = "runtime", "prepare"
 MODELS = "/mnt/models"
 _TERMINATION_MESSAGE = "/dev/termination-log"  # Kubernetes: terminationMessagePath
 _SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1035, as Kubernetes has them
+PORTS = [
+    {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
+    {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},
+    {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+]
 COMMAND = ["python", "-I", "-m", "serving_runtime"]
 
 
@@ -54,24 +59,12 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
     source = source_of(revision, options)
     claims.refuse_shared(revision.resources, options)
     return {
-        "metadata": {
-            "labels": {
-                **revision.pod.labels,
-                **queues.queue_of(revision, options),
-                **revision_labels(desired.service, revision.name),
-                **({EGRESS: "true"} if revision.egress else {}),
-            },
-            "annotations": {
-                MODEL_VERSION: revision.model_version,
-                RESTART: str(revision.restart_number),
-                "prometheus.io/scrape": "true",
-                "prometheus.io/port": str(METRICS_PORT),
-                **without_identity(options, RUNTIME, *([taps.REPORTS] if taps.is_possible(options) else [])),
-            },
-        },
+        "metadata": metadata(
+            desired, revision, options, RUNTIME, *([taps.REPORTS] if taps.is_possible(options) else [])
+        ),
         "spec": {
             **secure_pod(desired, options),
-            **_with_pod_fields(_scheduling(desired, revision, options), desired, revision),
+            **scheduling(desired, revision, options),
             "initContainers": [
                 _prepare(revision, source, options),
                 *taps.reports(accelerators.image(revision, options), options),
@@ -86,6 +79,25 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
                 *taps.volumes(desired, revision, options),
                 *([control_plane.volume(options)] if source.calls else []),
             ],
+        },
+    }
+
+
+def metadata(desired: Desired, revision: DesiredRevision, options: Options, *containers: str) -> Manifest:
+    """Return labels and annotations of a revision's pods; `containers` are denied a cloud identity."""
+    return {
+        "labels": {
+            **revision.pod.labels,
+            **queues.queue_of(revision, options),
+            **revision_labels(desired.service, revision.name),
+            **({EGRESS: "true"} if revision.egress else {}),
+        },
+        "annotations": {
+            MODEL_VERSION: revision.model_version,
+            RESTART: str(revision.restart_number),
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(METRICS_PORT),
+            **without_identity(options, *containers),
         },
     }
 
@@ -145,13 +157,9 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
         "command": COMMAND,
         "args": arguments,
         "env": env_entries(env, permitted(revision.secret_env, is_code=is_code)),
-        "ports": [
-            {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
-            {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},
-            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
-        ],
+        "ports": [*PORTS],
         "resources": volumes.with_disk(
-            _limited(requested(revision.resources, options), revision, options), revision.artifact_bytes
+            limited(requested(revision.resources, options), revision, options), revision.artifact_bytes
         ),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -193,6 +201,11 @@ def service_beside(namespace: str, url: str) -> str:
 
 _NODE, _ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _ANY_SKEW = 2**31 - 1
+
+
+def scheduling(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
+    """Return the fields of a pod's spec that say where it runs, with those that the service file sets."""
+    return _with_pod_fields(_scheduling(desired, revision, options), desired, revision)
 
 
 def _scheduling(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
@@ -242,7 +255,7 @@ def _spread(desired: Desired, revision: DesiredRevision, spread: Spread) -> Mani
     }
 
 
-def _limited(resources: Manifest, revision: DesiredRevision, options: Options) -> Manifest:
+def limited(resources: Manifest, revision: DesiredRevision, options: Options) -> Manifest:
     """Return a container's resources with the revision's CPU limit; a larger default request is lowered to it."""
     limit = revision.pod.cpu_limit
     if limit is None:

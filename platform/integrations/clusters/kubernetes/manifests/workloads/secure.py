@@ -53,14 +53,16 @@ def without_identity(options: Options, *containers: str) -> dict[str, str]:
 def probes(options: Options) -> Manifest:
     """Return a container's probes, which call V2 health at its port `http`."""
     return {
-        "startupProbe": {
-            **_probe("ready"),
-            "periodSeconds": _PROBE_EVERY_S,
-            "failureThreshold": max(1, options.longest_start_s // _PROBE_EVERY_S),
-        },
+        "startupProbe": {**_probe("ready"), **startup(options)},
         "readinessProbe": {**_probe("ready"), "periodSeconds": _PROBE_EVERY_S, "failureThreshold": 2},
         "livenessProbe": {**_probe("live"), "periodSeconds": 10, "failureThreshold": 6},
     }
+
+
+def startup(options: Options) -> Manifest:
+    """Return how often a startup probe asks, and how often it may fail."""
+    failures = max(1, options.longest_start_s // _PROBE_EVERY_S)
+    return {"periodSeconds": _PROBE_EVERY_S, "failureThreshold": failures}
 
 
 def env_entries(env: Mapping[str, str], secret_env: Mapping[str, SecretKeyRef]) -> list[Manifest]:

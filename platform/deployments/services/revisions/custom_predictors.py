@@ -1,0 +1,70 @@
+"""Custom predictors: the version that represents an image, and what a rollout of one cannot do."""
+
+from functools import partial
+
+from common.errors import Conflict, InvalidInput
+from deployments.domain.policy import Policy, stored_policy
+from deployments.domain.service_file import ServiceSpec, imported_model
+from deployments.domain.service_file.predictor import IMAGE
+from deployments.models import InferenceService, Revision, RolloutPolicy
+from deployments.reconcile.service_change import Change
+from deployments.services.files.model_owners import give_to_team_of_namespace
+from registry.models import ModelVersion
+from registry.services.images import check_has_files, image_add, image_version
+
+
+def version_of_image(change: Change, spec: ServiceSpec, *, actor: str) -> ModelVersion | None:
+    """Return the version that represents the image of a service's custom predictor; None for a model.
+
+    It is a version of the model `<namespace>.<service>`, as files imported for a service are.
+    """
+    if spec.custom is None:
+        return None
+    model = imported_model(spec.namespace, spec.name)
+    version = image_version(model=model, image=spec.custom.image, now=change.now, actor=actor)
+    if version.pk is None:
+        change.write(partial(give_to_team_of_namespace, model, spec.namespace, actor=actor, now=change.now))
+        change.write(partial(image_add, version, now=change.now, actor=actor))
+    return version
+
+
+def check_serves(spec: ServiceSpec, version: ModelVersion) -> None:
+    """Raise Conflict unless a revision of `spec` can run the version: a model's files, or its own image."""
+    if spec.custom is None:
+        check_has_files(version)
+    elif version.digest != spec.custom.digest:
+        raise Conflict(
+            f"{IMAGE} is {spec.custom.image[:200]!r}, and {version} is no version of it; apply the service's file with "
+            "another image, which rolls it out"
+        )
+
+
+def check_compares(custom: bool, policy: Policy | RolloutPolicy | None) -> None:
+    """Raise InvalidInput where a policy compares the outputs of a custom predictor.
+
+    Args:
+        custom: one of the revisions of the rollout is one.
+    """
+    if not custom or policy is None:
+        return
+    found = stored_policy(policy.document) if isinstance(policy, RolloutPolicy) else policy
+    compares = any(step.gate is not None and step.gate.comparison is not None for step in found.steps)
+    if compares or (found.background is not None and found.background.comparison is not None):
+        raise InvalidInput(
+            f"policy {found.name} compares outputs, which the runtime of models alone records; leave `comparison` out "
+            "for a custom predictor: errors and latency are measured of every container",
+            field="spec.rollout.policy",
+        )
+
+
+def refuse_custom(service: InferenceService, revision: Revision | None, what: str) -> None:
+    """Raise Conflict where a service runs a custom predictor, of which `what` is impossible.
+
+    Args:
+        revision: the one in question; None without one.
+    """
+    if revision is not None and revision.custom:
+        raise Conflict(
+            f"service {service} runs a custom predictor, whose container {what}; that is for models, which Fairlead's "
+            "own runtime serves"
+        )
