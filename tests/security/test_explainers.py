@@ -87,9 +87,10 @@ def test_what_its_author_writes_opens_no_control_calls_and_no_other_predictor(fi
     desired = service()
     stable, canary = desired.revisions
     assert canary.explainer is not None
-    words = {"command": ("sh", "-c", "x"), "args": ("--predictor_host=elsewhere:80",), "env": {}}[field]
+    words: Any = {"command": ("sh", "-c", "x"), "args": ("--predictor_host=elsewhere:80",), "env": {}}[field]
     hostile = {"FAIRLEAD_ALLOW_CONTROL_CALLS": "true"} if field == "env" else words
-    bent = replace(canary, explainer=replace(canary.explainer, **{field: hostile}))
+    own: dict[str, Any] = {field: hostile}
+    bent = replace(canary, explainer=replace(canary.explainer, **own))
     made = rendered(replace(desired, revisions=(stable, bent)))
     its = next(each for each in made if each["metadata"]["name"] == "digits-00002-explainer")
     (container,) = its["spec"]["template"]["spec"]["containers"]

@@ -102,8 +102,8 @@ def test_the_way_back_writes_it_into_the_file_or_takes_it_out(kind: CompanionKin
     without = file_saying(document(kind), there, content)
     assert kind.value not in without["spec"]
     older = Companion(image="example.org/tokenizer:0")
-    own = {TRANSFORMER: "transformer", EXPLAINER: "explainer"}[kind]
-    again = replace(content_of(there), **{own: older})
+    own: dict[str, Any] = {kind.value: older}
+    again = replace(content_of(there), **own)
     assert parse_service(file_saying(without, parse_service(without), again)).companions == {kind: older}
 
 
