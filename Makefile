@@ -60,7 +60,7 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@touch $@
 
 ##@ Ship it
-.PHONY: package images
+.PHONY: package images release verify-release
 PACKAGES ?= dist
 package: .venv/.base ## the wheel and the source archive of command line and serving runtime, in dist/
 	@$(BIN)/python -m hatchling build --directory $(PACKAGES)
@@ -68,7 +68,8 @@ package: .venv/.base ## the wheel and the source archive of command line and ser
 IMAGES ?= control-plane one-machine runtime-cpu
 IMAGE_TAG ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Where pip finds packages is as in the shell that builds.
-BUILD_ARGUMENTS = $(foreach name,PIP_INDEX_URL PIP_EXTRA_INDEX_URL,$(if $($(name)),--build-arg $(name))) $(if $(MORE),--build-arg MORE="$$(cat $(MORE))")
+FROM_SHELL = $(foreach name,PIP_INDEX_URL PIP_EXTRA_INDEX_URL,$(if $($(name)),--build-arg $(name)))
+BUILD_ARGUMENTS = $(FROM_SHELL) $(if $(MORE),--build-arg MORE="$$(cat $(MORE))")
 images: ## the container images (IMAGES="control-plane one-machine runtime-cpu runtime-cuda", IMAGE_TAG=VERSION, MORE=LOCK)
 	@for target in $(IMAGES); do \
 		case $$target in \
@@ -78,6 +79,16 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 		esac; \
 		docker build $(DOCKER_BUILD_OPTIONS) $(BUILD_ARGUMENTS) --file docker/Dockerfile --target $$target --tag fairlead/$$image . || exit 1; \
 	done
+
+OUT ?= build/release
+DIR ?= $(OUT)
+REGISTRY ?= fairlead
+RELEASE_OPTIONS = $(if $(RELEASE_KEY),--key "$(RELEASE_KEY)") $(if $(IMAGE_DIGESTS),--digests "$(IMAGE_DIGESTS)")
+release: setup-dev ## packages, charts, images, bills, provenance and sums of the commit, in OUT=build/release (RELEASE_KEY=PEM, REGISTRY=NAME, IMAGE_DIGESTS=FILE)
+	@$(BIN)/python -m releases make --out "$(OUT)" --registry "$(REGISTRY)" --images "$(IMAGES)" $(RELEASE_OPTIONS) --image-options="$(FROM_SHELL) $(DOCKER_BUILD_OPTIONS)"
+
+verify-release: setup-dev ## whether the files in DIR=build/release are a release (RELEASE_PUBLIC_KEY=PEM: who signed it; REBUILD=1: build it again and compare)
+	@$(BIN)/python -m releases verify "$(DIR)" $(if $(RELEASE_PUBLIC_KEY),--public-key "$(RELEASE_PUBLIC_KEY)") $(if $(REBUILD),--rebuild)
 
 ##@ Work on it
 .PHONY: check golden pictures test test-sqlite test-browser test-cluster test-images test-keycloak test-long suites bench fuzz

@@ -6,6 +6,7 @@ encrypted again (`manage.py secrets_reseal`); under any other key they cannot, a
 """
 
 import base64
+from functools import lru_cache
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -71,6 +72,7 @@ def _ciphers(purpose: str) -> MultiFernet:
     return MultiFernet([_cipher(key, purpose) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
 
 
+@lru_cache(maxsize=64)
 def _cipher(secret_key: str, purpose: str) -> Fernet:
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=f"fairlead {purpose}".encode())
     return Fernet(base64.urlsafe_b64encode(key.derive(secret_key.encode())))

@@ -155,8 +155,16 @@ def collector(name: str) -> str:
 
 def host_of(origin: str) -> str:
     """Return an origin's host as in a Host header, without the port."""
-    host = urlsplit(origin).hostname or ""
-    return f"[{host}]" if ":" in host else host
+    return _as_in_a_header(urlsplit(origin).hostname or "")
+
+
+def hosts(name: str, default: list[str]) -> list[str]:
+    """Return `name` as hosts separated by commas, as in a Host header; an IPv6 address may be without its brackets."""
+    return [_as_in_a_header(host) for host in names(name, default)]
+
+
+def _as_in_a_header(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def names(name: str, default: list[str]) -> list[str]:

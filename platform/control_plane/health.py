@@ -5,7 +5,7 @@ Health is public, since it shows no stored data. The metrics page has names of s
 """
 
 from collections.abc import Iterator
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -95,6 +95,9 @@ def _is_of_this_machine(request: HttpRequest) -> bool:
     if any(name in request.headers for name in _FORWARDED):
         return False
     try:
-        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+        address = ip_address(request.META.get("REMOTE_ADDR", ""))
     except ValueError:
         return False
+    # Of the forms with an IPv4 address inside, only this one comes from no network.
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback

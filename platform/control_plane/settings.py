@@ -22,7 +22,7 @@ SECRET_KEY = env.secret("FAIRLEAD_SECRET_KEY", required=True)
 SECRET_KEY_FALLBACKS = env.secret("FAIRLEAD_SECRET_KEY_FALLBACKS").split()
 PUBLIC_URL = env.origin("FAIRLEAD_URL", "http://127.0.0.1:8080")
 ALLOWED_HOSTS = [
-    *env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"]),
+    *env.hosts("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"]),
     env.host_of(PUBLIC_URL),
 ]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]

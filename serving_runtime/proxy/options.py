@@ -43,7 +43,7 @@ class ProxyOptions:
     model_name: str
     protocol: str = V2
     health_path: str = ""
-    address: str = "0.0.0.0"  # noqa: S104 - a pod's
+    address: str = "::"
     http_port: int = 8000
     metrics_port: int = 8002
     port_file: Path | None = None

@@ -3,8 +3,12 @@
 An address is of TCP (a host, with a port beside it), `unix:/path` for a Unix socket, or `fd:N` for a Unix socket that
 the parent of this process has bound and left open, and whose file the process need not see. The port file lists the
 addresses.
+
+`::` is every address of IPv6 and of IPv4, whatever the machine's `bindv6only`; where the kernel has no IPv6, of IPv4.
+Callers of IPv4 then have mapped addresses (`::ffff:192.0.2.1`), which `protocol.callers` reads as those of IPv4.
 """
 
+import errno
 import json
 import os
 import socket
@@ -15,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving_runtime.common.errors import ServingError
-from serving_runtime.server.flags.types import INHERITED, UNIX
+from serving_runtime.server.flags.types import EVERYWHERE, INHERITED, UNIX
 
 if TYPE_CHECKING:  # the proxy binds sockets too, without what these import
     from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
@@ -84,17 +88,32 @@ def is_shared_by_port(address: str) -> bool:
 
 
 def _bind_tcp(address: str, port: int, flag: str, *, reuse_port: bool) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock = _tcp_socket(address)
+    except OSError as error:
+        raise StartError(_cannot_listen(address, port, flag, error.strerror or str(error))) from error
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if reuse_port:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if sock.family == socket.AF_INET6 and address == EVERYWHERE:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     try:
-        sock.bind((address, port))
+        sock.bind(("" if sock.family == socket.AF_INET and address == EVERYWHERE else address, port))
     except OSError as error:
         sock.close()
         raise StartError(_cannot_listen(address, port, flag, error.strerror or str(error))) from error
     return sock
+
+
+def _tcp_socket(address: str) -> socket.socket:
+    """Return a socket of the address' family: of IPv4 for every address where the kernel has no IPv6."""
+    if ":" in address:
+        try:
+            return socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+        except OSError as error:
+            if error.errno != errno.EAFNOSUPPORT or address != EVERYWHERE:
+                raise
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
 
 
 def _bind_unix(path: str, flag: str) -> socket.socket:
@@ -152,18 +171,10 @@ def _inherited(number: int, flag: str) -> socket.socket:
 
 
 def bind_grpc(server: "Http2GrpcServer", address: str, port: int, *, reuse_port: bool) -> int | str:
-    """Return the gRPC server's address."""
-    if address.startswith((UNIX, INHERITED)):
-        sock = bind(address, port, "grpc")
-        found = place(sock)
-        server.take(sock)
-        return found
-    if port:  # tried first, for its reason where it fails
-        bind(address, port, "grpc", reuse_port=reuse_port).close()
-    try:
-        return server.bind(address, port)
-    except OSError as error:
-        raise StartError(_cannot_listen(address, port, "--grpc-port", str(error))) from error
+    """Return the gRPC server's address; raises StartError naming the flag to change."""
+    sock = bind(address, port, "grpc", reuse_port=reuse_port)
+    server.take(sock)
+    return place(sock)
 
 
 async def listen(listener: "Listener", address: str, at: int | str, name: str) -> None:

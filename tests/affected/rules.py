@@ -14,6 +14,7 @@ EVERYTHING = {
 BESIDE: dict[str, tuple[str, ...]] = {
     "charts/*": (
         "tests/charts/*",
+        "tests/releases/*",
         "tests/cluster/test_chart*.py",
         "tests/cluster/test_helm.py",
         "tests/runbooks/test_on_a_cluster.py",
@@ -21,7 +22,12 @@ BESIDE: dict[str, tuple[str, ...]] = {
     ),
     "charts/fairlead/files/argo-cd/*": ("tests/custom_resources/views/test_gitops.py",),
     "charts/fairlead/files/alerts.yaml": ("tests/e2e/test_objectives.py",),
-    "kustomize/*": ("tests/charts/*", "tests/cluster/test_kustomize*.py", "tests/nets/test_deployed_names.py"),
+    "kustomize/*": (
+        "tests/charts/*",
+        "tests/cluster/test_kustomize*.py",
+        "tests/nets/test_deployed_names.py",
+        "tests/releases/*",
+    ),
     "docker/*": ("tests/docker/*", "tests/nets/test_deployed_names.py"),
     "docs/*": (
         "tests/control_plane/test_docs.py",
@@ -45,7 +51,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "tests/*test_*.py": ("tests/test_copy.py", "tests/test_imports.py"),
     "platform/*/migrations/*": ("tests/control_plane/test_migrations.py", "tests/releases/*"),
     "serving_runtime/proto/*": ("tests/serving_runtime/test_proto.py",),
-    "requirements/images/*": ("tests/docker/*",),
+    "requirements/images/*": ("tests/docker/*", "tests/releases/*"),
     "requirements/clients/*": (
         "tests/serving_runtime/server/test_clients.py",
         "tests/serving_runtime/server/test_kserve_client.py",
@@ -64,7 +70,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "LICENSE": (),
     "SECURITY.md": ("tests/control_plane/test_docs.py", "tests/nets/test_deployed_names.py"),
     ".gitignore": (),
-    "Makefile": ("tests/docker/*",),
+    "Makefile": ("tests/docker/*", "tests/releases/*"),
     "manage.py": ("tests/control_plane/*",),
     ".ci/*": (),
 }

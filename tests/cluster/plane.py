@@ -32,6 +32,7 @@ class ControlPlane:
 
     folder: Path
     programs: Binaries
+    is_ipv6: bool = False
     apiserver_port: int = field(default_factory=free_port)
     etcd_port: int = field(default_factory=free_port)
     _authority: Authority = field(init=False)
@@ -43,16 +44,23 @@ class ControlPlane:
 
     def __post_init__(self) -> None:
         self._authority = Authority(self.folder)
-        self._server = self._authority.issue("kube-apiserver", addresses=["127.0.0.1", "10.96.0.1"])
+        self._server = self._authority.issue(
+            "kube-apiserver", addresses=[self.loopback, "fd00:96::1" if self.is_ipv6 else "10.96.0.1"]
+        )
         self._admin = self._authority.issue("admin", groups=["system:masters"])
         self._to_kubelets = self._authority.issue("kube-apiserver-kubelet-client")
         self._to_extensions = self._authority.issue("front-proxy-client")
         write_key(self.folder / "service-accounts.key", ec.generate_private_key(ec.SECP256R1()))
 
     @property
+    def loopback(self) -> str:
+        """Return the address of what runs beside the cluster."""
+        return "::1" if self.is_ipv6 else "127.0.0.1"
+
+    @property
     def url(self) -> str:
         """Return the API server's address."""
-        return f"https://127.0.0.1:{self.apiserver_port}"
+        return f"https://{in_url(self.loopback)}:{self.apiserver_port}"
 
     @property
     def kubeconfig(self) -> Path:
@@ -110,15 +118,16 @@ class ControlPlane:
     def start_apiserver(self) -> None:
         """Start the API server and wait until it is ready."""
         accounts = self.folder / "service-accounts.key"
+        outside, services = ("2001:db8::1", "fd00:96::/112") if self.is_ipv6 else ("192.0.2.1", "10.96.0.0/16")
         self._start(
             "kube-apiserver",
             self.programs.apiserver,
             f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
-            "--bind-address=127.0.0.1",
+            f"--bind-address={self.loopback}",
             f"--secure-port={self.apiserver_port}",
             "--endpoint-reconciler-type=none",  # it would write its own address, and refuses a loopback one
-            "--advertise-address=192.0.2.1",  # else it looks for a default route, which a test's network has not
-            "--service-cluster-ip-range=10.96.0.0/16",
+            f"--advertise-address={outside}",  # else it looks for a default route, which a test's network has not
+            f"--service-cluster-ip-range={services}",
             "--authorization-mode=RBAC",
             f"--client-ca-file={self._authority.certificate}",
             f"--tls-cert-file={self._server.certificate}",
@@ -212,8 +221,8 @@ class ControlPlane:
         return httpx.Client(base_url=self.url, verify=context, timeout=10, trust_env=False)
 
     def kubelet_context(self) -> ssl.SSLContext:
-        """Return what a kubelet serves with on 127.0.0.1, to callers whom the plane's authority knows alone."""
-        pair = self._authority.issue("kubelet", addresses=["127.0.0.1"])
+        """Return what a kubelet serves with on the loopback address, to callers whom the authority knows alone."""
+        pair = self._authority.issue("kubelet", addresses=[self.loopback])
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self._authority.certificate))
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_cert_chain(pair.certificate, pair.key)
@@ -227,17 +236,26 @@ class ControlPlane:
             return False
 
 
+def in_url(ip: str) -> str:
+    """Return an address as the host of a URL."""
+    return f"[{ip}]" if ":" in ip else ip
+
+
 def ends_with_us(*command: str) -> list[str]:
     """Return the command line of a process that ends when this one does, however that comes."""
     return launcher(command)
 
 
 @contextmanager
-def control_plane() -> Iterator[ControlPlane]:
-    """Give a running control plane; afterwards nothing of it is left. Raises MissingPartError."""
+def control_plane(*, is_ipv6: bool = False) -> Iterator[ControlPlane]:
+    """Give a running control plane; afterwards nothing of it is left. Raises MissingPartError.
+
+    Args:
+        is_ipv6: Services, nodes and pods have addresses of IPv6 alone.
+    """
     programs = binaries()
     folder = Path(tempfile.mkdtemp(prefix="fairlead-kubernetes-"))
-    plane = ControlPlane(folder, programs)
+    plane = ControlPlane(folder, programs, is_ipv6)
     try:
         plane.start()
         yield plane

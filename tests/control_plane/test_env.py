@@ -90,6 +90,18 @@ def test_an_origin_and_its_host(monkeypatch: pytest.MonkeyPatch, value: str, ori
     assert (found, env.host_of(found)) == (origin, host)
 
 
+def test_hosts_of_ipv6_are_as_in_a_host_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", "localhost, fd00::7,[fd00::8],10.0.0.7,fairlead.default.svc")
+    assert env.hosts("FAIRLEAD_X", []) == ["localhost", "[fd00::7]", "[fd00::8]", "10.0.0.7", "fairlead.default.svc"]
+
+
+@pytest.mark.parametrize("value", ["fd00::7:8082", "[fd00::7]:8082"])
+def test_an_address_of_ipv6_may_be_without_brackets(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """A pod's address is put before the port as it is, of either family."""
+    monkeypatch.setenv("FAIRLEAD_X", value)
+    assert env.address("FAIRLEAD_X") == ("fd00::7", 8082)
+
+
 @pytest.mark.parametrize("value", ["models.example.com", "ftp://models.example.com", "https://", "https://h/fairlead"])
 def test_what_is_no_origin_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("FAIRLEAD_X", value)

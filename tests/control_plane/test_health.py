@@ -78,9 +78,15 @@ class TestMetricsByToken:
     def test_anything_else_does_not(self, client: Client, value: str) -> None:
         assert client.get("/metrics", REMOTE_ADDR="192.0.2.7", headers={"Authorization": value}).status_code == 401
 
-    @pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1"])
+    @pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
     def test_this_machine_needs_none(self, client: Client, address: str) -> None:
         assert client.get("/metrics", REMOTE_ADDR=address).status_code == 200
+
+    @pytest.mark.parametrize(
+        "address", ["::ffff:192.0.2.7", "64:ff9b::127.0.0.1", "2002:7f00:1::1", "::127.0.0.1", "::2", ""]
+    )
+    def test_another_machine_does_by_ipv6_too(self, client: Client, address: str) -> None:
+        assert client.get("/metrics", REMOTE_ADDR=address).status_code == 401
 
     @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
     def test_a_proxy_on_this_machine_is_not_this_machine(self, client: Client, header: str) -> None:

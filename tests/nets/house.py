@@ -18,7 +18,8 @@ from tests.nets.contracts.circles import circles
 
 Row = tuple[str, str, str]
 """What is measured, how it is now, what it is held to."""
-FOLDERS = ("platform", "serving_runtime", "tests", "frontend/src", "frontend/styles", "docs", "charts", "benchmarks")
+CODE = ("platform", "releases", "serving_runtime", "tests")
+FOLDERS = (*CODE, "frontend/src", "frontend/styles", "docs", "charts", "benchmarks")
 MOST_ENTRIES = 12
 FLAT = (
     "docs/decisions",

@@ -23,6 +23,7 @@ WORDS = {
 _FOUND = {word: re.compile(rf"(?<![a-z])(?:{pattern})(?![a-z])", re.IGNORECASE) for word, pattern in WORDS.items()}
 _TEXTS = (
     "platform/**/*.py",
+    "releases/**/*.py",
     "serving_runtime/**/*.py",
     "frontend/templates/**/*.html",
     "docs/**/*.md",

@@ -86,13 +86,18 @@ class Follower:
             wanted[cluster_id].add(namespace)
         for cluster_id in self._followed.keys() - wanted.keys():
             self._leave(cluster_id)
-        for cluster in Cluster.objects.filter(pk__in=wanted):
+        standing: dict[Standing, list[int]] = defaultdict(list)
+        for cluster in Cluster.objects.filter(pk__in=wanted).only("name", "kind", "document", "credentials"):
             try:
-                self._follow(cluster, wanted[cluster.pk])
+                state = self._follow(cluster, wanted[cluster.pk])
             except FairleadError as error:
                 logger.warning("cluster %s cannot be watched: %s", cluster.name, error)
                 self._leave(cluster.pk)
-                self._record(cluster, Standing(0, 0, (error.message,)))
+                state = Standing(0, 0, (error.message,))
+            WATCHES.labels(cluster.name).set(state.streaming)
+            standing[state].append(cluster.pk)
+        for state, clusters in standing.items():
+            self._record(state, clusters)
 
     def turn(self, timeout_s: float) -> None:
         """Wait until a service is due, at most for that long, and send the hints."""
@@ -113,7 +118,7 @@ class Follower:
         for cluster_id in list(self._followed):
             self._leave(cluster_id)
 
-    def _follow(self, cluster: Cluster, namespaces: Iterable[str]) -> None:
+    def _follow(self, cluster: Cluster, namespaces: Iterable[str]) -> Standing:
         access = self._reach(cluster)
         followed = self._followed.get(cluster.pk)
         if followed is not None and followed.access != access:
@@ -125,7 +130,7 @@ class Follower:
             self._followed[cluster.pk] = followed
             use_cache(cluster.name, access, cache)
         followed.watcher.follow(namespaces)
-        self._record(cluster, followed.watcher.standing())
+        return followed.watcher.standing()
 
     def _leave(self, cluster_id: int) -> None:
         followed = self._followed.pop(cluster_id, None)
@@ -142,15 +147,14 @@ class Follower:
 
         return report
 
-    def _record(self, cluster: Cluster, standing: Standing) -> None:
-        WATCHES.labels(cluster.name).set(standing.streaming)
+    def _record(self, standing: Standing, clusters: Iterable[int]) -> None:
         watch = {
             "streaming": standing.streaming,
             "total": standing.total,
             "problems": list(standing.problems),
             "seen_at": self._now().isoformat(),
         }
-        Cluster.objects.filter(pk=cluster.pk).update(watch=watch)
+        Cluster.objects.filter(pk__in=clusters).update(watch=watch)
 
 
 class _Followed:

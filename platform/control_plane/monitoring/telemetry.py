@@ -67,9 +67,10 @@ def serve(address: tuple[str, int] | None, registry: CollectorRegistry = REGISTR
     if address is None:
         return
     host, port = address
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         start_http_server(port, addr=host, registry=registry)
     except OSError as error:
-        logger.error("metrics cannot be served on %s:%s: %s", host, port, error.strerror or error)
+        logger.error("metrics cannot be served on %s: %s", place, error.strerror or error)
     else:
-        logger.info("metrics are served on http://%s:%s/metrics", host, port)
+        logger.info("metrics are served on http://%s/metrics", place)

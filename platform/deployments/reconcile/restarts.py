@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from clusters.domain.unseen import periods_json, stored, with_gap
+from clusters.domain.unseen import PLANNED, periods_json, stored, with_gap
 from clusters.models import Cluster
 from clusters.services.connection import allows_python
 from deployments.domain.policy import match_json
@@ -22,7 +22,6 @@ from events.domain.kinds import Kind
 from events.models import Event
 from events.services.delivery import deliveries_queue, of_cluster
 from integrations.clusters.base import (
-    Component,
     Finding,
     Nodes,
     Observed,
@@ -140,13 +139,29 @@ def variables_left_out(row: Revision, cluster: Cluster) -> str:
     return left_out(names, state.transformer, is_code=state.is_code and allows_python(cluster))
 
 
+def note_look(cluster: Cluster, nodes: Nodes, *, now: datetime, exec_token: dict[str, str] | None = None) -> None:
+    """Record a look at a cluster, by one statement where it is as the row says.
+
+    Args:
+        cluster: its row, as it was before the look.
+        exec_token: when the token of the cluster's exec plugin was made and ends (`exec_token_times`).
+    """
+    is_new = nodes.limits or cluster.limits or cluster.components != _components(nodes)
+    is_new = is_new or cluster.silent_since or cluster.problem or cluster.exec_token != exec_token
+    if is_new or cluster.observed_at is None or now - cluster.observed_at > PLANNED:
+        note_components(cluster_id=cluster.pk, nodes=nodes, now=now, exec_token=exec_token)
+        return
+    as_before = Cluster.objects.filter(pk=cluster.pk, silent_since=None, problem="")
+    as_before.update(checked_at=now, observed_at=now)  # where another look found it away, the next one says what is so
+
+
 @transaction.atomic
 def note_components(*, cluster_id: int, nodes: Nodes, now: datetime, exec_token: dict[str, str] | None = None) -> None:
     """Record an event for each component (gateway, worker, agent) that was restarted since the last observation, and
     for each limit of the machine that has come closer.
 
     Args:
-        exec_token: when the token of the cluster's exec plugin was made and ends (`exec_token_times`).
+        exec_token: as for `note_look`.
     """
     cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
     events = []
@@ -166,7 +181,7 @@ def note_components(*, cluster_id: int, nodes: Nodes, now: datetime, exec_token:
             kind, message = Kind.LIMIT_CLOSE, row["message"]
             events.append(Event(cluster=cluster, seq=cluster.event_seq, at=now, kind=kind, message=message))
     cluster.limits = rows
-    cluster.components = {component.name: _component(component) for component in nodes.components}
+    cluster.components = _components(nodes)
     _observed(cluster, now)
     cluster.problem, cluster.exec_token = "", exec_token
     cluster.save(
@@ -228,5 +243,8 @@ def _limit_row(limit: Limit, last: str) -> dict[str, Any]:
     }
 
 
-def _component(component: Component) -> dict[str, object]:
-    return {"ready": component.ready, "restarts": component.restarts, "message": component.message}
+def _components(nodes: Nodes) -> dict[str, dict[str, object]]:
+    return {
+        each.name: {"ready": each.ready, "restarts": each.restarts, "message": each.message}
+        for each in nodes.components
+    }

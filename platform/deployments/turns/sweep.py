@@ -121,7 +121,7 @@ def looked_at(cluster: Cluster) -> tuple[ClusterDriver, bool]:
         with_gpus = gpus_due(cluster, now)
         token = connection.exec_token_times(cluster)
         nodes = driver.inventory(with_nodes=with_gpus)
-        restarts.note_components(cluster_id=cluster.pk, nodes=nodes, now=now, exec_token=token)
+        restarts.note_look(cluster, nodes, now=now, exec_token=token)
         if with_gpus:
             gpus_note(cluster_id=cluster.pk, nodes=nodes, now=now)
     except Unavailable as error:

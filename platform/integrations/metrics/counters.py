@@ -8,6 +8,7 @@ if clients had seen the answers.
 """
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -56,26 +57,42 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
         for replica in revision.replicas
         if replica.metrics_url
     ]
-    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        asked = [pool.submit(page_of, observed.namespace, replica) for _, replica in replicas]
-        gateway = None
-        if names and observed.gateway_stats_url:
-            query = {"filter": _gateway_filter(observed.namespace, names)}
-            gateway = pool.submit(pages.read, observed.gateway_stats_url, query)
-        with waiting():
-            wait([*asked, gateway] if gateway is not None else asked)
-        samples = []
-        for (revision, replica), page in zip(replicas, asked, strict=True):
-            try:
-                sample = replica_sample(revision, replica, page.result(), observed.service)
-            except Unavailable:
-                if replica.phase is ReplicaPhase.READY:
-                    raise
-                continue
-            samples.append(sample if observed.gateway_counts else replace(sample, replaces_gateway=True))
-        if gateway is not None:
-            samples += gateway_samples(observed, gateway.result())
+    pool = _readers()
+    asked = [pool.submit(page_of, observed.namespace, replica) for _, replica in replicas]
+    gateway = None
+    if names and observed.gateway_stats_url:
+        query = {"filter": _gateway_filter(observed.namespace, names)}
+        gateway = pool.submit(pages.read, observed.gateway_stats_url, query)
+    with waiting():
+        wait([*asked, gateway] if gateway is not None else asked)
+    samples = []
+    for (revision, replica), page in zip(replicas, asked, strict=True):
+        try:
+            sample = replica_sample(revision, replica, page.result(), observed.service)
+        except Unavailable:
+            if replica.phase is ReplicaPhase.READY:
+                raise
+            continue
+        samples.append(sample if observed.gateway_counts else replace(sample, replaces_gateway=True))
+    if gateway is not None:
+        samples += gateway_samples(observed, gateway.result())
     return tuple(samples)
+
+
+class _OfThread(threading.local):
+    """What each thread has of its own: the threads that read pages for it, which end with it."""
+
+    readers: ThreadPoolExecutor | None = None
+
+
+_of_thread = _OfThread()
+
+
+def _readers() -> ThreadPoolExecutor:
+    """Return the threads that read pages for this one: it has the next turns too, and new ones for each cost more."""
+    if _of_thread.readers is None:
+        _of_thread.readers = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="pages")
+    return _of_thread.readers
 
 
 def gateway_samples(observed: Observed, page: str) -> list[Sample]:

@@ -126,7 +126,7 @@ def _parser() -> Parser:
         type=address,
         default=EVERYWHERE,
         metavar="IP",
-        help="address to listen on (0.0.0.0)",
+        help="address to listen on (::, all)",
     )
     parser.add_argument("--port-file", type=Path, metavar="FILE", help="file for the ports, as JSON, once it listens")
     parser.add_argument(

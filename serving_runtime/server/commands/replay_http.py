@@ -22,7 +22,7 @@ from serving_runtime.common.request import Cancellable
 from serving_runtime.protocol.http.wire.limits import HttpLimits
 from serving_runtime.protocol.http.wire.listener import Listener
 from serving_runtime.protocol.http.wire.message import JSON, Reply, Request, Response, error_response, text_error
-from serving_runtime.server.flags.types import count, port_number
+from serving_runtime.server.flags.types import EVERYWHERE, address, count, port_number
 from serving_runtime.server.sockets import listen, place, write_port_file
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--http-port", type=port_number, metavar="N", help="port that accepts POST /replay, 0 for a free one"
     )
-    group.add_argument("--http-address", default="0.0.0.0", metavar="IP", help="address to listen on (0.0.0.0)")  # noqa: S104 - a pod's
+    group.add_argument(
+        "--http-address", type=address, default=EVERYWHERE, metavar="IP", help="address to listen on (::, all)"
+    )
     group.add_argument(
         "--idle-timeout-secs",
         type=count,

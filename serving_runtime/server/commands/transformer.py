@@ -16,7 +16,7 @@ from pathlib import Path
 from serving_runtime.common.errors import ModelError, ServingError
 from serving_runtime.server.flags import command_line
 from serving_runtime.server.flags.parser import Parser
-from serving_runtime.server.flags.types import port_number
+from serving_runtime.server.flags.types import EVERYWHERE, address, port_number
 
 _CONFIG, _MODEL = "config.pbtxt", "model.py"
 
@@ -70,6 +70,8 @@ def _parser() -> Parser:
         parser.add_argument(
             f"--{name}_port", type=port_number, default=port, metavar="N", help=f"port for {name} ({port})"
         )
-    parser.add_argument("--address", default="0.0.0.0", metavar="IP", help="address to listen on (0.0.0.0)")  # noqa: S104 - a pod's
+    parser.add_argument(
+        "--address", type=address, default=EVERYWHERE, metavar="IP", help="address to listen on (::, all)"
+    )
     parser.add_argument("--port-file", type=Path, metavar="FILE", help="file for the ports, as JSON, once it listens")
     return parser

@@ -100,7 +100,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=endpoint,
         default=EVERYWHERE,
         metavar="ADDRESS",
-        help=f"address of the gRPC endpoint, also unix:/path or fd:N ({EVERYWHERE})",
+        help=f"address of the gRPC endpoint, also unix:/path or fd:N ({EVERYWHERE}, all)",
     )
     group.add_argument(
         "--grpc-port",

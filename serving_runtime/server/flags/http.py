@@ -68,7 +68,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=endpoint,
         default=EVERYWHERE,
         metavar="ADDRESS",
-        help=f"address of the HTTP endpoint; without a port unix:/path, or fd:N that is bound already ({EVERYWHERE})",
+        help=f"address of the HTTP endpoint; without a port unix:/path, or fd:N bound already ({EVERYWHERE}, all)",
     )
     group.add_argument(
         "--http-port",

@@ -6,7 +6,8 @@ from typing import Any
 
 from serving_runtime.protocol.restrictions import Restriction, parse_restriction
 
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - as Triton: a server serves
+EVERYWHERE = "::"
+"""Every address of IPv6 and of IPv4, as a server serves by Triton's default: see `sockets`."""
 UNIX, INHERITED = "unix:", "fd:"
 """Prefixes of endpoint addresses that are not hosts: see `sockets`."""
 

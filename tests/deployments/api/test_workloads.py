@@ -47,9 +47,9 @@ def digest(settings: Settings, tmp_path: Path) -> str:
     return found
 
 
-def ask(digest: str, token: str = POD, *, cluster: str = "local", **headers: str) -> Any:
+def ask(digest: str, token: str = POD, *, cluster: str = "local", at: str = "127.0.0.1", **headers: str) -> Any:
     address = f"/api/v1/clusters/{cluster}/workloads/artifacts/{digest}"
-    return Client().get(address, headers={"Authorization": f"Bearer {token}", **headers})
+    return Client().get(address, headers={"Authorization": f"Bearer {token}", **headers}, REMOTE_ADDR=at)
 
 
 def test_a_replica_gets_its_model(cluster: FakeCluster, digest: str) -> None:
@@ -137,6 +137,16 @@ def test_a_flood_of_tokens_from_one_address_does_not_reach_the_cluster(
     assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
     assert int(answers[-1]["Retry-After"].split(".")[0]) <= 60
     assert len(cluster.asked_tokens) == 3
+
+
+def test_a_flood_from_many_addresses_of_one_network_of_ipv6_does_not_either(
+    cluster: FakeCluster, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host of IPv6 has 2^64 addresses."""
+    monkeypatch.setattr(access.LookUps, "per_minute", 3)
+    answers = [ask(digest, f"a.b.{number}", at=f"2001:db8:7::{number}") for number in range(1, 6)]
+    assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
+    assert ask(digest, "a.b.9", at="2001:db8:8::1").status_code == 401
 
 
 def test_one_pod_cannot_ask_without_end(cluster: FakeCluster, digest: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from clusters.domain.unseen import PLANNED
 from clusters.models import Cluster
 from common.errors import Unavailable
 from deployments.models import Rollout
-from deployments.reconcile.restarts import note_components, note_silence
+from deployments.reconcile.restarts import note_components, note_look, note_silence
 from integrations.clusters.base import Nodes
 from tests.deployments._support.platform import Platform
 
@@ -19,11 +19,10 @@ HOLD = timedelta(seconds=10)
 
 def observe(platform: Platform, seconds: float) -> None:
     """Let time pass in which sweeps observe the cluster and do not get to the service."""
-    cluster = Cluster.objects.get()
     while seconds > 0:
         passed = min(SWEEP_S, seconds)
         platform.clock.go_on(passed)
-        note_components(cluster_id=cluster.pk, nodes=Nodes(), now=platform.clock())
+        note_look(Cluster.objects.get(), Nodes(), now=platform.clock())
         seconds -= passed
 
 

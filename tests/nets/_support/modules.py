@@ -10,6 +10,8 @@ from tests.nets._support.recording import ROOT
 
 PLATFORM = ROOT / "platform"
 RUNTIME = "serving_runtime"
+BESIDE = (RUNTIME, "releases")
+"""Packages at the root of the repository."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,9 @@ class Module:
 
 @cache
 def modules() -> Mapping[str, Module]:
-    """Return all modules of `platform/` and of the serving runtime, by name."""
+    """Return all modules of `platform/`, of the serving runtime and of releases, by name."""
     found = {}
-    for root, folder in ((PLATFORM, PLATFORM), (ROOT, ROOT / RUNTIME)):
+    for root, folder in ((PLATFORM, PLATFORM), *((ROOT, ROOT / name) for name in BESIDE)):
         for file in sorted(folder.rglob("*.py")):
             parts = file.relative_to(root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -52,7 +54,7 @@ def modules() -> Mapping[str, Module]:
 
 
 def rooms() -> frozenset[str]:
-    """Return the packages of `platform/`, and the serving runtime."""
+    """Return the packages of `platform/`, the serving runtime and releases."""
     return frozenset(module.room for module in modules().values())
 
 

@@ -22,7 +22,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("common",),
 )
 """Rooms from above to below: each imports what is below it, and none beside it."""
-PROGRAMS = ("fairlead_cli", "serving_runtime")
+PROGRAMS = ("fairlead_cli", "serving_runtime", "releases")
 """Rooms that import no other and that none imports, but for what is shared."""
 SHARED = "serving_runtime.shared"
 _NOT_APPS = {"fairlead", "control_plane", "placement", "integrations", "common"}

@@ -1,7 +1,10 @@
 """Where the server listens, who may call what, and which headers go on: the flags of its endpoints."""
 
+import errno
+import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import grpc
@@ -13,6 +16,9 @@ from serving_runtime.protocol import restrictions
 from serving_runtime.protocol.grpc.access import GROUPS
 from serving_runtime.server.flags import command_line
 from serving_runtime.server.flags import refused as refused_flags
+from serving_runtime.server.flags.types import EVERYWHERE
+from serving_runtime.server.sockets import StartError, bind
+from tests._support.only_ipv6 import POD_IP, answers
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.processes import command, server
 
@@ -47,6 +53,47 @@ def test_all_endpoints_listen_on_ipv6(repository: Path, tmp_path: Path, address:
             assert check(b"", timeout=20, wait_for_ready=True) == b"\x08\x01"
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", process.http))
+
+
+def test_without_flags_a_server_listens_on_ipv6(repository: Path) -> None:
+    urls = ["http://[::1]:8000/v2/health/ready", f"http://[{POD_IP}]:8002/metrics", f"grpc://[{POD_IP}]:8001"]
+    serve = [sys.executable, "-m", "serving_runtime", f"--model-repository={repository}"]
+    ready, metrics, health = answers(urls, serve, os.environ).values()
+    assert ready == (200, '{"ready":true}')
+    assert metrics[0] == 200
+    assert "nv_inference_request_success" in metrics[1]
+    assert health == (200, "0801")
+
+
+@pytest.mark.parametrize("has_only", [True, False], ids=["bindv6only", "both"])
+def test_the_address_of_all_takes_connections_of_ipv4_too(monkeypatch: pytest.MonkeyPatch, has_only: bool) -> None:
+    """Whatever `net.ipv6.bindv6only` says, which decides of a socket that does not say itself."""
+    made = socket.socket
+
+    def as_the_machine_says(family: int, kind: int) -> socket.socket:
+        sock = made(family, kind)
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, has_only)
+        return sock
+
+    monkeypatch.setattr(socket, "socket", as_the_machine_says)
+    with bind(EVERYWHERE, 0, "http") as sock:
+        assert sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 0
+
+
+def test_a_kernel_without_ipv6_listens_on_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = socket.socket
+
+    def without_ipv6(family: int, kind: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return made(family, kind)
+
+    monkeypatch.setattr(socket, "socket", without_ipv6)
+    with bind(EVERYWHERE, 0, "http") as sock:
+        assert sock.family == socket.AF_INET
+        assert sock.getsockname()[0] == "0.0.0.0"
+    with pytest.raises(StartError, match=r"cannot listen on \[::1\]:0: Address family not supported"):
+        bind("::1", 0, "http")
 
 
 def run(repository: Path, *flags: str) -> "subprocess.CompletedProcess[str]":

@@ -57,7 +57,7 @@ class LookUps(_Limit):
 
     def key(self, request: Request, view: Any) -> tuple[str, ...]:
         """Return the caller's address; ignores forwarding headers."""
-        return ("workload-look-ups", view.kwargs["cluster"], request.META.get("REMOTE_ADDR", ""))
+        return ("workload-look-ups", view.kwargs["cluster"], rate_limits.address_of(request))
 
 
 class Requests(_Limit):

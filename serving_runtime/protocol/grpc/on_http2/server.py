@@ -68,27 +68,12 @@ class Http2GrpcServer:
         self._socket: socket.socket
         self._server: asyncio.AbstractServer | None = None
 
-    def bind(self, address: str, port: int) -> int:
-        """Return the port bound, a free one for port 0; raises OSError when it is taken."""
-        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if self._settings.reuse_port:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        try:
-            sock.bind((address, port))
-        except OSError:
-            sock.close()
-            raise
-        sock.setblocking(False)
-        self._socket = sock
-        return int(sock.getsockname()[1])
-
     def take(self, sock: socket.socket) -> None:
-        """Use a bound Unix socket in place of a port."""
+        """Take the bound socket to listen on, of TCP or Unix."""
         self._socket = sock
 
     async def start(self) -> None:
-        """Listen; raises OSError when another process has taken the port since `bind`."""
+        """Listen; raises OSError when another process has taken the port since it was bound."""
         unix = self._socket.family == socket.AF_UNIX
         create = self._loop.create_unix_server if unix else self._loop.create_server
         self._server = await create(lambda: Connection(self), sock=self._socket, backlog=_BACKLOG, ssl=self._tls)

@@ -31,7 +31,7 @@ from integrations.clusters.local.envoy.values import Endpoint, RevisionEndpoints
 from tests.cluster._support.changes import Changes
 from tests.cluster._support.gateway.gateway_api import CLASS, CONTROLLER, GROUP, NAMESPACE, VERSION
 from tests.cluster._support.gateway.translate import TABLE, VERSION_PATH, backends, route_table
-from tests.cluster.plane import ControlPlane, ends_with_us
+from tests.cluster.plane import ControlPlane, ends_with_us, in_url
 from tests.servers.parts import free_port
 
 Json = dict[str, Any]
@@ -53,6 +53,7 @@ class Gateway:
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self._folder = folder
+        self._host = plane.loopback
         self._client = plane.client()
         self._changes = Changes(plane, *_ROUTES, _SLICES)
         self._closing = threading.Event()
@@ -81,7 +82,7 @@ class Gateway:
     @property
     def url(self) -> str:
         """Return where clients send their requests."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{in_url(self._host)}:{self.port}"
 
     def start(self) -> None:
         """Start Envoy and let it follow the routes."""
@@ -89,7 +90,7 @@ class Gateway:
         admin, xds = self._folder / "admin.sock", self._folder / "xds.sock"
         start = bootstrap(
             agent_socket=str(xds),
-            host="127.0.0.1",
+            host=self._host,
             port=self.port,
             admin_socket=str(admin),
             started_at=str(time.time()),

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import httpx
 
 from tests.cluster._support.node.around import Around
-from tests.cluster.plane import ends_with_us
+from tests.cluster.plane import ends_with_us, in_url
 
 Json = dict[str, Any]
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.2, 5.0
@@ -319,7 +319,7 @@ class Probe:
                 return False
             return True
         asked = self._spec["httpGet"]
-        url = f"http://{ip}:{ports.get(asked['port'], asked['port'])}{asked['path']}"
+        url = f"http://{in_url(ip)}:{ports.get(asked['port'], asked['port'])}{asked['path']}"
         try:
             answer = _ASKING.get(url, timeout=timeout_s)
         except httpx.HTTPError as error:

@@ -24,13 +24,17 @@ class Migration(migrations.Migration):
 """
 
 
+_EVERYWHERE = ("--host=", "--host=0.0.0.0")
+"""As the chart has web listen, and as that of release 0.1.0 did."""
+
+
 def control_plane(tree: Path = ROOT) -> Image:
     """Return the image `fairlead/control-plane` made of a tree's code."""
 
     def command(argv: Sequence[str], ip: str) -> Sequence[str]:
         if argv[0] != "python":
             return argv
-        own = [word.replace("--host=0.0.0.0", f"--host={ip}") for word in argv[1:]]
+        own = [f"--host={ip}" if word in _EVERYWHERE else word for word in argv[1:]]
         path = f"PYTHONPATH={tree / 'platform'}"
         return ["env", path, "PYTHONSAFEPATH=1", "PYTHONDONTWRITEBYTECODE=1", sys.executable, *own]
 

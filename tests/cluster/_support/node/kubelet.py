@@ -1,8 +1,8 @@
 """A stand-in for the kubelet, for tests only: a Node whose pods run as processes of this machine.
 
-Each pod has an address of its own, 10.x on the loopback device, since a Service takes no address of 127/8. There are no
-images and no name spaces: `images` says what an image's command is here, and paths of mounts in arguments become
-folders of this machine. What the product's pods use is honoured: see `pod.py`.
+Each pod has an address of its own, 10.x or fd00:x on the loopback device, since a Service takes no address of 127/8.
+There are no images and no name spaces: `images` says what an image's command is here, and paths of mounts in arguments
+become folders of this machine. What the product's pods use is honoured: see `pod.py`.
 """
 
 import itertools
@@ -49,17 +49,19 @@ class Kubelet:
         self._images = images
         self._claims = claims
         self._client = plane.client()
+        self._host = plane.loopback
         self._number = next(_numbers)
         # By the process too: two test runs at once share the loopback device.
-        network = f"10.{64 + os.getpid() % 128}.{(os.getpid() // 128 + self._number) % 256}"
-        self._addresses = (f"{network}.{host}" for host in itertools.count(1))
+        first, second = 64 + os.getpid() % 128, (os.getpid() // 128 + self._number) % 256
+        network = f"fd00:{first:x}:{second:x}::" if plane.is_ipv6 else f"10.{first}.{second}."
+        self._addresses = (f"{network}{host}" for host in itertools.count(1))
         self._pods: dict[str, Pod] = {}
         self._changes = Changes(plane, "/api/v1/pods", selector=f"spec.nodeName={self.name}")
         self._files = Changes(plane, "/api/v1/configmaps", "/api/v1/secrets")
         self._closing = threading.Event()
         self._paused = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name=f"{self.name}-watcher")
-        self._server = KubeletServer(self._said, self._begin, self._measured, plane.kubelet_context())
+        self._server = KubeletServer(self._said, self._begin, self._measured, self._host, plane.kubelet_context())
         self.trouble: list[str] = []
 
     @property
@@ -78,7 +80,7 @@ class Kubelet:
             "capacity": amounts,
             "allocatable": amounts,
             "conditions": [ready],
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "addresses": [{"type": "InternalIP", "address": self._host}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.port}},
             "declaredFeatures": [executing.FEATURE],
         }
@@ -193,8 +195,9 @@ class Kubelet:
 @contextmanager
 def address(ip: str) -> Iterator[None]:
     """Let the loopback device have an address inside the block; one that a killed run left is taken over."""
-    subprocess.run(["ip", "address", "replace", f"{ip}/32", "dev", "lo"], check=True, capture_output=True)
+    own = f"{ip}/{128 if ':' in ip else 32}"
+    subprocess.run(["ip", "address", "replace", own, "dev", "lo"], check=True, capture_output=True)
     try:
         yield
     finally:
-        subprocess.run(["ip", "address", "del", f"{ip}/32", "dev", "lo"], check=False, capture_output=True)
+        subprocess.run(["ip", "address", "del", own, "dev", "lo"], check=False, capture_output=True)

@@ -3,6 +3,7 @@
 containers take of CPU and memory: `/metrics/resource`.
 """
 
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
@@ -22,9 +23,9 @@ Measured = Callable[[], bytes]
 
 
 class KubeletServer:
-    """Serves on a free port of 127.0.0.1."""
+    """Serves on a free port of an address."""
 
-    def __init__(self, said: Said, begin: Begin, measured: Measured, context: ssl.SSLContext) -> None:
+    def __init__(self, said: Said, begin: Begin, measured: Measured, host: str, context: ssl.SSLContext) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 _answer(self, said, begin, measured)
@@ -32,7 +33,10 @@ class KubeletServer:
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        self._server = Server((host, 0), Handler)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="kubelet-server")
 

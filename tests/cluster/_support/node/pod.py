@@ -208,7 +208,7 @@ class Pod(threading.Thread):
             "phase": self._phase(initialised),
             "podIP": self.ip,
             "podIPs": [{"ip": self.ip}],
-            "hostIP": "192.0.2.1",
+            "hostIP": "2001:db8::1" if ":" in self.ip else "192.0.2.1",
             "startTime": self._begun,
             "conditions": [self._condition(name, holds) for name, holds in conditions.items()],
             "initContainerStatuses": [each.status() for each in self._before],

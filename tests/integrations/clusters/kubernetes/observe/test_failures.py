@@ -220,6 +220,15 @@ def test_a_replica_that_serves_again_remembers_its_failure_and_says_nothing_of_i
 
 
 @pytest.mark.parametrize(
+    ("ip", "url"),
+    [("10.0.0.1", "http://10.0.0.1:8002/metrics"), ("fd00::7", "http://[fd00::7]:8002/metrics"), ("", "")],
+)
+def test_metrics_are_at_the_address_of_either_family(ip: str, url: str) -> None:
+    found = pod(container({"running": {"startedAt": ENDED}}), podIP=ip)
+    assert replica_of_pod(found, set()).metrics_url == url
+
+
+@pytest.mark.parametrize(
     ("name", "code", "is_final"),
     [
         pytest.param("prepare", prepare.REFUSED, True, id="a model that does not go with what was asked"),

@@ -11,12 +11,14 @@ from integrations.clusters.kubernetes.options import NODE_LOCAL_DNS, Destination
 from serving_runtime.shared.egress import GUARDED, PRIVATE, Network
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
-_TRANSLATED = tuple(IPv6Network(text) for text in ("::ffff:0:0:0/96", "64:ff9b::/96"))
+_NAT64 = IPv6Network("64:ff9b::/96")
+"""RFC 6052: hosts without IPv6, as pods without IPv4 reach them through a gateway."""
+_TRANSLATED = (IPv6Network("::ffff:0:0:0/96"), _NAT64)
 """Prefixes of 96 bits before an IPv4 address."""
 _MAPPED = IPv6Network("::ffff:0:0/96")
 """Addresses within programs, which are none on a network; the API server refuses ranges of them."""
 _6TO4 = IPv6Network("2002::/16")
-_PUBLIC: tuple[Network, ...] = (IPv4Network("0.0.0.0/0"), IPv6Network("2000::/3"))
+_PUBLIC: tuple[Network, ...] = (IPv4Network("0.0.0.0/0"), IPv6Network("2000::/3"), _NAT64)
 
 
 def _embedded(network: IPv4Network) -> Iterator[IPv6Network]:
@@ -26,10 +28,14 @@ def _embedded(network: IPv4Network) -> Iterator[IPv6Network]:
     yield IPv6Network((int(_6TO4.network_address) + (first << 80), 16 + length))
 
 
-CLOSED: tuple[Network, ...] = (
-    *GUARDED,
-    *(each for network in GUARDED if isinstance(network, IPv4Network) for each in _embedded(network)),
-)
+def _in_all_forms(networks: Iterable[Network]) -> Iterator[Network]:
+    for network in networks:
+        yield network
+        if isinstance(network, IPv4Network):
+            yield from _embedded(network)
+
+
+CLOSED: tuple[Network, ...] = tuple(_in_all_forms(GUARDED))
 """Networks that no policy opens."""
 
 
@@ -60,7 +66,7 @@ def dns_rule(destination: Destination) -> Manifest:
 
 def _peers(destination: Destination) -> list[Manifest]:
     if destination.is_internet:
-        return [_block(network, (*CLOSED, *PRIVATE, _6TO4)) for network in _PUBLIC]
+        return [_block(network, (*CLOSED, *_in_all_forms(PRIVATE), _6TO4)) for network in _PUBLIC]
     if destination.network is not None:
         return [_block(destination.network, CLOSED if destination.network != NODE_LOCAL_DNS else ())]
     (peer,) = namespaces([destination.namespace])

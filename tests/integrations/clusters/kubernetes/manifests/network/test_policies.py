@@ -5,7 +5,7 @@ No network plugin runs here, so an evaluator reads the policies, as rendered and
 
 from collections.abc import Iterator
 from dataclasses import replace
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 
 import httpx
 import pytest
@@ -141,6 +141,28 @@ def test_no_range_of_an_operator_opens_metadata(wide: str, inside: str) -> None:
             place = Place(str(address))
             assert not [name for name in OURS if may_connect(made.policies, made.places[name], place, 80)], address
     assert may_connect(made.policies, made.places[PLAIN], Place(inside), 80)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_open"),
+    [
+        ("8.8.8.8", True),
+        ("2606:4700::1111", True),
+        ("64:ff9b::8.8.8.8", True),
+        ("64:ff9b::10.1.2.3", False),
+        ("64:ff9b::100.64.0.1", False),
+        ("64:ff9b::169.254.169.254", False),
+        ("64:ff9b:1::8.8.8.8", False),
+        ("fd00::1", False),
+        ("fd00:ec2::254", False),
+        ("2002:a01:203::1", False),
+    ],
+)
+def test_the_internet_is_reached_by_nat64_too(address: str, is_open: bool) -> None:
+    """As pods without IPv4 reach hosts without IPv6; what the prefix carries of private networks stays closed."""
+    internet = (Destination(is_internet=True),)
+    made = scene(TEAM, manifests(TEAM, replace(OPTIONS, network=ClosedNetwork(egress=internet, granted=internet))))
+    assert may_connect(made.policies, made.places[PLAIN], Place(str(ip_address(address))), 443) is is_open
 
 
 def test_names_of_policies_are_no_names_of_other_services() -> None:
