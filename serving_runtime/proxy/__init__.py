@@ -4,6 +4,6 @@
                                         |  `-- places (concurrency limit)
                                         `-- request_counts --> metrics port
 
-`server` is the way in. Nothing here reads a body: bytes pass in pieces, in bounded memory. It imports neither numpy nor
-the engine, so it starts in a fraction of a second (tests/serving_runtime/proxy).
+`options` and `server` are the way in. Nothing here reads a body: bytes pass in pieces, in bounded memory. It imports
+neither numpy nor the engine, so it starts in a fraction of a second (tests/serving_runtime/proxy).
 """

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from serving_runtime.proxy.options import ProxyLimits
 from tests.serving_runtime._support.proxies import INFER, MODEL, Asked, Peer, post, proxied
 
 FAILED = "nv_inference_request_failure"
@@ -219,3 +220,12 @@ async def test_the_duration_is_the_containers_not_the_upload_nor_the_slow_reader
         await proxy.until("nv_inference_request_success", 1)
         taken_us = await proxy.metric("fairlead_inference_request_duration_us_sum")
         assert taken_us < 300_000
+
+
+async def test_a_connection_that_the_container_may_close_is_not_used_again() -> None:
+    async with proxied(limits=ProxyLimits(kept_idle_s=0)) as proxy:
+        client = await proxy.client()
+        for number in range(3):
+            client.send(post(b"%d" % number))
+            assert (await client.answer())[2] == b"%d" % number
+        assert proxy.connections == 3
