@@ -2,7 +2,7 @@
 
 Fetching, verifying, installing the command line and rendering the chart are done as the page says, with a release of
 this tree. A cluster is not there: a script stands in for kubectl, and a platform on this machine for the installed
-one. What the chart itself does on a cluster: tests/cluster/test_chart.py.
+one. The same steps on a cluster: tests/cluster/test_install_page.py.
 """
 
 import os
