@@ -118,6 +118,12 @@ def harness(
         yield Harness(plane, kubelet, gateway, options, api, driver, artifacts)
 
 
+def loopback_port(ip: str) -> int:
+    """Return the port at 127.0.0.1 of a pod's container behind a proxy: pods share the loopback address here."""
+    third, fourth = ip.split(".")[2:]
+    return 10_000 + int(third) % 64 * 256 + int(fourth)
+
+
 def image_of(runtime: Sequence[str]) -> Image:
     """Return the serving runtime's image, whose `python -m serving_runtime` is this command where it serves."""
 
@@ -127,6 +133,10 @@ def image_of(runtime: Sequence[str]) -> Image:
         own = list(argv[argv.index("serving_runtime") + 1 :])
         if own[0] in ("prepare", "inspect", "profile", "tune", "build", "try", "upload"):
             return [*REAL_RUNTIME, *own]
+        if own[0] == "proxy":
+            target = f"--target_port={loopback_port(ip)}"
+            own = [target if each.startswith("--target_port=") else each for each in own]
+            return [*REAL_RUNTIME, *own, f"--address={ip}"]
         if own[0] == "replay":
             return [*REAL_RUNTIME, *own, f"--http-address={ip}"]
         ports = {"http": 8000, "grpc": 8001, "metrics": 8002}

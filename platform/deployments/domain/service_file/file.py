@@ -24,7 +24,6 @@ from deployments.domain.service_file.predictor import (
     check_variables,
     container_of,
     parse_custom,
-    scaling_of_custom,
 )
 from deployments.domain.service_file.scaling import parse_scaling
 from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec
@@ -79,7 +78,6 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
     env, secret_env = parse_env(model)
     served = _of_model(predictor, model) if container is None else _of_container(predictor, container)
     if container is not None:
-        scaling = scaling_of_custom(predictor, scaling)
         check_resources(container, resources)
         check_variables(container, {**env, **secret_env})
     result = ServiceSpec(

@@ -3,6 +3,7 @@
 Its variables and resources are the revision's, as those of a model are; the rest is here.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +14,6 @@ from common.errors import InvalidInput
 from common.files.document import Document
 from common.images import parse_image
 from deployments.domain.service_file.containers import check_image, parse_words
-from deployments.domain.service_file.scaling import ScaleMetric, Scaling
 from integrations.clusters.base import WHOLE, Resources
 
 FIELD = "spec.predictor.containers"
@@ -23,6 +23,7 @@ PORT = 8080  # KServe's ModelServer
 _NAMES = ("http", "http1")
 _TAKEN = (8000, 8001, 8002)
 _LONGEST_PATH = 200
+_PATH = re.compile(r"/[!-~]*")
 _INSTEAD = {
     "livenessProbe": "Fairlead restarts a container that takes no connections at its port",
     "securityContext": "pods satisfy the Pod Security Standard restricted; patch them where that has to be otherwise",
@@ -33,7 +34,6 @@ _INSTEAD = {
 _OF_MODELS = {
     "batcher": "batches are put together by the runtime of models; let the container do it",
     "logger": "requests are reported by the runtime of models; let the container do it",
-    "containerConcurrency": "requests wait in the runtime of models alone; let the container limit them",
 }
 
 
@@ -52,7 +52,7 @@ class CustomPredictor:
         image: with its digest, `REPOSITORY@sha256:…`.
         command, args: instead of the image's own; empty keeps those.
         port: where it takes HTTP requests.
-        ready_path: what a readiness probe of its own asks; empty where its protocol says that.
+        ready_path: what answers 2xx once it is ready; empty where its protocol says that.
     """
 
     image: str
@@ -98,17 +98,6 @@ def parse_custom(predictor: Document, container: Document) -> CustomPredictor:
     )
     container.refuse_unknown(_INSTEAD)
     return result
-
-
-def scaling_of_custom(predictor: Document, scaling: Scaling) -> Scaling:
-    """Return the scaling of a custom predictor, which has no queue: by concurrency where the file names no metric."""
-    if scaling.metric == ScaleMetric.QUEUE_TIME:
-        predictor.fault("scaleMetric", "is avg_time_queue_ms, and a custom predictor has no queue; use concurrency")
-    if not scaling.is_automatic or scaling.metric is not None or scaling.target is not None:
-        return scaling
-    return Scaling(
-        scaling.min_replicas, scaling.max_replicas, metric=ScaleMetric.CONCURRENCY, behavior=scaling.behavior
-    )
 
 
 def check_resources(container: Document, resources: Resources) -> None:
@@ -204,7 +193,7 @@ def _ready_path(container: Document, port: int) -> str:
         return ""
     asked = probe.document("httpGet")
     path = asked.text("path")
-    if asked.is_sound("path") and not (path.startswith("/") and path.isprintable() and len(path) <= _LONGEST_PATH):
+    if asked.is_sound("path") and not (_PATH.fullmatch(path) and len(path) <= _LONGEST_PATH):
         asked.fault(
             "path", f"is {path[:60]!r}; expected a path of at most {_LONGEST_PATH} characters, such as /healthz"
         )

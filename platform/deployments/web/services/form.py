@@ -3,7 +3,7 @@
 from common.files.editor.form import Field
 from deployments.domain.service_file.scaling import ScaleMetric
 
-_OF_MODELS = ("model", "concurrency")
+_OF_MODELS = ("model",)
 _PREDICTOR = ("spec", "predictor")
 
 

@@ -230,7 +230,7 @@ class DesiredPredictor:
         protocol: `v1` or `v2`.
         command, args: in place of the image's own; empty leaves those.
         port: where it takes HTTP requests.
-        ready_path: what its own readiness probe asks; empty where its protocol says that.
+        ready_path: what answers 2xx once it is ready; empty where its protocol says that.
     """
 
     image: str

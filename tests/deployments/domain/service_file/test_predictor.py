@@ -57,7 +57,6 @@ def test_a_container_in_place_of_a_model() -> None:
     )
     assert spec.resources == Resources(0.25, accelerator="nvidia.com/gpu")
     assert (spec.env, spec.egress, spec.storage_uri, spec.model_config) == ({"LANGUAGE": "en"}, True, "", {})
-    assert spec.scaling.targets == {"concurrency": 10.0}, "it has no queue to scale by"
     assert stored_custom(custom_json(spec.custom)) == spec.custom
     assert not spec.is_imported
     assert not spec.follows_alias
@@ -83,13 +82,6 @@ def test_kserves_variable_says_the_protocol() -> None:
         ({}, {"model": MODEL}, "containers", "leave out one of them"),
         ({}, {"batcher": {}}, "batcher", "let the container do it"),
         ({}, {"logger": {"url": "http://x"}}, "logger", "let the container do it"),
-        ({}, {"containerConcurrency": 5}, "containerConcurrency", "let the container limit them"),
-        (
-            {},
-            {"maxReplicas": 2, "scaleMetric": "avg_time_queue_ms", "scaleTarget": 5},
-            "scaleMetric",
-            "use concurrency",
-        ),
         ({}, {"protocolVersion": "grpc-v2"}, "protocolVersion", "expected v1 or v2"),
         (
             {"env": [{"name": "PROTOCOL", "value": "v1"}]},

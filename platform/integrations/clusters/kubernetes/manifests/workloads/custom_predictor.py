@@ -71,7 +71,7 @@ def _predictor(revision: DesiredRevision, custom: DesiredPredictor, options: Opt
         "resources": limited(requested(revision.resources, options), revision, options),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        **_probes(custom, options),
+        **_probes(_PORT, options),
         # Until the proxy has answered what it accepted.
         "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s + options.drain_s}}},
         "volumeMounts": [
@@ -84,16 +84,17 @@ def _predictor(revision: DesiredRevision, custom: DesiredPredictor, options: Opt
     return {**container, "command": list(custom.command)} if custom.command else container
 
 
-def _probes(custom: DesiredPredictor, options: Options) -> Manifest:
-    """Return the probes: alive while it takes connections; ready by its own path, else by what the proxy asks."""
-    connects = {"tcpSocket": {"port": _PORT}, "timeoutSeconds": 5}
-    own = {"httpGet": {"path": custom.ready_path, "port": _PORT}, "timeoutSeconds": 5}
-    ready = {"readinessProbe": {**own, "periodSeconds": 2, "failureThreshold": 2}} if custom.ready_path else {}
-    return {
-        "startupProbe": {**connects, **startup(options)},
-        **ready,
-        "livenessProbe": {**connects, "periodSeconds": 10, "failureThreshold": 6},
-    }
+def _probes(port: str, options: Options) -> Manifest:
+    """Return the probes of a container that lives while it takes connections; the proxy asks whether it is ready."""
+    return {"startupProbe": {**_connects(port), **startup(options)}, "livenessProbe": _lives(port)}
+
+
+def _lives(port: str) -> Manifest:
+    return {**_connects(port), "periodSeconds": 10, "failureThreshold": 6}
+
+
+def _connects(port: str) -> Manifest:
+    return {"tcpSocket": {"port": port}, "timeoutSeconds": 5}
 
 
 def _proxy(desired: Desired, revision: DesiredRevision, custom: DesiredPredictor, options: Options) -> Manifest:
@@ -114,6 +115,9 @@ def _proxy(desired: Desired, revision: DesiredRevision, custom: DesiredPredictor
             f"--protocol={custom.protocol}",
             f"--http_port={HTTP_PORT}",
             f"--metrics_port={METRICS_PORT}",
+            f"--exit-timeout-secs={options.drain_s}",
+            *([f"--health_path={custom.ready_path}"] if custom.ready_path else []),
+            *([f"--max-concurrent-requests={most}"] if (most := revision.max_concurrent_requests) else []),
         ],
         "env": env_entries(env, {}),
         "ports": [*PORTS],
@@ -121,6 +125,7 @@ def _proxy(desired: Desired, revision: DesiredRevision, custom: DesiredPredictor
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **probes(options),
+        "livenessProbe": _lives("http"),  # its own: the container's is beside it
         "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s}}},
         "volumeMounts": [{"name": _TMP, "mountPath": "/tmp"}],  # noqa: S108 - a mount in a pod
     }
