@@ -49,7 +49,9 @@ def _names(value: object) -> str:
 
 def _image(row: Mapping[str, Any]) -> str:
     """Return the image and protocol of the live custom predictor; a dash for a model."""
-    live = next((each for each in row.get("revisions", ()) if each["name"] == row.get("stable_revision")), {})
+    live: Mapping[str, Any] = next(
+        (each for each in row.get("revisions", ()) if each["name"] == row.get("stable_revision")), {}
+    )
     return f"{live['image']}, protocol {live['protocol']}" if live.get("image") else "-"
 
 

@@ -77,22 +77,20 @@ def _explainer(said: ServiceSpec | RevisionContent) -> dict[str, Any]:
 def _put_served(predictor: dict[str, Any], spec: ServiceSpec, content: RevisionContent) -> dict[str, Any]:
     """Write what answers requests into `spec.predictor`, and return its model, or its container."""
     if content.custom == spec.custom:
-        return predictor["model"] if spec.custom is None else predictor["containers"][0]
+        same: dict[str, Any] = predictor["model"] if spec.custom is None else predictor["containers"][0]
+        return same
     before = predictor.pop("model", None) if spec.custom is None else predictor.pop("containers")[0]
     for name in ("protocolVersion", "containers", "egress"):
         predictor.pop(name, None)
     kept = {name: before[name] for name in ("env", "resources") if name in before}
-    said = custom_json(content.custom)
+    egress = {} if spec.egress is None else {"egress": spec.egress}
     if content.custom is None:
-        predictor["model"] = {"modelFormat": {"name": content.model_format}, **kept}
-        if spec.egress is not None:
-            predictor["model"]["egress"] = spec.egress
-        return predictor["model"]
-    predictor.update(said)
-    if spec.egress is not None:
-        predictor["egress"] = spec.egress
-    predictor["containers"][0].update(kept)
-    return predictor["containers"][0]
+        model = predictor["model"] = {"modelFormat": {"name": content.model_format}, **kept, **egress}
+        return model
+    said = custom_json(content.custom)
+    container: dict[str, Any] = {**said["containers"][0], **kept}
+    predictor.update({**said, **egress, "containers": [container]})
+    return container
 
 
 def _put_pod(predictor: dict[str, Any], model: dict[str, Any], pod: PodFields) -> None:

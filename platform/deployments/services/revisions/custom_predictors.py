@@ -22,7 +22,7 @@ def version_of_image(change: Change, spec: ServiceSpec, *, actor: str) -> ModelV
         return None
     model = imported_model(spec.namespace, spec.name)
     version = image_version(model=model, image=spec.custom.image, now=change.now, actor=actor)
-    if version.pk is None:
+    if version._state.adding:
         change.write(partial(give_to_team_of_namespace, model, spec.namespace, actor=actor, now=change.now))
         change.write(partial(image_add, version, now=change.now, actor=actor))
     return version

@@ -253,7 +253,7 @@ def _authors(version: ModelVersion, actor: str, behind: Iterable[Author]) -> Ite
     yield Author(actor, "started the rollout")
     yield from behind
     yield Author(version.created_by, f"registered {version}")
-    if version.pk is None:  # planned, and not written yet
+    if version._state.adding:  # planned, and not written yet
         return
     for imported_by in version.imports.values_list("created_by", flat=True).distinct():
         yield Author(imported_by, f"imported {version}")
