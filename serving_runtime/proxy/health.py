@@ -65,10 +65,8 @@ class Health:
     async def _answer(self) -> tuple[int, bytes] | str:
         connection = await self._pool.connect()
         probe = _Probe(connection)
-        headers = ((b"Host", self._host), (b"Connection", b"close"))
-        lines = request_lines(RequestHead(b"GET", self._path, headers), None)
-        connection.request(lines, probe)
-        connection.sent = True
+        lines = request_lines(RequestHead(b"GET", self._path, ((b"Host", self._host),)), None)
+        connection.request(lines, probe)  # and it is never `sent`: dropped below, it must take no request before
         try:
             return await probe.answer
         finally:

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from serving_runtime.proxy.connection_pool import ConnectionPool
 from serving_runtime.proxy.options import V1, ProxyLimits
-from tests.serving_runtime._support.proxies import Peer, Script, proxied
+from tests.serving_runtime._support.proxies import INFER, Peer, Script, post, proxied
 
 READY = ("/v2/health/ready", "/v2/models/digits/ready", "/v2/models/digits/versions/1/ready")
 
@@ -128,3 +129,14 @@ async def test_it_is_not_ready_while_it_drains_and_finishes_what_it_has() -> Non
         status, headers, body = await request.answer()
         assert (status, headers["connection"], body) == (200, "close", b"late")
         assert await asyncio.wait_for(serving, 10) == 0
+
+
+async def test_a_connection_that_asks_for_health_takes_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended with the question: a request that took it in that moment would never be answered."""
+    freed: list[ConnectionPool] = []
+    monkeypatch.setattr(ConnectionPool, "on_free", lambda pool, _connection: freed.append(pool))
+    async with proxied(answering({"/v2/health/ready": (200, b""), INFER: (200, b"{}")})) as proxy:
+        assert (await proxy.get("/v2/health/ready"))[0] == 200
+        assert not freed
+        assert (await proxy.ask(post(b"{}")))[0] == 200
+        assert freed, "as that of a request does"
