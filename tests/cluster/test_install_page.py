@@ -17,7 +17,7 @@ from tests.releases._support.release import keys, repository
 from tests.runbooks._support.downloads import OFFLINE, SITE, published
 from tests.runbooks.following import FROM_NOTHING, Shell, opened
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]  # the same steps but for the cluster are in tests/runbooks
 __all__ = ["repository"]
 VERSION = "0.1.0"
 
