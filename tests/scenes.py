@@ -40,7 +40,7 @@ from model_jobs.tunings.domain.order import TuningOrder
 from model_jobs.tunings.services import tuning_start
 from recordings.models import Recording, Replay
 from recordings.services.replays import replay_start
-from registry.models import ModelVersion, RegisteredModel
+from registry.models import IMAGE_PLATFORM, ModelVersion, RegisteredModel
 
 POLICY = {
     "name": "careful",
@@ -158,6 +158,16 @@ def rollout(
     row = rollout_start(namespace=of.namespace, name=of.name, version=str(version), policy=None, actor="test", now=now)
     move(row, step_index=step_index, phase=phase)
     return row
+
+
+def turn_into_images(of: InferenceService) -> None:
+    """Let what a service runs be images of custom predictors, and its versions those of these images."""
+    for row in Revision.objects.filter(service=of):
+        image = f"registry.example.com/fraud/predictor@{row.model_version.digest}"
+        row.custom = {"protocolVersion": "v2", "containers": [{"name": "predictor", "image": image}]}
+        row.save(update_fields=["custom"])
+    versions = ModelVersion.objects.filter(revisions__service=of)
+    versions.update(platform=IMAGE_PLATFORM, artifact_uri="", size_bytes=0, source_name="predictor", signature={})
 
 
 def promoted(of: InferenceService) -> Rollout:

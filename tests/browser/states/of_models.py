@@ -162,6 +162,11 @@ def _version_busy(_: Stage) -> str:
     return "/models/digits/versions/1/"
 
 
+def _version_of_an_image(_: Stage) -> str:
+    scenes.turn_into_images(scenes.service())
+    return "/models/digits/versions/1/"
+
+
 def _version_unreviewed(_: Stage) -> str:
     scenes.model_version(1)
     RegisteredModel.objects.update(requires_approval=True)
@@ -336,6 +341,7 @@ PAGES = {
         states={
             "empty": State(_version_checked, "waits for a worker"),
             "busy": State(_version_busy, "99th percentile"),
+            "busy-image": State(_version_of_an_image, "it represents an image"),
             "busy-unreviewed": State(_version_unreviewed, "cannot use it before"),
             "busy-asks": State(_version_unreviewed, "Approve this version?", act=_is_about_to_approve),
             "error": State(_version_rejected, REJECTED),

@@ -140,6 +140,13 @@ def _service_shadow(_: Stage) -> str:
     return _of(service)
 
 
+def _service_of_images(_: Stage) -> str:
+    service = scenes.service()
+    canary_measured(scenes.rollout(service))
+    scenes.turn_into_images(service)
+    return _of(service)
+
+
 def _service_stopped(_: Stage) -> str:
     service = scenes.service(LONGEST)
     scenes.traffic(service, *WAVE * 8, until=timezone.now() - timedelta(minutes=4))
@@ -263,6 +270,7 @@ PAGES = {
             "empty-objectives": State(_service_new_with_objectives, "no requests"),
             "busy": State(_service_busy, "Recorded requests", title=LONGEST),
             "busy-objectives": State(_service_within_objectives, "Error budget left"),
+            "busy-images": State(_service_of_images, "registry.example.com/fraud/predictor"),
             "busy-shadow": State(_service_shadow, "clients never see"),
             "busy-stopped": State(_service_stopped, "its address answers 503", title=LONGEST),
             "error": State(_service_error, "Last failure of"),

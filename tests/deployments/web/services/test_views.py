@@ -534,3 +534,13 @@ def test_ten_thousand_services_take_no_more_queries(
         client.get("/services/?q=copy")
     with django_assert_num_queries(len(at_home)):
         client.get("/")
+
+
+def test_a_service_of_images_names_them_and_offers_nothing_that_needs_a_model() -> None:
+    service = scenes.service()
+    scenes.rollout(service)
+    scenes.turn_into_images(service)
+    page = text(signed_in(), "/services/default/digits/")
+    assert [each.split(" ")[0] for each in marked(page, "image")] == ["digits-00001", "digits-00002"]
+    assert 'id="open-try"' not in page
+    assert 'id="open-recordings"' not in page
