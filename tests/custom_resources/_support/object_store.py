@@ -38,6 +38,7 @@ class ObjectStore:
         on_write: called before each write by the control plane, with the verb and the resource.
         events: reason and message by name.
         made, written: how many objects were created, and how often one was written.
+        controller: KServe's, where it runs.
     """
 
     items: dict[Key, Json] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class ObjectStore:
     on_write: Callable[[str], None] = lambda _what: None
     made: int = 0
     written: int = 0
+    controller: str = ""
 
     def put(self, kind: str, name: str, spec: Json, **annotations: str) -> None:
         """Create or replace an object's spec and annotations, as `kubectl apply` does."""
@@ -64,6 +66,10 @@ class ObjectStore:
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """Return an object; None where it is absent."""
         return deepcopy(self.items.get((kind, namespace, name)))
+
+    def kserve_controller(self) -> str:
+        """Return the Deployment of KServe's controller; empty where it does not run."""
+        return self.controller
 
     def names(self) -> set[tuple[str, str]]:
         """Return the namespaces and names of all objects."""

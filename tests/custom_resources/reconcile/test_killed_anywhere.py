@@ -27,10 +27,12 @@ from common.uris import parse_prefixes
 from custom_resources.models import ResourceObject
 from custom_resources.turns.controller import FOLLOWS
 from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
+from deployments.services import rollout_abort
 from deployments.services.files import file_preflight
 from events.models import Event
 from integrations.clusters.kubernetes import custom_resources
 from integrations.clusters.kubernetes.api.resource_types import CUSTOM
+from integrations.clusters.kubernetes.custom_resources import KSERVE
 from integrations.clusters.local.driver import LocalDriver
 from registry.models import Alias, ModelImport
 from tests.custom_resources._support.object_store import ObjectStore
@@ -235,6 +237,37 @@ def lives_as_a_service(world: World) -> None:
     assert (ResourceObject.objects.count(), RolloutPolicy.objects.count()) == (0, 0)
 
 
+def lives_as_an_object_of_kserves(world: World) -> None:
+    """It is not taken while KServe's controller runs, then serves, rolls out, is refused, and goes."""
+    objects = world.objects
+    objects.put("RolloutPolicy", "by-hand", BY_HAND)
+    world.look("by-hand")
+    objects.controller = "kserve/kserve-controller-manager"
+    objects.put(KSERVE, "digits", spec(1), policy="by-hand")
+    world.look()
+    assert [reason for reason, _ in objects.events.values()] == ["NotTaken"]
+    assert not InferenceService.objects.exists()
+    objects.controller = ""
+    world.until(lambda: _is_ready(world.status(KSERVE)))
+
+    objects.put(KSERVE, "digits", spec(2), policy="by-hand")
+    world.until(lambda: Rollout.objects.filter(phase="Paused").exists())
+    rollout_abort(rollout_id=world.platform.rollout().pk, actor="alice", now=world.platform.clock())
+    world.until(lambda: world.platform.rollout().phase == "Aborted")
+    assert Revision.objects.count() == 2
+
+    objects.put(KSERVE, "digits", spec(7), policy="by-hand")
+    world.look()
+    assert any("version 7" in each.get("message", "") for each in world.status(KSERVE)["conditions"])
+    objects.delete(KSERVE, "digits")
+    world.until(lambda: objects.get(KSERVE, "default", "digits") is None)
+    assert not InferenceService.objects.exists()
+
+
+def _is_ready(status: dict[str, Any]) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
+
+
 def lives_as_a_version(world: World) -> None:
     """A version is imported once, and gets its alias."""
     said = {"model": "digits", "uri": "http://127.0.0.1/models/v4.onnx", "aliases": ["champion"]}
@@ -260,3 +293,11 @@ def test_wherever_the_controller_is_killed_all_is_as_if_it_had_not_been(world: W
     may = {f"{verb} {each}" for rule in role["rules"] for each in rule["resources"] for verb in rule["verbs"]}
     reads = {f"{verb} {kind.plural}" for kind in CUSTOM for verb in ("list", "watch")}
     assert may == world.requests | reads, "the role allows what the controller does, and nothing else"
+
+
+def test_the_same_holds_for_an_object_of_kserves(world: World) -> None:
+    lives_as_an_object_of_kserves(world)
+    assert world.deaths > 30
+    role = yaml.safe_load(DEFINITIONS.with_name("kserve_role.yaml").read_text())
+    may = {f"{verb} {each}" for rule in role["rules"][:1] for each in rule["resources"] for verb in rule["verbs"]}
+    assert may - {"list inferenceservices", "watch inferenceservices"} <= world.requests
