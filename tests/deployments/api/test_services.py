@@ -52,6 +52,8 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "number": 2,
         "model": "digits",
         "model_version": 2,
+        "image": "",
+        "protocol": "",
         "template_changes": "",
         "role": "canary",
         "replicas_wanted": 1,
