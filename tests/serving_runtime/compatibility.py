@@ -42,14 +42,19 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("P14", "OpenAPI of the data plane", "yes", "`GET /v2/docs` and per model, with OpenAPI documents"),
         Row("P15", "list of all models", "yes", "`GET /v2/models`, names only, and `POST /v2/repository/index`"),
         Row("P16", "compressed bodies", "yes", "gzip and deflate, both directions"),
-        Row("P17", "IPv6", "yes", "HTTP, gRPC and metrics"),
+        Row("P17", "IPv6", "yes", "HTTP, gRPC and metrics; by default beside IPv4"),
         Row(
             "V1a",
             "V1 predict",
             "yes",
             "predict, models and versions; not version labels, `:classify`, `:regress`",
         ),
-        Row("V1b", "V1 explain", "yes", "of models in Python that have `explain`"),
+        Row(
+            "V1b",
+            "V1 explain",
+            "yes",
+            "of models in Python that have `explain`; on Kubernetes by an [explainer](explainers.md) container",
+        ),
     ),
     "Extensions": (
         Row("E1", "binary tensors in requests", "yes"),
