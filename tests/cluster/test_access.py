@@ -61,7 +61,7 @@ from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
 OTHER_PRIVATE, _ = new_signing_key("k1")
-PORT = 8090  # at 8080 of every address Envoy Gateway tells its metrics
+PORT = 8090  # at 8080 of every address Envoy Gateway serves its metrics
 EXPLAINER = DesiredCompanion("example.org/occlusion:1", 1, http_port=PORT)
 BASE, HOST = "/serving/default/digits", {"host": f"digits.default.{DOMAIN}"}
 EXPLAINED: tuple[tuple[str, dict[str, str]], ...] = (
@@ -126,8 +126,8 @@ def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
     proxy = ServiceProxy(plane)
 
     def explains(argv: Sequence[str], ip: str) -> Sequence[str]:
-        told = dict(word.removeprefix("--").split("=", 1) for word in argv)
-        own = {**told, "predictor_host": proxy.resolve(told["predictor_host"]), "address": ip, "http_port": str(PORT)}
+        flags = dict(word.removeprefix("--").split("=", 1) for word in argv)
+        own = {**flags, "predictor_host": proxy.resolve(flags["predictor_host"]), "address": ip, "http_port": str(PORT)}
         return [sys.executable, explainer.__file__, *(f"--{name}={value}" for name, value in own.items())]
 
     images = {EXPLAINER.image: explains}

@@ -30,7 +30,7 @@ from tests.cluster.plane import ControlPlane
 pytestmark = pytest.mark.cluster
 IMAGES = {"example.org/times:1": transformer, "example.org/occlusion:1": explainer}
 TIMES, OCCLUSION = IMAGES
-_PORT = 8090  # at 8080 of every address Envoy Gateway tells its metrics
+_PORT = 8090  # at 8080 of every address Envoy Gateway serves its metrics
 BODY = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
 
 
@@ -103,9 +103,9 @@ def platform(db: None, plane: ControlPlane, tmp_path: Path, request: pytest.Fixt
 
     def image_of(program: ModuleType) -> Image:
         def image(argv: Sequence[str], ip: str) -> Sequence[str]:
-            told = dict(word.removeprefix("--").split("=", 1) for word in argv)
-            predictor = proxy.resolve(told["predictor_host"])
-            own = {**told, "predictor_host": predictor, "address": ip, "http_port": str(_PORT)}
+            flags = dict(word.removeprefix("--").split("=", 1) for word in argv)
+            predictor = proxy.resolve(flags["predictor_host"])
+            own = {**flags, "predictor_host": predictor, "address": ip, "http_port": str(_PORT)}
             return [sys.executable, str(program.__file__), *(f"--{name}={value}" for name, value in own.items())]
 
         return image

@@ -24,7 +24,7 @@ from tests.cluster.plane import ControlPlane
 pytestmark = pytest.mark.cluster
 IMAGES = {name: f"example.org/{name}@sha256:{number:064}" for number, name in enumerate(("first", "second", "bad"))}
 _BODY = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
-_PORT = 8090  # at 8080 of every address Envoy Gateway tells its metrics
+_PORT = 8090  # at 8080 of every address Envoy Gateway serves its metrics
 
 
 @dataclass

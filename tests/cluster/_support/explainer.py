@@ -60,7 +60,7 @@ def handler(model: str, predictor: str) -> type[BaseHTTPRequestHandler]:
 
 
 def main() -> None:
-    """Serve until it is told to end."""
+    """Serve until it is ended."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--address", required=True)
     parser.add_argument("--http_port", type=int, required=True)

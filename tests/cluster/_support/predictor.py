@@ -45,7 +45,7 @@ def handler(factor: float, *, fails: bool) -> type[BaseHTTPRequestHandler]:
 
 
 def main() -> None:
-    """Serve until it is told to end, at the pod's address and, for the proxy, at loopback."""
+    """Serve until it is ended, at the pod's address and, for the proxy, at loopback."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)

@@ -19,7 +19,7 @@ from clusters.models import KUBERNETES, Cluster
 
 _COLLECTED = (50_000, 20, 100)
 """Thresholds of the garbage collector. With Python's own, a tenth of the processor time went into collections of caches
-that stay, and all threads waited up to half a second for one: objects of turns that wait look old."""
+that stay, and all threads waited up to 0.6 s for one: objects of turns that wait look old."""
 
 
 class Command(BaseCommand):
