@@ -3,6 +3,8 @@
 What it does is what it writes, to the database or to the API server. Each look at an object is tried again and again,
 with the process killed before the first write, before the second, and so on until it gets through; after each death
 another process looks until nothing is left to do. All that is to be found then is the same, and nothing is done twice.
+For each change it dies before every third write, over the looks before the first, the second and the third of three in
+turn; `make test-long` kills it before every one.
 """
 
 import itertools
@@ -59,6 +61,7 @@ class World:
     """Objects in memory, services on the database, and a controller that can be killed.
 
     Attributes:
+        every: of so many writes that follow each other, it is killed before one.
         lived_through: the kinds of writes of looks in which it was; looks that write the same are no others.
         deaths: how often it was.
         requests: verbs and resources of all writes to the API server.
@@ -66,6 +69,7 @@ class World:
 
     platform: Platform
     cluster: Cluster
+    every: int = 3
     objects: ObjectStore = field(default_factory=ObjectStore)
     lived_through: set[tuple[str, ...]] = field(default_factory=set)
     deaths: int = 0
@@ -80,12 +84,13 @@ class World:
         kinds = tuple(kind for kind, _ in itertools.groupby(writes))
         if kinds not in self.lived_through:
             self.lived_through.add(kinds)
-            for number in range(1, len(writes) + 1):
+            numbers = range(1 + len(self.lived_through) % self.every, len(writes) + 1, self.every)
+            for number in numbers:
                 with self._tried():
                     self._follow(name, dies_before=number)
                     self._settle(name)
                     assert self._state() == end, f"killed before write {number}, {writes[number - 1]}"
-            self.deaths += len(writes)
+            self.deaths += len(numbers)
         self._settle(name)
 
     def until(self, seen: Callable[[], object], name: str = "digits") -> None:
@@ -284,20 +289,29 @@ def lives_as_a_version(world: World) -> None:
     assert not ResourceObject.objects.exists()
 
 
-def test_wherever_the_controller_is_killed_all_is_as_if_it_had_not_been(world: World, settings: Settings) -> None:
+@pytest.fixture(params=[3, pytest.param(1, marks=pytest.mark.long)], ids=["one of three", "each"])
+def every(world: World, request: pytest.FixtureRequest) -> int:
+    """Return of how many writes the controller is killed before one."""
+    world.every = request.param
+    return world.every
+
+
+def test_wherever_the_controller_is_killed_all_is_as_if_it_had_not_been(
+    world: World, every: int, settings: Settings
+) -> None:
     settings.IMPORT_FROM = parse_prefixes(["http://127.0.0.1/models/"])
     lives_as_a_service(world)
     lives_as_a_version(world)
-    assert world.deaths > 60
+    assert world.deaths > 60 / every
     *_, role = yaml.safe_load_all(DEFINITIONS.read_text())
     may = {f"{verb} {each}" for rule in role["rules"] for each in rule["resources"] for verb in rule["verbs"]}
     reads = {f"{verb} {kind.plural}" for kind in CUSTOM for verb in ("list", "watch")}
     assert may == world.requests | reads, "the role allows what the controller does, and nothing else"
 
 
-def test_the_same_holds_for_an_object_of_kserves(world: World) -> None:
+def test_the_same_holds_for_an_object_of_kserves(world: World, every: int) -> None:
     lives_as_an_object_of_kserves(world)
-    assert world.deaths > 30
+    assert world.deaths > 30 / every
     role = yaml.safe_load(DEFINITIONS.with_name("kserve_role.yaml").read_text())
     may = {f"{verb} {each}" for rule in role["rules"][:1] for each in rule["resources"] for verb in rule["verbs"]}
     assert may - {"list inferenceservices", "watch inferenceservices"} <= world.requests
