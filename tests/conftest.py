@@ -23,6 +23,8 @@ os.environ["FAIRLEAD_HOME"] = str(_HOME)
 # Named here and not in pyproject.toml: from there pytest-django would read the settings before the lines above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "control_plane.settings"
 os.environ.setdefault("FAIRLEAD_SECRET_KEY", "only-for-tests-" + "x" * 40)
+# Where it is on, gRPC starts its threads again in each process that is forked, before that runs its own program.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 # Of several processes that share one Redis (`make test`) each has a broker of its own, as each has a database.
 if "virtual_host=" in (broker := os.environ.get("FAIRLEAD_BROKER_URL", "")):
     number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")

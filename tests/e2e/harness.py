@@ -176,16 +176,16 @@ class Platform:
 
     def record(self, component: str) -> dict[str, Any]:
         """Return the running process of a part, once it runs."""
-
-        def running() -> dict[str, Any] | None:
-            with suppress(OSError, ValueError):
-                seen: dict[str, Any] = json.loads((self.home / "run" / f"{component}.json").read_text())
-                return seen if seen["pid"] and processes.is_running(seen["pid"], seen["start_ticks"]) else None
-            return None
-
-        seen = until(running, what=f"a process of {component}")
+        seen = until(lambda: self.running(component), what=f"a process of {component}")
         assert seen is not None
         return seen
+
+    def running(self, component: str) -> dict[str, Any] | None:
+        """Return the running process of a part; None where it does not run."""
+        with suppress(OSError, ValueError):
+            seen: dict[str, Any] = json.loads((self.home / "run" / f"{component}.json").read_text())
+            return seen if seen["pid"] and processes.is_running(seen["pid"], seen["start_ticks"]) else None
+        return None
 
 
 SERVICE = """

@@ -220,9 +220,10 @@ def test_a_worker_killed_in_the_middle_of_a_rollout_changes_nothing(
 
 
 def started_for_models(platform: Platform) -> dict[str, int]:
-    """Return the processes of the gateway and of the replicas by name."""
+    """Return the running processes of the gateway and of the replicas by name."""
     names = [path.stem for path in (platform.home / "run").glob("*.json")]
-    return {name: platform.record(name)["pid"] for name in names if name == "gateway" or "." in name}
+    found = {name: platform.running(name) for name in names if name == "gateway" or "." in name}
+    return {name: each["pid"] for name, each in found.items() if each is not None}
 
 
 def test_a_killed_agent_costs_no_request(served: Platform, models: Path, tmp_path: Path) -> None:
