@@ -88,8 +88,9 @@ class Nodes:
         if "deletionTimestamp" in metadata:
             self._pages.models.pop(self._given.pop(metadata["uid"], ""), None)
             self._client.request("DELETE", place, json={"gracePeriodSeconds": 0})
-        elif metadata["uid"] not in self._given:
-            ip = self._given[metadata["uid"]] = next(self._addresses)
+        elif pod["status"].get("phase") == "Pending":
+            ip = self._given.get(metadata["uid"]) or next(self._addresses)
+            self._given[metadata["uid"]] = ip
             self._pages.models[ip] = metadata.get("labels", {}).get(SERVICE, "")
             self._report(place, ready(pod["spec"], ip), _BY_TYPE)
 

@@ -2,8 +2,8 @@
 
 etcd, API server, controller manager and scheduler are real, with RBAC; `nodes` brings nodes without a kubelet and what
 a gateway reports. Fairlead is a user with the roles of `role.yaml`, in the priority level of service accounts. The API
-server's metrics have no users: a FlowSchema of its own counts Fairlead's requests, and those to pods' pages, which pass
-by all FlowSchemas, are nobody else's.
+server's metrics have no users: a FlowSchema of its own counts Fairlead's requests but those for pods' pages, which pass
+by all FlowSchemas and which only Fairlead sends.
 """
 
 import re

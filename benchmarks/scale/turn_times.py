@@ -26,7 +26,7 @@ class Measured(NamedTuple):
         p50_s, p99_s, longest_s: between the turns of a service that rolls; one without two turns counts as long as the
             measuring, so that these are lower bounds then.
         turns: of rolling services in a second.
-        asked: requests of Fairlead to the API servers in a second.
+        sent: requests of Fairlead to the API servers in a second.
         requests: the same by method and kind; of real API servers those of everybody.
         processor_ms: of all processes of the control plane, for each turn of a rolling service.
         busy: processor seconds in a second, of everything here: the control plane, the database and the API servers.
@@ -41,7 +41,7 @@ class Measured(NamedTuple):
     p99_s: float
     longest_s: float
     turns: float
-    asked: float
+    sent: float
     requests: Mapping[str, float]
     processor_ms: float
     busy: float
@@ -126,13 +126,13 @@ def _commits(connection: Any) -> int:
 
 def lines(found: Sequence[Measured]) -> Iterator[str]:
     """Yield a table with a row for each, and then the requests of each by method and kind."""
-    columns = ("latency", "p50", "p99", "longest", "turns/s", "requests/s", "requests/turn", "processor ms/turn")
-    columns += ("processors busy", "of the API servers", "watcher MiB", "API server MiB", "commits/s")
+    columns = ["latency", "p50", "p99", "longest", "turns/s", "requests/s", "requests/turn", "processor ms/turn"]
+    columns += ["processors busy", "of the API servers", "watcher MiB", "API server MiB", "commits/s"]
     yield f"| {' | '.join(columns)} |"
     yield "| --- " * len(columns) + "|"
     for each in found:
         cells = [f"{each.latency_ms:.3g} ms", *(f"{value:.1f} s" for value in (each.p50_s, each.p99_s, each.longest_s))]
-        cells += [f"{each.turns:.1f}", f"{each.asked:.0f}", f"{each.asked / max(each.turns, 0.01):.1f}"]
+        cells += [f"{each.turns:.1f}", f"{each.sent:.0f}", f"{each.sent / max(each.turns, 0.01):.1f}"]
         cells += [f"{each.processor_ms:.0f}", f"{each.busy:.2f}", f"{each.clusters_busy:.2f}"]
         cells += [f"{each.memory_mib:.0f}", f"{each.clusters_mib:.0f}", f"{each.commits:.0f}"]
         yield f"| {' | '.join(cells)} |"
