@@ -174,7 +174,7 @@ bench-fairness: setup-dev ## a polite client alone, beside a greedy one as one c
 	@$(BIN)/python -m benchmarks.serving.fairness
 
 .PHONY: bench-scale
-bench-scale: setup-dev ## turns of services in rollout on clusters that answer after 4, 30 and 100 ms (six minutes; ARGS="--clusters 12 --rolling 300")
+bench-scale: setup-dev ## turns of services in rollout on clusters that answer after 4, 30 and 100 ms (six minutes; ARGS="--clusters 12 --rolling 300"; ARGS=--real: on Kubernetes' own API server)
 	@$(BIN)/python -m benchmarks.scale.turns $(ARGS)
 
 .PHONY: bench-gpu

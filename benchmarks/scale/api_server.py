@@ -84,7 +84,7 @@ class ApiServer:
         place = Place(plural, found["namespace"] or "", found["name"] or "")
         if rest.endswith("/metrics"):
             self.counts["GET metrics"] += 1
-            await _text(send, self._page(place.name.partition(":")[0]))
+            await send_text(send, self._page(place.name.partition(":")[0]))
             return
         kind = "WATCH" if query.get("watch") else "LIST" if method == "GET" and not place.name else method
         self.counts[f"{kind} {plural}"] += 1
@@ -154,16 +154,8 @@ class ApiServer:
 
     def _page(self, pod: str) -> str:
         """Return a runtime's metrics: twenty requests a second since it began, none of an idle one."""
-        model = pod.rsplit("-", 2)[0]
         requests = 0 if self.idle and pod.startswith(self.idle) else round(20 * (time.time() - self.began))
-        histogram = "fairlead_inference_request_duration_us_bucket"
-        return (
-            f"process_start_time_seconds {self.began}\n"
-            f'nv_inference_request_success{{model="{model}",version="1"}} {requests}\n'
-            f'{histogram}{{model="{model}",le="1000"}} {requests // 2}\n'
-            f'{histogram}{{model="{model}",le="5000"}} {requests}\n'
-            f'{histogram}{{model="{model}",le="+Inf"}} {requests}\n'
-        )
+        return metrics_page(pod.rsplit("-", 2)[0], self.began, requests)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -191,6 +183,18 @@ class ApiServer:
                 noise_at = now + _NOISE_S
 
 
+def metrics_page(model: str, began: float, requests: int) -> str:
+    """Return the metrics page of a runtime that has answered so many requests since `began`, half of them in 1 ms."""
+    histogram = "fairlead_inference_request_duration_us_bucket"
+    return (
+        f"process_start_time_seconds {began}\n"
+        f'nv_inference_request_success{{model="{model}",version="1"}} {requests}\n'
+        f'{histogram}{{model="{model}",le="1000"}} {requests // 2}\n'
+        f'{histogram}{{model="{model}",le="5000"}} {requests}\n'
+        f'{histogram}{{model="{model}",le="+Inf"}} {requests}\n'
+    )
+
+
 def _size(objects: Objects) -> int:
     return sum(map(len, objects.there.values()))
 
@@ -199,7 +203,8 @@ async def _answer(send: Send, status: int, content: Json) -> None:
     await _send(send, status, b"application/json", json.dumps(content).encode())
 
 
-async def _text(send: Send, content: str) -> None:
+async def send_text(send: Send, content: str) -> None:
+    """Answer with a page of text."""
     await _send(send, 200, b"text/plain", content.encode())
 
 

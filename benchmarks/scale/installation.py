@@ -1,14 +1,16 @@
 """Installation that is measured: its own database, broker and simulated API servers, and the chart's processes."""
 
+import base64
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import django
 import httpx
@@ -36,11 +38,67 @@ def set_up(home: Path, database_url: str, broker_url: str) -> None:
     call_command("migrate", verbosity=0)
 
 
-class ApiServers(NamedTuple):
+class Requests(NamedTuple):
+    """Requests of API servers so far: those of Fairlead, and by method and kind (of everybody where not known)."""
+
+    ours: int
+    kinds: Mapping[str, int]
+
+
+class Clusters(Protocol):
+    """Kubernetes clusters of an installation, whose API servers are simulated or real.
+
+    Attributes:
+        processes: those of all API servers, by name.
+    """
+
+    @property
+    def processes(self) -> Mapping[str, int]: ...
+
+    def file(self, number: int) -> dict[str, Any]:
+        """Return the fields of a cluster's file that say how it is reached."""
+
+    def requests(self) -> Requests:
+        """Return what the API servers have answered."""
+
+    def latency_ms(self) -> float:
+        """Return how long one of them takes for an answer now."""
+
+
+@dataclass
+class ApiServers:
     """The process that simulates the API servers."""
 
     url: str
     authority: Path
+    processes: Mapping[str, int]
+    set_ms: float = 1.0
+
+    def file(self, number: int) -> dict[str, Any]:
+        """Return how a cluster is reached."""
+        authority = base64.b64encode(self.authority.read_bytes()).decode()
+        there = {"server": f"{self.url}/c/{number}", "certificate-authority-data": authority}
+        kubeconfig = {
+            "current-context": "it",
+            "clusters": [{"name": "it", "cluster": there}],
+            "users": [{"name": "robot", "user": {"token": "measured"}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "robot"}}],
+        }
+        return {"connection": {"kubeconfig": kubeconfig}}
+
+    def requests(self) -> Requests:
+        """Return what was requested, all of it by Fairlead."""
+        kinds = {name: int(count) for name, count in self.ask("/counts").items() if name != "objects"}
+        return Requests(sum(kinds.values()), kinds)
+
+    def latency_ms(self) -> float:
+        """Return the latency that is set."""
+        return self.set_ms
+
+    def set_latency(self, milliseconds: float) -> None:
+        """Have all answers come after a latency from now on."""
+        self.ask(f"/latency/{milliseconds}")
+        self.set_ms = milliseconds
 
     def ask(self, path: str) -> dict[str, Any]:
         """Return what one of its own pages says."""
@@ -56,8 +114,8 @@ def api_servers(home: Path) -> Iterator[ApiServers]:
     subprocess.run([*made, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
     files = ("--certificate", str(certificate), "--key", str(key))
     command = ("-m", "benchmarks.scale.api_server", "--port", str(port), "--latency-ms", "1", *files)
-    with started(home, "api-servers", command):
-        servers = ApiServers(f"https://127.0.0.1:{port}", certificate)
+    with started(home, "api-servers", command) as process:
+        servers = ApiServers(f"https://127.0.0.1:{port}", certificate, {"api-servers": process.pid})
         until(lambda: _answers(servers), "the API servers")
         yield servers
 

@@ -95,7 +95,7 @@ def harness(
     )
     own_claims = {CLAIM: artifacts.folder, CACHE: folder / "cache"}
     for name in own_claims:
-        _claim(plane, name)
+        make_claim(plane, name)
     own = {IMAGE: image_of(runtime), UNRULY_IMAGE: image_of(UNRULY_RUNTIME)}
     kubelet = Kubelet(
         plane,
@@ -174,7 +174,7 @@ def _forget_services(plane: ControlPlane) -> None:
                 client.delete(kind.path("default", each["metadata"]["name"]))
 
 
-def _claim(plane: ControlPlane, name: str) -> None:
+def make_claim(plane: ControlPlane, name: str) -> None:
     """Make a claim, bound to a volume that the stand-in for the kubelet knows by the claim's name alone."""
     size = {"storage": "1Gi"}
     common = {"accessModes": ["ReadOnlyMany"], "storageClassName": ""}

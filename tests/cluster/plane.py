@@ -76,6 +76,11 @@ class ControlPlane:
         """Return the certificate by which all others of the cluster are known."""
         return self._authority.certificate
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """Return the process of each part that runs."""
+        return {name: process.pid for name, process in self._processes.items()}
+
     def issue(self, name: str, *, addresses: Sequence[str] = ()) -> Pair:
         """Return a certificate for a server of the cluster, or for a client of its kubelets."""
         return self._authority.issue(name, addresses=addresses)
