@@ -1,6 +1,7 @@
 """Requests through the proxy, to a real server and back."""
 
 import asyncio
+import time
 import json
 
 import pytest
@@ -210,6 +211,7 @@ async def test_the_duration_is_the_containers_not_the_upload_nor_the_slow_reader
             await peer.answer(bytes(size))
 
     async with proxied(script) as proxy:
+        began = time.monotonic()
         client = await proxy.client(post(bytes(200_000))[:100_000])
         await proxy.until(IN_FLIGHT, 1)
         await asyncio.sleep(0.3)  # the client takes its time
@@ -219,7 +221,7 @@ async def test_the_duration_is_the_containers_not_the_upload_nor_the_slow_reader
         await asyncio.wait_for(client.reader.readexactly(size), 10)
         await proxy.until("nv_inference_request_success", 1)
         taken_us = await proxy.metric("fairlead_inference_request_duration_us_sum")
-        assert taken_us < 300_000
+        assert taken_us / 1e6 < time.monotonic() - began - 0.6
 
 
 async def test_a_connection_that_the_container_may_close_is_not_used_again() -> None:
