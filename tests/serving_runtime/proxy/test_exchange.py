@@ -1,8 +1,8 @@
 """Requests through the proxy, to a real server and back."""
 
 import asyncio
-import time
 import json
+import time
 
 import pytest
 
