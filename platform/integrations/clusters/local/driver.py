@@ -185,6 +185,9 @@ class LocalDriver:
         env: dict[str, str] = {}
         for revision in order.desired.revisions:
             env |= {**revision.env, **secret_env_of(revision, secrets)}
+            for kind, its in revision.companions.items():
+                own = {**its.env, **secret_env_of(its, secrets)}
+                env |= {f"{kind}.{name}": value for name, value in own.items()}
         return last_lines(said, env)
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:

@@ -68,6 +68,7 @@ class Settings:
         groups: where replicas get cgroups, as `limited` says in a part of a sentence.
         earlier: what an earlier agent left with the holder, running or ended.
         tls: of the gateway; None for plain HTTP.
+        program_folders: as of `Workshop`.
     """
 
     layout: Layout
@@ -82,6 +83,7 @@ class Settings:
     egress_allowed: tuple[Network, ...] = ()
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     tls: GatewayTls | None = None
+    program_folders: tuple[Path, ...] = ()
 
 
 class Agent:
@@ -101,6 +103,7 @@ class Agent:
             settings.runtime,
             settings.egress_allowed,
             memory=ReplicaMemory(settings.memory, settings.groups),
+            program_folders=settings.program_folders,
         )
         self._limited = settings.limited
         self._earlier = settings.earlier
