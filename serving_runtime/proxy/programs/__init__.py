@@ -4,5 +4,6 @@
                         |----> ProxyServer (requests, health, metrics)
                         `----> byte_relay (gRPC of a transformer)
 
-`replica` runs them together. No module here is loaded by a proxy in front of a container.
+`replica` runs them together, and `guard` kills what a killed proxy would leave. No module here is
+loaded by a proxy in front of a container.
 """

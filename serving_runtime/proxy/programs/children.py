@@ -4,7 +4,7 @@
                                    `--> end: SIGTERM --(until the deadline)--> SIGKILL; the explainer first, then the
                                              transformer, then the predictor that both call
 
-A child has a process group of its own: what it leaves running is killed with it. It dies with this process.
+A child has a process group of its own: what it leaves running is killed with it. All die with this process (`guard`).
 """
 
 import asyncio
@@ -12,11 +12,12 @@ import ctypes
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from serving_runtime.common.errors import ServingError
+from serving_runtime.proxy.programs.guard import Guard
 from serving_runtime.proxy.programs.plan import Child
 
 logger = logging.getLogger(__name__)
@@ -60,13 +61,14 @@ class _Running(NamedTuple):
 class Children:
     """The programs of one replica."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
         self._running: list[_Running] = []
 
     async def start(self, children: Sequence[Child]) -> None:
         """Start them; raises CannotStart. Those that were started before are running then."""
         for child in children:
-            process = await _started(child)
+            process = await _started(child, self._guard)
             logger.info("started the %s as process %d", child.name, process.pid)
             self._running.append(_Running(child.name, process))
 
@@ -89,7 +91,8 @@ class Children:
         """
         loop = asyncio.get_running_loop()
         try:
-            for name, process in reversed(self._running):
+            while self._running:
+                name, process = self._running[-1]
                 with suppress(ProcessLookupError):
                     process.terminate()
                 try:
@@ -99,6 +102,8 @@ class Children:
                     logger.warning("the %s has not ended in time after SIGTERM; it is killed", name)
                 _kill(process)
                 await process.wait()
+                self._guard.forget(process.pid)
+                self._running.pop()
         finally:
             self.kill()
 
@@ -108,8 +113,16 @@ class Children:
             _kill(process)
 
 
-async def _started(child: Child) -> "asyncio.subprocess.Process":
+async def _started(child: Child, guard: Guard) -> "asyncio.subprocess.Process":
     """Return the process of a child; its group and its session are its own."""
+    parent = os.getpid()
+
+    def prepare() -> None:
+        guard.watch(os.getpid())  # here and not by the parent: the program may kill it at once
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(1)
+
     try:
         if not os.path.isdir(child.folder):  # noqa: ASYNC240, PTH112 - of a local disk, before anything is served
             raise NotADirectoryError(0, "is not a folder")
@@ -120,7 +133,7 @@ async def _started(child: Child) -> "asyncio.subprocess.Process":
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=child.descriptors,
             start_new_session=True,
-            preexec_fn=_dies_with(os.getpid()),  # no other thread runs here
+            preexec_fn=prepare,  # no other thread runs here
         )
     except NotADirectoryError as error:
         raise CannotStart(f"the {child.name} cannot be started: {child.folder} is not a folder") from error
@@ -132,12 +145,3 @@ async def _started(child: Child) -> "asyncio.subprocess.Process":
 def _kill(process: "asyncio.subprocess.Process") -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _dies_with(parent: int) -> Callable[[], None]:
-    def prepare() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the line above
-            os._exit(1)
-
-    return prepare

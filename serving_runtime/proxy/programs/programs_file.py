@@ -87,10 +87,10 @@ def _program(name: str, content: Any) -> Program:
     fields = _object(content, name)
     if unknown := sorted(fields.keys() - _FIELDS):
         raise BadPrograms(f"{name}.{unknown[0]} is no field; there are {', '.join(sorted(_FIELDS))}")
-    command, folder = fields.get("command"), fields.get("folder")
+    command, folder = fields.get("command"), fields.get("folder", "")
     if not isinstance(command, list) or not command or not all(map(_is_text, command)) or not command[0]:
         raise BadPrograms(f"{name}.command must be a list of words, of which the first is the program")
-    if not _is_text(folder) or not folder.startswith("/"):
+    if not isinstance(folder, str) or not _is_text(folder) or not folder.startswith("/"):
         raise BadPrograms(f"{name}.folder must be an absolute path")
     env = _object(fields.get("env", {}), f"{name}.env")
     for variable, value in env.items():
@@ -108,5 +108,5 @@ def _object(content: Any, what: str) -> dict[str, Any]:
     return content
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value

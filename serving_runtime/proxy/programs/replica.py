@@ -12,6 +12,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import uvloop
@@ -19,6 +20,7 @@ import uvloop
 from serving_runtime.proxy.options import ProxyOptions
 from serving_runtime.proxy.programs.byte_relay import ByteRelay
 from serving_runtime.proxy.programs.children import Children, Ending
+from serving_runtime.proxy.programs.guard import Guard
 from serving_runtime.proxy.programs.plan import Plan
 from serving_runtime.proxy.server import ProxyServer
 
@@ -46,13 +48,14 @@ def run(options: ProxyOptions, plan: Plan, sockets: Sockets, on_ready: Callable[
 
     Raises CannotStart for a program, and OSError where an address was taken since it was bound.
     """
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(options, plan, sockets, on_ready))
+    with closing(Guard()) as guard, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(options, plan, sockets, on_ready, Children(guard)))
 
 
-async def _serve(options: ProxyOptions, plan: Plan, sockets: Sockets, on_ready: Callable[[], None]) -> int:
+async def _serve(
+    options: ProxyOptions, plan: Plan, sockets: Sockets, on_ready: Callable[[], None], children: Children
+) -> int:
     loop = asyncio.get_running_loop()
-    children = Children()
     server = ProxyServer(options, sockets.http, sockets.metrics, plan.targets)
     server.abandon = children.kill
     relay = ByteRelay(sockets.grpc, plan.grpc_port) if sockets.grpc is not None and plan.grpc_port else None

@@ -70,12 +70,12 @@ def serve_programs(chosen: ProxyOptions, found: argparse.Namespace) -> int:
     from serving_runtime.proxy.programs import free_ports, plan, programs_file, replica  # noqa: PLC0415 - as above
     from serving_runtime.server import proxy_endpoints  # noqa: PLC0415 - as above
 
-    _open_log()
     try:
         programs = programs_file.read(found.programs)
     except programs_file.BadPrograms as error:
         sys.stderr.write(f"fairlead-serve proxy: --programs: {error}\n")
         return 2
+    _open_log()
     asked = {name: _place(found, name) for name in proxy_endpoints.NAMES}
     with proxy_endpoints.opened(programs, asked) as endpoints:
 

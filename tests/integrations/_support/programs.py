@@ -101,10 +101,10 @@ COMMAND = (sys.executable, "-B", "serve.py")
 ARGS = ("--http_port=$(PORT)",)
 
 
-def custom(folder: Path, **fields: str) -> DesiredPredictor:
+def custom(folder: Path, *, protocol: str = "v2") -> DesiredPredictor:
     """Return a program as custom predictor, as it is recorded."""
     record = recorded(str(folder), [folder.parent], home=folder.parent / "home-of-platform")
-    return DesiredPredictor(record, command=COMMAND, args=ARGS, working_dir=str(folder), **fields)
+    return DesiredPredictor(record, protocol, command=COMMAND, args=ARGS, working_dir=str(folder))
 
 
 def companion(folder: Path, **env: str) -> DesiredCompanion:

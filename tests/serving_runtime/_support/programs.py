@@ -135,7 +135,7 @@ class OverSocket(http.client.HTTPConnection):
 
 
 class Replica:
-    """A proxy with programs, on Unix sockets that it has inherited.
+    """A proxy with programs, on Unix sockets that it has inherited, or on ports of 127.0.0.1.
 
     Attributes:
         file: the programs' file, which the proxy removes.
@@ -148,10 +148,20 @@ class Replica:
         self._log = log
 
     def ask(self, method: str, path: str, body: bytes | None = None, endpoint: str = "http") -> Answer:
-        with closing(OverSocket(self.folder / endpoint)) as connection:
+        with closing(self._connection(endpoint)) as connection:
             connection.request(method, path, body)
             answer = connection.getresponse()
             return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+
+    def _connection(self, endpoint: str) -> http.client.HTTPConnection:
+        at = self.place(endpoint)
+        return OverSocket(at) if isinstance(at, Path) else http.client.HTTPConnection("127.0.0.1", at, PATIENCE_S)
+
+    def place(self, endpoint: str) -> Path | int:
+        """Return the socket or the port of an endpoint; raises FileNotFoundError before the proxy listens on ports."""
+        if (self.folder / endpoint).is_socket():
+            return self.folder / endpoint
+        return int(json.loads((self.folder / "ports").read_text())[endpoint])
 
     def infer(self, body: bytes) -> Answer:
         return self.ask("POST", f"/v2/models/{MODEL}/infer", body)
@@ -178,20 +188,20 @@ class Replica:
 
 
 @contextmanager
-def replica(folder: Path, programs: dict[str, Any], *flags: str) -> Iterator[Replica]:
-    """Run the command until the block ends, on bound Unix sockets in the folder."""
+def replica(folder: Path, programs: dict[str, Any], *flags: str, on_ports: bool = False) -> Iterator[Replica]:
+    """Run the command until the block ends, on bound Unix sockets in the folder or on free ports."""
     file, log = folder / "programs.json", folder / "log"
     file.write_text(json.dumps(programs))
-    sockets = []
-    for name in NAMES:
-        sock = socket.socket(socket.AF_UNIX)
-        sock.bind(str(folder / name))
-        sockets.append(sock)
-    addresses = [f"--{name}-address=fd:{sock.fileno()}" for name, sock in zip(NAMES, sockets, strict=True)]
+    sockets = [] if on_ports else [bound(folder / name) for name in NAMES]
+    if on_ports:
+        places = [flag for name in NAMES for flag in (f"--{name}-address=127.0.0.1", f"--{name}-port=0")]
+    else:
+        places = [f"--{name}-address=fd:{sock.fileno()}" for name, sock in zip(NAMES, sockets, strict=True)]
+    places.append(f"--port_file={folder / 'ports'}")
     command = [sys.executable, "-m", "serving_runtime", "proxy", f"--programs={file}", f"--model_name={MODEL}"]
     with log.open("w") as output:
         process = subprocess.Popen(
-            [*command, *addresses, *flags],
+            [*command, *places, *flags],
             stdout=output,
             stderr=output,
             text=True,
@@ -204,6 +214,12 @@ def replica(folder: Path, programs: dict[str, Any], *flags: str) -> Iterator[Rep
     finally:
         process.kill()
         process.wait()
+
+
+def bound(path: Path) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(str(path))
+    return sock
 
 
 def until(condition: Callable[[], bool], said: Callable[[], str] = str) -> None:

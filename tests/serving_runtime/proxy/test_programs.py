@@ -24,7 +24,7 @@ def all_three(folder: Path, mode: str = "") -> dict[str, Any]:
 
 def test_a_predictor_alone_is_served_and_counted(tmp_path: Path) -> None:
     predictor = program(tmp_path, "predictor", "", "--http_port=$(PORT)", "$$(PORT) $(UNKNOWN)", MODEL_NAME=MODEL)
-    with replica(tmp_path, {"predictor": predictor}, "--port_file=" + str(tmp_path / "ports")) as served:
+    with replica(tmp_path, {"predictor": predictor}) as served:
         served.until_ready()
         assert not served.file.exists()
         answer = served.infer(b"x")
@@ -72,11 +72,16 @@ def test_requests_pass_the_transformer_and_explanations_the_explainer(tmp_path: 
             client.connect(str(tmp_path / "grpc"))
             client.settimeout(10)
             sent = b"bytes that are " * 200_000
-            sender = threading.Thread(target=lambda: (client.sendall(sent), client.shutdown(socket.SHUT_WR)))
+            sender = threading.Thread(target=send_all, args=(client, sent))
             sender.start()
             received = b"".join(iter(lambda: client.recv(65536), b""))
             sender.join()
         assert received == b"hello from gRPC " + sent.upper()
+
+
+def send_all(client: socket.socket, content: bytes) -> None:
+    client.sendall(content)
+    client.shutdown(socket.SHUT_WR)
 
 
 @pytest.mark.parametrize("body", [b"exit", b"kill"])
@@ -95,9 +100,8 @@ def test_a_program_that_fails_at_start_has_its_words_in_the_log(tmp_path: Path) 
     programs = {"predictor": program(tmp_path, "predictor", "exits"), "explainer": program(tmp_path, "explainer")}
     with replica(tmp_path, programs) as served:
         assert served.ended() == 3
-        *_, said, _, last = served.said().splitlines()
         assert "no weights here" in served.said()
-        assert "the predictor ended with exit code 3" in last, said
+        assert "the predictor ended with exit code 3" in served.said().splitlines()[-1]
 
 
 def test_a_program_that_never_becomes_ready_is_named(tmp_path: Path) -> None:
@@ -138,11 +142,15 @@ def test_requests_in_flight_are_answered_before_the_programs_end(tmp_path: Path)
         assert all(map(is_gone, running))
 
 
+def with_a_child_of_its_own(folder: Path) -> dict[str, Any]:
+    """Return a program that ignores SIGTERM, and has started another one."""
+    found = program(folder, "predictor", "stubborn")
+    script = f"sleep 1000 & echo $! > pid-of-sleep; exec {' '.join(found['command'])}"
+    return {**found, "command": ["/bin/sh", "-c", script]}
+
+
 def test_a_program_that_ignores_sigterm_is_killed_with_what_it_has_started(tmp_path: Path) -> None:
-    predictor = program(tmp_path, "predictor", "stubborn")
-    started = f"sleep 1000 & echo $! > pid-of-sleep; exec {' '.join(predictor['command'])}"
-    predictor["command"] = ["/bin/sh", "-c", started]
-    with replica(tmp_path, {"predictor": predictor}, "--exit-timeout-secs=0") as served:
+    with replica(tmp_path, {"predictor": with_a_child_of_its_own(tmp_path)}, "--exit-timeout-secs=0") as served:
         served.until_ready()
         running = pids(tmp_path, ["predictor", "sleep"])
         served.terminate()
@@ -151,22 +159,24 @@ def test_a_program_that_ignores_sigterm_is_killed_with_what_it_has_started(tmp_p
         until(lambda: all(map(is_gone, running)))
 
 
-def test_programs_die_with_a_killed_proxy_and_with_a_second_signal(tmp_path: Path) -> None:
-    for number, end in enumerate((lambda served: served.process.kill(), twice)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        with replica(folder, {"predictor": program(folder, "predictor", "stubborn")}) as served:
-            served.until_ready()
-            running = pids(folder, ["predictor"])
-            end(served)
-            assert served.ended() in (-9, 1)
-            until(lambda running=running: all(map(is_gone, running)))
+def killed(served: Any) -> None:
+    served.process.kill()
 
 
 def twice(served: Any) -> None:
     served.terminate()
     until(lambda: "stopping" in served.said())
     served.terminate()
+
+
+@pytest.mark.parametrize("end", [killed, twice])
+def test_nothing_outlives_a_killed_proxy_or_a_second_signal(tmp_path: Path, end: Any) -> None:
+    with replica(tmp_path, {"predictor": with_a_child_of_its_own(tmp_path)}) as served:
+        served.until_ready()
+        running = pids(tmp_path, ["predictor", "sleep"])
+        end(served)
+        assert served.ended() in (-9, 1)
+        until(lambda: all(map(is_gone, running)))
 
 
 def test_a_program_that_cannot_be_started_is_named(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def runtime(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def channel(served: Replica) -> Iterator[grpc.Channel]:
-    with grpc.insecure_channel(f"unix:{served.folder / 'grpc'}") as opened:
+    at = served.place("grpc")
+    with grpc.insecure_channel(f"unix:{at}" if isinstance(at, Path) else f"127.0.0.1:{at}") as opened:
         yield opened
 
 
@@ -88,14 +89,14 @@ def test_a_model_with_an_explainer_serves_grpc_and_metrics_itself(tmp_path: Path
         assert served.ended() == 0
 
 
-def test_a_model_with_a_transformer_is_reached_through_it_over_http_and_grpc(tmp_path: Path) -> None:
+def test_a_model_on_ports_is_reached_through_its_transformer_over_http_and_grpc(tmp_path: Path) -> None:
     code = tmp_path / "doubling"
     code.mkdir()
     (code / "model.py").write_text(DOUBLING)
     words = ["--http_port=$(PORT)", "--grpc_port=$(GRPC_PORT)", "--metrics_port=0", "--address=127.0.0.1"]
     command = [sys.executable, "-m", "serving_runtime", "transformer", ".", *words]
     transformer = {"command": command, "folder": str(code), "env": environment()}
-    with replica(tmp_path, {"predictor": runtime(tmp_path), "transformer": transformer}) as served:
+    with replica(tmp_path, {"predictor": runtime(tmp_path), "transformer": transformer}, on_ports=True) as served:
         served.until_ready()
         answer = served.infer(json.dumps(ROW).encode())
         assert answer.status == 200, answer.text
