@@ -122,7 +122,7 @@ def test_a_canary_between_two_releases_and_companions_of_a_model(platform: Platf
     apply(platform, "linear", "--wait", predictor=predictor, **companions)
     assert ask(platform, "linear")["outputs"][0]["data"] == [6, 9, 12, 15]
     explained = ask(platform, "linear", "/v1/models/linear:explain")
-    assert explained == {"explained": "/v1/models/linear:explain", "by": [6, 9, 12, 15]}
+    assert explained == {"explained": "/v1/models/linear:explain", "by": [6, 9, 12, 15], "token": ""}
 
     (folder / "plus-1" / "parameter.json").write_text("7")
     platform.fairlead("services", "restart", "linear")

@@ -85,7 +85,7 @@ def answer(path, body):
 EXPLAIN = '''
 def answer(path, body):
     """Say what the predictor makes of x."""
-    return {"explained": path, "by": predictor(body)["outputs"][0]["data"]}
+    return {"explained": path, "by": predictor(body)["outputs"][0]["data"], "token": os.environ.get("TOKEN", "")}
 '''
 
 

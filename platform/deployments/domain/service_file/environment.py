@@ -43,11 +43,12 @@ def plain_secrets(spec: ServiceSpec) -> tuple[str, ...]:
 
 def named_secrets(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the references to secrets of an applied service file, without parsing the rest of it."""
-    predictor = document["spec"]["predictor"]
-    served = predictor["containers"][0] if predictor.get("containers") else predictor["model"]
-    env = served.get("env") or ()
-    sources = [each["valueFrom"] for each in env if each.get("valueFrom")]
-    return [source["secretKeyRef"] for source in sources]
+    spec = document["spec"]
+    predictor = spec["predictor"]
+    served = [predictor["containers"][0] if predictor.get("containers") else predictor["model"]]
+    served += [spec[kind]["containers"][0] for kind in CompanionKind if spec.get(kind)]
+    entries = (each for container in served for each in container.get("env") or ())
+    return [each["valueFrom"]["secretKeyRef"] for each in entries if each.get("valueFrom")]
 
 
 def env_field(custom: CustomPredictor | None) -> str:

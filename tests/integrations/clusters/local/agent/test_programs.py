@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from integrations.clusters.base import DesiredRevision, Failure, FailureReason
+from integrations.clusters.base import DesiredRevision, Failure, FailureReason, SecretKeyRef
 from integrations.clusters.local.files import write_text
 from tests.integrations._support.programs import EXPLAIN, PLUS, TIMES, companion, custom, program
 from tests.integrations._support.runtimes import Cluster
@@ -73,13 +73,16 @@ def test_a_model_has_a_transformer_and_an_explainer_in_each_replica(
 ) -> None:
     start(cluster, runtime, folder)
     before, explains = program(folder / "plus-1", PLUS, 1), program(folder / "explains", EXPLAIN)
-    more = {"transformer": companion(before), "explainer": companion(explains)}
+    explainer = replace(companion(explains), secret_env={"TOKEN": SecretKeyRef("hub", "token")})
+    more = {"transformer": companion(before), "explainer": explainer}
+    cluster.driver.apply_secrets("default", "digits", lambda: {"hub": {"token": "of the explainer"}})
     cluster.apply(1, cluster.revision(3, 100, replicas=2, **more))
     cluster.until_weights(r3=100)
     cluster.until_ready(2)
     assert data(cluster) == [6, 9, 12, 15]
     for path in ("/v1/models/digits:explain", "/v2/models/digits/explain"):
-        assert answer(cluster, path) == {"explained": path, "by": [6, 9, 12, 15]}
+        by = {"by": [6, 9, 12, 15], "token": "of the explainer"}
+        assert answer(cluster, path) == {"explained": path, **by}
 
 
 def test_what_may_not_run_here_says_why(
