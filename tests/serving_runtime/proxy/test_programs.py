@@ -84,7 +84,8 @@ def test_bytes_of_grpc_pass_to_the_transformer_unchanged(tmp_path: Path) -> None
                 client.settimeout(10)
                 sender = threading.Thread(target=send_all, args=(client, sent))
                 sender.start()
-                received = b"".join(iter(lambda client=client: client.recv(65536), b""))
+                with client.makefile("rb") as answers:
+                    received = answers.read()
                 sender.join()
             assert received == b"hello from gRPC " + sent.upper()
         until(lambda: served.sockets() == AT_REST)
