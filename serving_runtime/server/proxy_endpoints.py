@@ -50,6 +50,7 @@ def opened(programs: Programs, asked: Mapping[str, tuple[str, int]]) -> Iterator
     places: dict[str, int | str] = {}
     runtimes: list[Endpoint] = []
     inherited: list[socket.socket] = []
+    reserved: list[socket.socket] = []
     with ExitStack() as stack:
         for name in NAMES:
             address, port = asked[name]
@@ -67,6 +68,7 @@ def opened(programs: Programs, asked: Mapping[str, tuple[str, int]]) -> Iterator
                 inherited.append(sock)
                 runtimes.append(Endpoint((f"--{name}-address={INHERITED}{sock.fileno()}",), (sock.fileno(),)))
             else:  # the runtime binds the port itself
-                sock.close()
+                reserved.append(sock)
                 runtimes.append(Endpoint((f"--{name}-address={address}", f"--{name}-port={places[name]}")))
-        yield Endpoints(Sockets(bound[HTTP], bound.get(METRICS), bound.get(GRPC), inherited), runtimes, places)
+        own = Sockets(bound[HTTP], bound.get(METRICS), bound.get(GRPC), inherited, reserved)
+        yield Endpoints(own, runtimes, places)

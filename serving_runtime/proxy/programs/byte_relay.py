@@ -52,13 +52,18 @@ class ByteRelay:
 
 
 class Side(asyncio.Protocol):
-    """One end of a relayed connection."""
+    """One end of a relayed connection.
+
+    Attributes:
+        sent_all: it has ended what it sends.
+    """
 
     transport: asyncio.Transport
 
     def __init__(self, relay: ByteRelay) -> None:
         self.relay = relay
         self.other: Side | None = None
+        self.sent_all = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's do not inherit from asyncio's
@@ -77,9 +82,10 @@ class Side(asyncio.Protocol):
             self.other.transport.resume_reading()
 
     def eof_received(self) -> bool:
-        """Pass the end of what this side sends on; the other one may still answer."""
+        """Pass the end of what this side sends on; the other one may still answer, until it has ended too."""
+        self.sent_all = True
         other = self.other
-        if other is None or other.transport.is_closing() or not other.transport.can_write_eof():
+        if other is None or other.sent_all or other.transport.is_closing() or not other.transport.can_write_eof():
             return False
         other.transport.write_eof()
         return True
@@ -96,7 +102,6 @@ class Client(Side):
     def __init__(self, relay: ByteRelay) -> None:
         super().__init__(relay)
         self._early = b""
-        self._early_eof = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -113,7 +118,7 @@ class Client(Side):
 
     def eof_received(self) -> bool:
         if self.other is None:
-            self._early_eof = True
+            self.sent_all = True
             return True
         return super().eof_received()
 
@@ -124,7 +129,7 @@ class Client(Side):
         if self._early:
             program.transport.write(self._early)
             self._early = b""
-        if self._early_eof:
+        if self.sent_all:
             program.transport.write_eof()
 
     async def _connect(self) -> None:

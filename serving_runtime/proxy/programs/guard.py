@@ -9,6 +9,7 @@ group alone, because SIGTERM may not reach the programs before their requests ar
 import os
 import signal
 from contextlib import suppress
+from pathlib import Path
 
 _FIRST_DESCRIPTOR = 3
 _END = b"end\n"
@@ -56,7 +57,10 @@ def _guard(read: int) -> None:
     for number in range(_FIRST_DESCRIPTOR):
         os.dup2(silent, number)
     os.dup2(read, _FIRST_DESCRIPTOR)
-    os.closerange(_FIRST_DESCRIPTOR + 1, os.sysconf("SC_OPEN_MAX"))  # sockets and files of the parent
+    for number in sorted(int(link.name) for link in Path("/proc/self/fd").iterdir()):  # files of the parent
+        if number > _FIRST_DESCRIPTOR:
+            with suppress(OSError):  # that of the listing is closed already
+                os.close(number)
     groups: set[int] = set()
     with os.fdopen(_FIRST_DESCRIPTOR, "rb") as lines:
         for line in lines:

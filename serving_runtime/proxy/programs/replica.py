@@ -35,12 +35,14 @@ class Sockets:
         metrics: None where the runtime has it.
         grpc: None where the runtime has it. Without a transformer nothing listens on it: clients are refused.
         handed_over: of the runtime; the copies here are closed once it has started.
+        reserved: on ports that the runtime binds itself; closed just before it starts.
     """
 
     http: socket.socket
     metrics: socket.socket | None = None
     grpc: socket.socket | None = None
     handed_over: Sequence[socket.socket] = ()
+    reserved: Sequence[socket.socket] = ()
 
 
 def run(options: ProxyOptions, plan: Plan, sockets: Sockets, on_ready: Callable[[], None]) -> int:
@@ -63,6 +65,8 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
     try:
+        for sock in sockets.reserved:
+            sock.close()
         await children.start(plan.children)
         for sock in sockets.handed_over:
             sock.close()

@@ -11,6 +11,8 @@ import pytest
 
 from tests.serving_runtime._support.programs import MODEL, is_gone, pids, program, replica, until
 
+AT_REST = 5
+"""Sockets of a proxy without connections: three that listen, and two of its loop."""
 EXPLAIN = (f"/v1/models/{MODEL}:explain", f"/v2/models/{MODEL}/explain")
 
 
@@ -68,15 +70,25 @@ def test_requests_pass_the_transformer_and_explanations_the_explainer(tmp_path: 
         assert about["argv"] == [f"--model_name={MODEL}", f"--predictor_host={env['PREDICTOR_HOST']}"]
         assert env["PREDICTOR_HOST"].startswith("127.0.0.1:")
         assert "PREDICTOR_GRPC_HOST" not in env
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(tmp_path / "grpc"))
-            client.settimeout(10)
-            sent = b"bytes that are " * 200_000
-            sender = threading.Thread(target=send_all, args=(client, sent))
-            sender.start()
-            received = b"".join(iter(lambda: client.recv(65536), b""))
-            sender.join()
-        assert received == b"hello from gRPC " + sent.upper()
+
+
+def test_bytes_of_grpc_pass_to_the_transformer_unchanged(tmp_path: Path) -> None:
+    programs = all_three(tmp_path)
+    del programs["explainer"]
+    with replica(tmp_path, programs) as served:
+        served.until_ready()
+        until(lambda: served.sockets() == AT_REST)
+        for sent in (b"bytes that are " * 200_000, b""):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(tmp_path / "grpc"))
+                client.settimeout(10)
+                sender = threading.Thread(target=send_all, args=(client, sent))
+                sender.start()
+                with client.makefile("rb") as answers:
+                    received = answers.read()
+                sender.join()
+            assert received == b"hello from gRPC " + sent.upper()
+        until(lambda: served.sockets() == AT_REST)
 
 
 def send_all(client: socket.socket, content: bytes) -> None:
@@ -84,15 +96,13 @@ def send_all(client: socket.socket, content: bytes) -> None:
     client.shutdown(socket.SHUT_WR)
 
 
-@pytest.mark.parametrize("body", [b"exit", b"kill"])
-def test_a_program_that_ends_ends_the_replica(tmp_path: Path, body: bytes) -> None:
+def test_a_program_that_ends_ends_the_replica(tmp_path: Path) -> None:
     with replica(tmp_path, all_three(tmp_path)) as served:
         served.until_ready()
         running = pids(tmp_path, ["predictor", "transformer", "explainer"])
-        assert served.infer(body).status == 502
-        assert served.ended() == {b"exit": 4, b"kill": 137}[body]
-        how = {b"exit": "with exit code 4", b"kill": "by signal 9"}[body]
-        assert f"the transformer ended {how}, and the replica ends with it" in served.said().splitlines()[-1]
+        assert served.infer(b"kill").status == 502
+        assert served.ended() == 128 + 9
+        assert "the transformer ended by signal 9, and the replica ends with it" in served.said().splitlines()[-1]
         assert all(map(is_gone, running))
 
 

@@ -35,8 +35,9 @@ def test_a_runtime_binds_ports_itself_that_the_port_file_names() -> None:
         assert [each.flags for each in found.runtimes] == [
             (f"--{name}-address=127.0.0.1", f"--{name}-port={found.places[name]}") for name in ("grpc", "metrics")
         ]
-        with socket.create_server(("127.0.0.1", int(found.places["grpc"]))):
-            pass
+        assert [sock.getsockname()[1] for sock in found.sockets.reserved] == [
+            found.places[name] for name in ("grpc", "metrics")
+        ], "held until it starts, so that no program is given the same"
 
 
 def test_a_runtime_behind_a_transformer_has_metrics_alone() -> None:
