@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from common.errors import InvalidInput
 from deployments.domain.service_file import parse_service
 from integrations.artifacts.programs import recorded
 from integrations.clusters.base import DesiredRevision
+from integrations.clusters.local.agent.replicas.programs import check_programs
 from tests.integrations._support.programs import custom, program
 from tests.integrations._support.runtimes import RUNTIME, Cluster
 
@@ -138,6 +140,16 @@ def test_links_lead_to_no_other_folder(tmp_path: Path) -> None:
             recorded(str(programs / name), [programs], home=home)
     with pytest.raises(InvalidInput, match="files of the platform itself"):
         recorded(str(home), [tmp_path], home=home)
+
+
+def test_programs_without_a_network_of_their_own_start_only_with_egress(tmp_path: Path) -> None:
+    folder = program(tmp_path / "programs" / "times-2", "")
+    revision = DesiredRevision("digits-00001", "digits", "1", "", "", 1, 100, custom=custom(folder), egress=False)
+    machine: dict[str, Any] = {"home": tmp_path / "home", "on_sockets": True}
+    check_programs(revision, [folder.parent], **machine, own_network=True)
+    check_programs(replace(revision, egress=True), [folder.parent], **machine, own_network=False)
+    with pytest.raises(InvalidInput, match="gives programs no network of their own"):
+        check_programs(revision, [folder.parent], **machine, own_network=False)
 
 
 @pytest.mark.parametrize("egress", [False, True], ids=["without egress", "with egress"])

@@ -21,16 +21,24 @@ PREDICTOR = "predictor"
 Number = TypeVar("Number", int, float)
 
 
-def check_programs(revision: DesiredRevision, allowed: Sequence[Path], *, home: Path, on_sockets: bool) -> None:
+def check_programs(
+    revision: DesiredRevision, allowed: Sequence[Path], *, home: Path, on_sockets: bool, own_network: bool
+) -> None:
     """Raise InvalidInput where a program may not be run here, or is no longer what was applied; reads all files.
 
     Args:
         allowed: folders of which each folder is a program.
         home: the platform's own folder.
         on_sockets: the runtime takes bound sockets.
+        own_network: this machine gives sandboxes a network of their own, or models are trusted.
     """
     if not on_sockets:
         raise InvalidInput("its programs need a runtime that takes bound sockets; start the platform with such a one")
+    if not own_network and not revision.egress:
+        raise InvalidInput(
+            "this machine gives programs no network of their own, so that these could open any connection; grant the "
+            "service `egress: true`, or let the platform's user create namespaces"
+        )
     for part, (working_dir, record) in revision.programs.items():
         named = {"revision": revision.name, "field": f"{part}.workingDir"}
         check_unchanged(working_dir, record, allowed, home=home, **named)

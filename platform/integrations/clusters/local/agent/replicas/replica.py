@@ -88,6 +88,7 @@ class Workshop:
         relays: runtimes reach loggers and collectors through relays; else by themselves.
         memory: their memory limits.
         starts: the limit of concurrent starts.
+        own_networks: sandboxes have networks of their own, or models are trusted.
         program_folders: each folder in one of them is a program that replicas may run; empty runs none.
     """
 
@@ -102,6 +103,7 @@ class Workshop:
     relays: bool = False
     memory: ReplicaMemory = field(default_factory=ReplicaMemory)
     starts: Starts = field(default_factory=lambda: Starts(most_at_once()))
+    own_networks: bool = True
     program_folders: Sequence[Path] = ()
 
 
@@ -323,8 +325,13 @@ class Replica:
 
     def _check_programs(self) -> None:
         workshop = self._workshop
-        allowed, home = workshop.program_folders, workshop.layout.home
-        check_programs(self._revision, allowed, home=home, on_sockets=workshop.on_sockets)
+        check_programs(
+            self._revision,
+            workshop.program_folders,
+            home=workshop.layout.home,
+            on_sockets=workshop.on_sockets,
+            own_network=workshop.own_networks,
+        )
 
     def _started(self, restarts: int, before: str) -> Process:
         if not self._workshop.on_sockets:
